@@ -1,0 +1,32 @@
+"""cygrad: automatic differentiation whose memory you can see and bound."""
+
+from pathlib import Path as _Path
+
+import numpy as _np
+
+from cygrad import autograd, memory, ops, optim
+from cygrad.autograd import (
+    backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode, record, set_recording,
+    set_training, stop_gradient, train_mode,
+)
+from cygrad.core.bridge import (
+    arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
+)
+from cygrad.core.errors import GraphFreedError, InplaceError
+from cygrad.core.graph import Tensor, get_default_dtype, set_default_dtype
+from cygrad.kernels.driver import get_num_threads, set_num_threads
+
+__version__ = "0.1.0"
+
+bool = _np.dtype("bool")
+int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+float32, float64 = _np.dtype("float32"), _np.dtype("float64")
+
+globals().update({row.name: row.function for row in ops.TABLE if row.public})
+
+
+def get_include():
+    """The directory of cygrad's C headers, for extensions that cimport cygrad."""
+    installed = _Path(__file__).parent / "include"
+    return str(installed if installed.is_dir() else _Path(__file__).parent.parent / "include")

@@ -1,0 +1,134 @@
+"""backward and grad: what may be asked of the engine, checked before it runs."""
+
+from cygrad.core.bridge import ones_like
+from cygrad.core.engine import run_pass
+from cygrad.core.graph import Tensor, install, leaf_or_node
+
+
+class GradientEdge(tuple):
+    """A place in the graph: output `output_nr` of `node`; `grad` takes one where it takes a tensor."""
+
+    __slots__ = ()
+
+    def __new__(cls, node, output_nr=0):
+        return super().__new__(cls, (node, output_nr))
+
+    node = property(lambda self: self[0])
+    output_nr = property(lambda self: self[1])
+
+
+def _heads(outputs, gradients, what):
+    """The roots of a pass: nodes, output numbers and head gradients."""
+    single = isinstance(outputs, Tensor)
+    outputs = [outputs] if single else list(outputs)
+    if not outputs:
+        raise ValueError(f"{what}: no outputs were given; wanted a tensor or a list of them")
+    if gradients is None:
+        gradients = [None] * len(outputs)
+    elif isinstance(gradients, Tensor) or not hasattr(gradients, "__iter__"):
+        gradients = [gradients]
+    else:
+        gradients = list(gradients)
+    if len(gradients) != len(outputs):
+        raise ValueError(f"{what}: {len(outputs)} outputs but {len(gradients)} gradients; give one for each, or None")
+    nodes, numbers, heads = [], [], []
+    for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):
+        if not isinstance(y, Tensor):
+            raise TypeError(f"{what}: output {i} must be a tensor, got {type(y).__name__}")
+        if not y.requires_grad:
+            raise RuntimeError(
+                f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() or "
+                f"requires_grad_()) inside `with cygrad.record():`"
+            )
+        if g is None:
+            g = ones_like(y)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
+        elif g.shape != y.shape or g.dtype != y.dtype:
+            raise ValueError(
+                f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, and "
+                f"they must agree"
+            )
+        node, number = leaf_or_node(y)
+        nodes.append(node)
+        numbers.append(number)
+        heads.append(g)
+    return nodes, numbers, heads
+
+
+def _check_mode(train_mode, what):
+    if train_mode not in (None, True, False):
+        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got {train_mode!r}")
+
+
+def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
+    """Compute the gradients of `outputs` (a tensor or a list) for all variables that they were computed from.
+
+    gradients: the gradient of each output, None entries meaning ones. retain_graph: keep what the graph holds, for
+    another pass (None: the value of create_graph). create_graph: the gradients carry a graph themselves. inputs: only
+    these variables receive gradients, and only the part of the graph that leads to them runs.
+
+    Raises ValueError for wrong counts, shapes or dtypes, RuntimeError for outputs that were not recorded,
+    GraphFreedError for a graph that an earlier pass freed, InplaceError if something that it needs was overwritten;
+    all this before anything is changed.
+    """
+    if args:
+        raise TypeError(
+            "backward takes train_mode by keyword only: backward(outputs, gradients, retain_graph, train_mode=...)"
+        )
+    _check_mode(train_mode, "backward")
+    nodes, numbers, heads = _heads(outputs, gradients, "backward")
+    captures = None
+    if inputs is not None:
+        inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        if not inputs:
+            raise RuntimeError("backward: inputs is empty; name the variables that are to receive gradients, or leave it out")
+        captures = []
+        for i, x in enumerate(inputs):
+            if not isinstance(x, Tensor) or not x.requires_grad or not x.is_leaf:
+                raise RuntimeError(f"backward: input {i} keeps no gradient; attach_grad() or requires_grad_() makes a variable")
+            captures.append((*leaf_or_node(x), -1))
+    retain = create_graph if retain_graph is None else retain_graph
+    run_pass(nodes, numbers, heads, retain, create_graph, captures)
+
+
+def grad(
+    outputs, inputs, gradients=None, retain_graph=None, *args, create_graph=False, allow_unused=False, train_mode=None
+):
+    """The gradients of `outputs` for `inputs`, as a tuple (one tensor for one input given bare); every .grad stays as it is.
+
+    inputs: recorded tensors, variables or GradientEdges. Raises RuntimeError for an input that is not reachable, by its
+    position, unless allow_unused, when its gradient is None. The rest is as in backward().
+    """
+    if args:
+        raise TypeError("grad takes create_graph, allow_unused and train_mode by keyword only")
+    _check_mode(train_mode, "grad")
+    bare = isinstance(inputs, (Tensor, GradientEdge))
+    inputs = [inputs] if bare else list(inputs)
+    if not inputs:
+        raise ValueError("grad: no inputs were given; wanted a tensor or a list of them")
+    nodes, numbers, heads = _heads(outputs, gradients, "grad")
+    captures = []
+    for i, x in enumerate(inputs):
+        if isinstance(x, GradientEdge):
+            captures.append((x.node, x.output_nr, i))
+        elif not isinstance(x, Tensor):
+            raise TypeError(f"grad: input {i} must be a tensor or a GradientEdge, got {type(x).__name__}")
+        elif x.requires_grad:
+            captures.append((*leaf_or_node(x), i))
+        elif not allow_unused:
+            raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is no variable and no recorded result; attach_grad() it "
+                               f"before the forward pass, or pass allow_unused=True")
+    retain = create_graph if retain_graph is None else retain_graph
+    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, None if allow_unused else "grad")
+    results += [None] * (len(inputs) - len(results))
+    return results[0] if bare else tuple(results)
+
+
+def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
+    """Compute gradients with this tensor as the output: see cygrad.backward."""
+    backward(self, gradient, retain_graph, *args, create_graph=create_graph, inputs=inputs, train_mode=train_mode)
+
+
+_backward.__name__ = "backward"
+install(backward=_backward)

@@ -1,0 +1,218 @@
+"""Variables: tensors whose gradient is wanted, and what Tensor says about its place in the graph."""
+
+from libc.string cimport memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport window
+from cygrad.core.graph cimport ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, fresh, put_grad, view_of
+from cygrad.core.memory cimport OTHER, READONLY, recategorise
+from cygrad.kernels.array cimport FLOAT32, itemsize
+
+from cygrad.core.graph import DTYPES, install
+
+cdef dict REQUESTS = {"null": NULL_REQ, "write": WRITE, "add": ADD}
+REQUEST_NAMES = ("null", "write", "add")
+
+
+cdef int read_request(grad_req) except -1:
+    if not isinstance(grad_req, str) or grad_req not in REQUESTS:
+        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {grad_req!r}")
+    return REQUESTS[grad_req]
+
+
+cdef Leaf leaf_of(Tensor x):
+    """The accumulator of the variable `x`, or None."""
+    return <Leaf>x.node if x.node is not None and x.node.op is None else None
+
+
+cdef int set_leaf(Tensor x, int req) except -1:
+    """Make `x` a variable, or change how it takes gradients; graphs recorded before still reach it."""
+    cdef Leaf leaf = leaf_of(x)
+    cdef bint before = x.tracked
+    if leaf is None:
+        leaf = Leaf.__new__(Leaf)
+        leaf.layout = lay.dense_like(x.layout)
+        leaf.n_out = 1
+        leaf.dtype = x.dtype
+        leaf.tensor = <void*>x
+        x.node = leaf
+        x.output_nr = 0
+    leaf.req = req
+    x.tracked = req != NULL_REQ
+    x.version_made = x.buffer.version
+    if x.tracked and not before: x.buffer.parameters += 1
+    elif before and not x.tracked: x.buffer.parameters -= 1
+    recategorise(x.buffer)
+    return 0
+
+
+cdef Tensor zeros_of(Leaf leaf):
+    cdef Tensor t = fresh(lay.dense_like(leaf.layout), leaf.dtype, OTHER)
+    memset(t.buffer.data, 0, t.buffer.nbytes)
+    return t
+
+
+cdef int check_floating(Tensor x) except -1:
+    if x.dtype < FLOAT32:
+        raise TypeError(f"a gradient was asked for of a tensor of dtype {DTYPES[x.dtype]}; only float32 and float64 "
+                        f"tensors have gradients: cast it with astype first")
+    return 0
+
+
+cdef int check_leaf(Tensor x) except -1:
+    if x.node is not None and x.node.op is not None:
+        raise RuntimeError(f"this result of {x.node.name()}, of shape {x.shape}, is no leaf: its gradient is not kept; use "
+                           f"autograd.grad(outputs, this), or attach_grad() on its detach()")
+    return 0
+
+
+def attach_grad(Tensor self, grad_req="write"):
+    """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient is
+    wanted. .grad is zeros until then. Returns the tensor. Raises TypeError unless it is float32 or float64."""
+    cdef int req = read_request(grad_req)
+    cdef Leaf leaf
+    check_floating(self)
+    check_leaf(self)
+    set_leaf(self, req)
+    leaf = <Leaf>self.node
+    if req == NULL_REQ: put_grad(leaf, None)
+    elif leaf.grad is None: put_grad(leaf, zeros_of(leaf))
+    leaf.fresh = False
+    return self
+
+
+def requires_grad_(Tensor self, requires_grad=True):
+    """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable."""
+    if requires_grad:
+        check_floating(self)
+        check_leaf(self)
+        set_leaf(self, ADD)
+    elif leaf_of(self) is not None:
+        set_leaf(self, NULL_REQ)
+    return self
+
+
+def drop_grad(Tensor self):
+    """Be a variable no longer: .grad is None and operations are not recorded for its sake."""
+    cdef Leaf leaf = leaf_of(self)
+    if leaf is not None:
+        put_grad(leaf, None)
+        set_leaf(self, NULL_REQ)
+    return self
+
+
+def mark_variables(variables, gradients, grad_reqs="write"):
+    """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of equal
+    length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything changes."""
+    cdef Tensor x, g
+    if isinstance(variables, Tensor): variables = [variables]
+    if isinstance(gradients, Tensor): gradients = [gradients]
+    variables, gradients = list(variables), list(gradients)
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(variables) == len(gradients) == len(reqs):
+        raise ValueError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and {len(reqs)} grad_reqs; "
+                         f"there must be as many of each")
+    for i, (v, gradient, req) in enumerate(zip(variables, gradients, reqs)):
+        if not isinstance(v, Tensor) or not isinstance(gradient, Tensor):
+            raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type(v).__name__} and "
+                            f"{type(gradient).__name__}")
+        check_floating(v)
+        check_leaf(v)
+        check_gradient(v, gradient, f"mark_variables: gradient {i}")
+        read_request(req)
+    for v, gradient, req in zip(variables, gradients, reqs):
+        set_leaf(v, REQUESTS[req])
+        put_grad(<Leaf>(<Tensor>v).node, gradient)
+
+
+cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
+    if not lay.same_shape(x.layout, g.layout) or x.dtype != g.dtype:
+        raise ValueError(f"{what} is {DTYPES[g.dtype]} of shape {g.shape}; the tensor is {DTYPES[x.dtype]} of shape "
+                         f"{x.shape}, and they must agree")
+    return 0
+
+
+cdef int clear(Tensor t) except -1:
+    """Zeros everywhere, NaN included, whatever the strides."""
+    if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
+    else: window(t, True)[...] = 0
+    t.buffer.version += 1
+    return 0
+
+
+def zero_grad(Tensor self):
+    """Set .grad to zeros, if there is one; it counts as not reached by a backward."""
+    cdef Leaf leaf = leaf_of(self)
+    if leaf is None: return
+    leaf.fresh = False
+    if leaf.grad is None: return
+    if leaf.grad.tracked or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_of(leaf))
+    else:
+        clear(leaf.grad)
+
+
+def detach(Tensor self):
+    """The same memory and version, out of the graph."""
+    return view_of(self, lay.share(self.layout))
+
+
+def stop_gradient(x):
+    """`x` unchanged, with no gradient through it."""
+    return detach(x)
+
+
+def _grad(Tensor self):
+    cdef Leaf leaf = leaf_of(self)
+    return None if leaf is None else leaf.grad
+
+
+def _set_grad(Tensor self, value):
+    cdef Leaf leaf = leaf_of(self)
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"grad is a tensor or None, got {type(value).__name__}")
+    if value is self: raise ValueError("a tensor cannot be its own gradient; assign a copy()")
+    if leaf is None:
+        if value is None: return
+        raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
+    if value is not None: check_gradient(self, value, "the gradient assigned")
+    put_grad(leaf, value)
+
+
+def _requires_grad(Tensor self):
+    return bool(self.tracked)
+
+
+def _grad_req(Tensor self):
+    cdef Leaf leaf = leaf_of(self)
+    return "null" if leaf is None else REQUEST_NAMES[leaf.req]
+
+
+def _is_leaf(Tensor self):
+    return self.node is None or self.node.op is None
+
+
+def _grad_fn(Tensor self):
+    return None if self.node is None or self.node.op is None else self.node
+
+
+def _fresh_grad(Tensor self):
+    cdef Leaf leaf = leaf_of(self)
+    return leaf is not None and bool(leaf.fresh)
+
+
+def _set_fresh_grad(Tensor self, bint value):
+    cdef Leaf leaf = leaf_of(self)
+    if leaf is None: raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
+    leaf.fresh = value
+
+
+install(
+    attach_grad=attach_grad, requires_grad_=requires_grad_, drop_grad=drop_grad, zero_grad=zero_grad, detach=detach,
+    grad=property(_grad, _set_grad, doc="The gradient of a variable, or None."),
+    requires_grad=property(_requires_grad, doc="Whether gradients flow to or through this tensor."),
+    grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),
+    is_leaf=property(_is_leaf, doc="Whether no recorded operation made this tensor."),
+    grad_fn=property(_grad_fn, doc="The node of the operation that made this tensor, or None."),
+    fresh_grad=property(_fresh_grad, _set_fresh_grad,
+                        doc="Whether a backward has reached this variable since its gradient was last used or zeroed."),
+)

@@ -1,0 +1,296 @@
+"""To and from NumPy and Python: sharing memory, copying in, reading out, printing, creation.
+
+Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at it."""
+
+import numpy as np
+
+from cpython.buffer cimport PyBUF_WRITABLE
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Tensor, copy_plain, data_of, default_dtype, fresh, new_tensor
+from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
+from cygrad.core.modes cimport flags
+from cygrad.kernels.array cimport (
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
+)
+
+from cygrad.core.graph import DTYPES, dtype_number, install, install_bridge
+
+cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
+
+
+# ---- out -------------------------------------------------------------------------------------------------------------
+
+cdef class Lease:
+    """Memory lent to an array; with a buffer it is held until the array dies."""
+    cdef Buffer* buffer
+    cdef char* data
+    cdef int ndim, dtype
+    cdef bint writable
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef Py_ssize_t strides[MAX_NDIM]
+
+    def __dealloc__(self):
+        if self.buffer != NULL: drop(self.buffer)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        cdef int d
+        if flags & PyBUF_WRITABLE and not self.writable:
+            raise BufferError("this tensor is lent for reading only")
+        view.buf = self.data
+        view.obj = self
+        view.itemsize = itemsize(self.dtype)
+        view.len = view.itemsize
+        for d in range(self.ndim): view.len *= self.shape[d]
+        view.readonly = not self.writable
+        view.ndim = self.ndim
+        view.format = <bytes>FORMATS[self.dtype]
+        view.shape = self.shape
+        view.strides = self.strides
+        view.suboffsets = NULL
+        view.internal = NULL
+
+
+cdef object lend(const Array* a, Buffer* buffer, bint writable):
+    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's call."""
+    cdef Lease lease = Lease.__new__(Lease)
+    cdef int d
+    lease.data = a.data
+    lease.ndim = a.layout.ndim
+    lease.dtype = a.dtype
+    lease.writable = writable
+    for d in range(lease.ndim):
+        lease.shape[d] = a.layout.shape[d]
+        lease.strides[d] = a.layout.strides[d] * itemsize(a.dtype)
+    if buffer != NULL:
+        hold(buffer)
+        lease.buffer = buffer
+    return np.asarray(lease)
+
+
+cdef object window(Tensor t, bint writable):
+    cdef Array a
+    a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
+    return lend(&a, t.buffer, writable)
+
+
+def numpy(Tensor self):
+    """A NumPy array that shares this tensor's memory: read-only for a variable or a tensor in a graph. While recording
+    such a tensor raises RuntimeError, since what NumPy computes has no gradient; detach() says that this is meant."""
+    if self.tracked and flags().recording:
+        raise RuntimeError(f"numpy() of a tensor of shape {self.shape} that gradients flow through, while recording: "
+                           f"they would be lost silently; use detach().numpy(), or pause() the recording")
+    return window(self, not self.tracked and not self.buffer.flags & READONLY)
+
+
+def array(Tensor self, dtype=None, copy=None):
+    a = numpy(self)
+    if copy or dtype is not None and np.dtype(dtype) != a.dtype:
+        if copy is False: raise ValueError(f"a {a.dtype} tensor cannot become {np.dtype(dtype)} without a copy")
+        return a.astype(a.dtype if dtype is None else dtype)
+    return a
+
+
+cdef object read(const char* p, int dtype):
+    if dtype == FLOAT32: return <double>(<const float*>p)[0]
+    if dtype == FLOAT64: return (<const double*>p)[0]
+    if dtype == BOOL: return p[0] != 0
+    if dtype == INT64: return (<const int64_t*>p)[0]
+    if dtype == INT32: return (<const int32_t*>p)[0]
+    if dtype == INT16: return (<const int16_t*>p)[0]
+    if dtype == INT8: return (<const int8_t*>p)[0]
+    if dtype == UINT64: return (<const uint64_t*>p)[0]
+    if dtype == UINT32: return (<const uint32_t*>p)[0]
+    if dtype == UINT16: return (<const uint16_t*>p)[0]
+    return (<const uint8_t*>p)[0]
+
+
+def item(Tensor self):
+    """The one element as a Python number. Raises ValueError for a tensor of another size."""
+    if self.layout.size != 1:
+        raise ValueError(f"item() wants a tensor of one element, this one has shape {self.shape}")
+    return read(data_of(self), self.dtype)
+
+
+def truth(Tensor self):
+    if self.layout.size != 1:
+        raise ValueError(f"the truth of a tensor of shape {self.shape} is not one value; use any() or all() of its "
+                         f"numpy()")
+    return bool(item(self))
+
+def index(Tensor self):
+    if self.dtype >= FLOAT32: raise TypeError(f"a {self.dtype} tensor is no index; only integers are")
+    return int(item(self))
+
+def tolist(Tensor self):
+    """The elements as (nested lists of) Python numbers."""
+    return window(self, False).tolist()
+
+def text(Tensor self):
+    body = np.array2string(window(self, False), separator=", ", prefix="tensor(")
+    if self.layout.size == 0: body = f"[], shape={self.shape}"
+    shown = "" if self.dtype in (default_dtype(), BOOL, INT64) and self.layout.size else f", dtype={DTYPES[self.dtype]}"
+    if self.tracked: shown += ", requires_grad=True" if self.node.op is None else f", grad_fn=<{self.node.name()}>"
+    return f"tensor({body}{shown})"
+
+def formatted(Tensor self, spec):
+    return format(item(self), spec) if self.layout.size == 1 and self.layout.ndim == 0 and spec else format(text(self), spec)
+
+
+# ---- in --------------------------------------------------------------------------------------------------------------
+
+cdef Tensor from_array(a, bint copy):
+    """A tensor of a NumPy array of one of our dtypes: over the array's own memory where that can be, else a copy."""
+    cdef int dtype = dtype_number(a.dtype), d
+    cdef int size = itemsize(dtype)
+    cdef Layout* l
+    cdef size_t address
+    if a.ndim > MAX_NDIM:
+        raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got an array of shape {a.shape}")
+    if copy or not a.flags.aligned or any([s % size for s in a.strides]):
+        return copy_in(a, dtype)
+    l = lay.blank(a.ndim)
+    for d in range(l.ndim):
+        l.shape[d] = a.shape[d]
+        l.strides[d] = a.strides[d] // size
+    lay.finish(l)
+    address = a.__array_interface__["data"][0]
+    return new_tensor(adopt(<char*>address, a.nbytes, a, not a.flags.writeable), l, dtype)
+
+
+cdef Tensor copy_in(a, int dtype):
+    cdef Tensor t = fresh(lay.from_shape(a.shape), dtype, OTHER)
+    if t.layout.size: window(t, True)[...] = a
+    return t
+
+
+cdef object as_array(data, dtype):
+    """Whatever it is as a NumPy array of one of our dtypes (Python floats take the default dtype)."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        a = np.asarray(data)
+        if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder("="))
+    elif hasattr(data, "__dlpack__") and not isinstance(data, Tensor):
+        a = np.from_dlpack(data)
+    elif hasattr(data, "__array__") or isinstance(data, (memoryview, bytearray)):
+        a = np.asarray(data)
+    else:
+        try:
+            a = np.array(data)
+        except (ValueError, TypeError) as e:
+            raise type(e)(f"the data is no rectangular array of numbers: {e}") from None
+        if a.dtype == np.float64: a = a.astype(DTYPES[default_dtype()])
+        elif a.size == 0 and not isinstance(data, np.ndarray): a = a.astype(DTYPES[default_dtype()])
+    if a.dtype.kind not in "biuf":
+        raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has dtype {a.dtype}; cygrad has "
+                        f"{', '.join(map(str, DTYPES))}")
+    if dtype is not None: a = a.astype(DTYPES[dtype_number(dtype)], copy=False)
+    dtype_number(a.dtype)
+    return a
+
+
+def asarray(data, dtype=None):
+    """A tensor of `data`. A tensor comes back as it is; the memory of a NumPy array, or of anything with DLPack or the
+    buffer protocol, is shared where its dtype, alignment and strides allow, and copied where not; lists and numbers
+    are copied. Raises TypeError for what is not numbers."""
+    if isinstance(data, Tensor):
+        return data if dtype is None or np.dtype(dtype) == data.dtype else data.astype(dtype)
+    return from_array(as_array(data, dtype), False)
+
+
+def tensor(data, dtype=None, requires_grad=False):
+    """A new tensor with a copy of `data`: a list, a number, an array, another tensor. Python floats get the default
+    dtype, arrays keep theirs. With requires_grad it is a variable whose .grad adds up and is None at first."""
+    cdef Tensor t
+    if isinstance(data, Tensor):
+        t = copy_plain(<Tensor>data) if dtype is None or np.dtype(dtype) == data.dtype else \
+            copy_in(window(<Tensor>data, False), dtype_number(dtype))
+    else:
+        a = as_array(data, dtype)
+        t = copy_in(a, dtype_number(a.dtype))
+    return t.requires_grad_() if requires_grad else t
+
+
+def copy(Tensor self):
+    """A new tensor with the same elements, out of any graph."""
+    return copy_plain(self)
+
+
+# ---- creation --------------------------------------------------------------------------------------------------------
+
+cdef Tensor blank(shape, dtype):
+    return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
+
+
+def empty(shape, dtype=None):
+    """A tensor of any contents; dtype None is the default dtype."""
+    return blank(shape, dtype)
+
+
+def zeros(shape, dtype=None):
+    """A tensor of zeros; dtype None is the default dtype."""
+    cdef Tensor t = blank(shape, dtype)
+    memset(t.buffer.data, 0, t.buffer.nbytes)
+    return t
+
+
+def full(shape, value, dtype=None):
+    """A tensor filled with `value`; dtype None is that which tensor(value) would have."""
+    cdef Tensor t
+    if dtype is None: dtype = as_array(value, None).dtype
+    t = blank(shape, dtype)
+    window(t, True)[...] = value
+    return t
+
+
+def ones(shape, dtype=None):
+    """A tensor of ones; dtype None is the default dtype."""
+    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype)
+
+
+def zeros_like(x, dtype=None):
+    """Zeros of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return zeros(x.shape, x.dtype if dtype is None else dtype)
+
+def ones_like(x, dtype=None):
+    """Ones of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return ones(x.shape, x.dtype if dtype is None else dtype)
+
+def empty_like(x, dtype=None):
+    """Any contents, of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return empty(x.shape, x.dtype if dtype is None else dtype)
+
+def full_like(x, value, dtype=None):
+    """`value` in the shape of `x` and, with dtype None, in its dtype."""
+    x = asarray(x)
+    return full(x.shape, value, x.dtype if dtype is None else dtype)
+
+
+cdef object made(a, dtype):
+    """What NumPy made of Python numbers, in the dtype asked for or, if that is None, floats in the default one."""
+    if dtype is None and a.dtype.kind == "f": dtype = DTYPES[default_dtype()]
+    return copy_in(a, dtype_number(a.dtype if dtype is None else dtype))
+
+
+def arange(start, stop=None, step=1, dtype=None):
+    """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
+    if step == 0: raise ValueError("arange wants a step other than 0")
+    return made(np.arange(start, stop, step) if stop is not None else np.arange(0, start, step), dtype)
+
+
+def linspace(start, stop, num, dtype=None, endpoint=True):
+    """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
+    return made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype)
+
+
+def eye(n_rows, n_cols=None, k=0, dtype=None):
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
+    return made(np.eye(n_rows, n_cols, k), dtype)
+
+
+install_bridge(asarray, repr=text, truth=truth, index=index)
+install(numpy=numpy, __array__=array, item=item, tolist=tolist, copy=copy, __copy__=copy, __format__=formatted)

@@ -1,0 +1,590 @@
+"""The backward pass.
+
+One walk from the heads counts how many gradients each node will receive and checks all that can be known beforehand;
+then nodes run, latest recorded first, each when its gradient is complete. Nothing recurses and nothing is looked up by
+hash: a node remembers its place in the pass's table of entries.
+
+Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
+variable's `.grad` receives each contribution as it comes, unless the sum is asked for (autograd.grad, hooks)."""
+
+cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
+    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad, sole,
+    slots_of, socket,
+)
+from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.modes cimport Flags, flags
+from cygrad.core.run cimport apply2
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport Array, Layout, itemsize
+
+from cygrad.core.errors import GraphFreedError, InplaceError
+from cygrad.core.graph import DTYPES
+
+cdef struct Entry:              # one node in the running pass
+    void* node                  # borrowed: the heads keep the graph alive
+    Gradient g                  # what has come so far; several outputs: g.buffer is an array of Gradient;
+                                #   under create_graph g.buffer is a counted Tensor (or an array of them)
+    int pending                 # contributions still to come
+    bint needed                 # it leads to a wanted input (or no inputs were named)
+    bint captured               # its gradient is a result
+    bint reached                # a leaf: something has been written to .grad by this pass
+
+cdef driver.Loop* add_loop = driver.find("add")
+cdef driver.Loop* copy_loop = driver.find("copy")
+cdef int passes = 0             # running passes, nested and in other threads
+
+
+cdef class Pass:
+    """A backward pass: its table of entries and the nodes that are ready."""
+    cdef Entry* entries
+    cdef Py_ssize_t n, room
+    cdef Py_ssize_t* ready      # a heap of entries, the latest recorded node on top
+    cdef Py_ssize_t n_ready
+    cdef bint retain, graph, selective, alone
+    cdef list heads             # keeps the graph alive
+    cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
+    cdef list captures          # (node, output number, position) of the wanted results
+    cdef list results
+    cdef int written            # variables whose .grad has been written
+    cdef str strict             # the caller's name, if every wanted input must be reachable
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.n): self.forget(&self.entries[i])
+        PyMem_Free(self.entries)
+        PyMem_Free(self.ready)
+
+    # ---- entries
+
+    cdef void forget(self, Entry* e) noexcept:
+        """Drop a gradient that nobody will use."""
+        cdef Node node = <Node>e.node
+        cdef int k
+        if e.g.buffer == NULL: return
+        if node.n_out > 1:
+            for k in range(node.n_out): self.forget_one(&(<Gradient*>e.g.buffer)[k])
+            PyMem_Free(e.g.buffer)
+            e.g.buffer = NULL
+        else:
+            self.forget_one(&e.g)
+
+    cdef void forget_one(self, Gradient* g) noexcept:
+        if not self.graph: drop_gradient(g)
+        elif g.buffer != NULL:
+            Py_DECREF(<object><void*>g.buffer)
+            g.buffer = NULL
+
+    cdef Py_ssize_t find(self, Node node) noexcept:
+        """The entry of `node`, or -1."""
+        cdef Py_ssize_t at
+        if not self.alone and node.op is None:
+            at = self.shared_leaves.get(<size_t><void*>node, -1)
+            return at
+        at = node.mark
+        return at if at < self.n and self.entries[at].node == <void*>node else -1
+
+    cdef Py_ssize_t enter(self, Node node) except -1:
+        """The entry of `node`, made on its first visit, when its state is checked."""
+        cdef Py_ssize_t at = self.find(node)
+        cdef Entry* e
+        if at >= 0: return at
+        if node.op is not None:
+            if node.state == RUNNING:
+                raise RuntimeError(f"backward runs through this graph (at {node.name()}) already, in another thread or "
+                                   f"in a hook of its own; wait for that pass, or record the graph anew")
+        if self.n == self.room:
+            e = <Entry*>PyMem_Realloc(self.entries, (2 * self.room + 32) * sizeof(Entry))
+            if e == NULL: raise MemoryError("no memory for the table of a backward pass")
+            self.entries = e
+            self.room = 2 * self.room + 32
+        at = self.n
+        if not self.alone and node.op is None: self.shared_leaves[<size_t><void*>node] = at
+        else: node.mark = at
+        e = &self.entries[at]
+        memset(e, 0, sizeof(Entry))
+        e.node = <void*>node
+        e.needed = not self.selective
+        self.n += 1
+        return at
+
+    # ---- the walk
+
+    cdef int walk(self, list roots) except -1:
+        """Enter every node that the roots reach; find those that lead to a wanted input; count contributions; check."""
+        cdef Py_ssize_t at, child, top, count = 0, room = 64, start
+        cdef Py_ssize_t* stack = <Py_ssize_t*>PyMem_Malloc(room * sizeof(Py_ssize_t))
+        cdef Py_ssize_t* more
+        cdef Node node
+        cdef Edge e
+        cdef int i
+        if stack == NULL: raise MemoryError("no memory for a backward pass")
+        try:
+            for root in roots:
+                start = self.n
+                at = self.enter(<Node>root)
+                if self.n == start: continue
+                stack[0], count = at, 1
+                while count:
+                    count -= 1
+                    at = stack[count]
+                    if at < 0:                      # all that it leads to has been seen
+                        at = -1 - at
+                        node = <Node>self.entries[at].node
+                        for i in range(node.n_in):
+                            e = edge_of(node, i)
+                            if e.node != NULL and self.entries[self.find(<Node>e.node)].needed:
+                                self.entries[at].needed = True
+                                break
+                        continue
+                    node = <Node>self.entries[at].node
+                    if self.selective:
+                        if self.is_wanted(node): self.entries[at].needed = self.entries[at].captured = True
+                        stack[count] = -1 - at
+                        count += 1
+                    for i in range(node.n_in):
+                        e = edge_of(node, i)
+                        if e.node == NULL: continue
+                        top = self.n
+                        child = self.enter(<Node>e.node)
+                        if self.n > top:
+                            if count + 4 > room:
+                                more = <Py_ssize_t*>PyMem_Realloc(stack, 2 * room * sizeof(Py_ssize_t))
+                                if more == NULL: raise MemoryError("no memory for a backward pass")
+                                stack, room = more, 2 * room
+                            stack[count] = child
+                            count += 1
+        finally:
+            PyMem_Free(stack)
+        for at in range(self.n):
+            if not self.entries[at].needed: continue
+            node = <Node>self.entries[at].node
+            if node.op is None: continue
+            self.check(node)
+            for i in range(node.n_in):
+                e = edge_of(node, i)
+                if e.node == NULL: continue
+                child = self.find(<Node>e.node)
+                if self.entries[child].needed: self.entries[child].pending += 1
+        for root in roots:
+            at = self.find(<Node>root)
+            if self.entries[at].needed: self.entries[at].pending += 1
+        if self.strict is not None:
+            for n, _, position in self.captures:
+                if self.find(<Node>n) < 0:
+                    raise RuntimeError(f"{self.strict}: input {position} is not reachable from the outputs; pass "
+                                       f"allow_unused=True to get None for it")
+        self.ready = <Py_ssize_t*>PyMem_Malloc((self.n + 1) * sizeof(Py_ssize_t))
+        if self.ready == NULL: raise MemoryError("no memory for a backward pass")
+        return 0
+
+    cdef bint is_wanted(self, Node node):
+        for n, _, _ in self.captures:
+            if n is node: return True
+        return False
+
+    cdef int check(self, Node node) except -1:
+        """What would go wrong in this node's turn, said before anything has changed."""
+        cdef Slot* s = slots_of(node)
+        cdef int k
+        if node.state == FREED:
+            raise GraphFreedError(
+                f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; call "
+                f"that one with retain_graph=True to keep it")
+        for k in range(node.n_slots):
+            if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
+                raise InplaceError(
+                    f"{node.name()} kept a tensor of shape {lay.shape_tuple(s[k].layout)} for backward at version "
+                    f"{s[k].version}, but it has been written in place since and is at version "
+                    f"{s[k].what.buffer.version}; write to a copy(), or compute what needs it before the write")
+        return 0
+
+    # ---- gradients on their way
+
+    cdef int contribute(self, Node node, int output_nr, Gradient* g) except -1:
+        """Hand a gradient over to output `output_nr` of `node` (an empty one: none came)."""
+        cdef Py_ssize_t at = self.find(node)
+        cdef Entry* e = &self.entries[at]
+        cdef Gradient* slot = &e.g
+        if g.buffer != NULL:
+            if node.n_out > 1:
+                if slot.buffer == NULL:
+                    slot.buffer = <Buffer*>PyMem_Malloc(node.n_out * sizeof(Gradient))
+                    if slot.buffer == NULL: raise MemoryError("no memory for the gradients of a node")
+                    memset(slot.buffer, 0, node.n_out * sizeof(Gradient))
+                slot = &(<Gradient*>slot.buffer)[output_nr]
+            if self.graph:
+                self.add_tensors(slot, g)
+            elif node.op is None and not e.captured and self.alone:
+                self.to_leaf(<Leaf>node, e, g)
+            elif slot.buffer == NULL:
+                slot[0] = g[0]
+                g.buffer = NULL
+            else:
+                self.add(slot, g, node.dtype)
+        e.pending -= 1
+        if e.pending == 0: self.push(at)
+        return 0
+
+    cdef int add(self, Gradient* total, Gradient* g, int dtype) except -1:
+        """total += g, written over whichever of the two nobody else holds."""
+        cdef Array a[3]
+        cdef Gradient out
+        a[0].data = total.buffer.data + total.layout.offset * itemsize(dtype)
+        a[0].layout, a[0].dtype = total.layout, dtype
+        a[1].data = g.buffer.data + g.layout.offset * itemsize(dtype)
+        a[1].layout, a[1].dtype = g.layout, dtype
+        if sole(total.buffer, total.layout, total.layout, dtype):
+            a[2] = a[0]
+            driver.each(add_loop, a)
+            drop_gradient(g)
+            return 0
+        if sole(g.buffer, g.layout, total.layout, dtype):
+            a[2] = a[1]
+            driver.each(add_loop, a)
+            drop_gradient(total)
+            total[0] = g[0]
+            g.buffer = NULL
+            return 0
+        out.layout = lay.dense_like(total.layout)
+        try:
+            out.buffer = allocate(total.layout.size * itemsize(dtype), GRADIENTS)
+        except:
+            lay.forget(out.layout)
+            raise
+        a[2].data, a[2].layout, a[2].dtype = out.buffer.data, out.layout, dtype
+        driver.each(add_loop, a)
+        drop_gradient(total)
+        drop_gradient(g)
+        total[0] = out
+        return 0
+
+    cdef int add_tensors(self, Gradient* total, Gradient* g) except -1:
+        if total.buffer == NULL:
+            total[0] = g[0]
+            g.buffer = NULL
+            return 0
+        both = apply2(plugged("add"), <object><void*>total.buffer, <object><void*>g.buffer, None)
+        Py_DECREF(<object><void*>g.buffer)
+        g.buffer = NULL
+        Py_DECREF(<object><void*>total.buffer)
+        Py_INCREF(both)
+        total.buffer = <Buffer*><void*>both
+        return 0
+
+    # ---- variables
+
+    cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
+        """A contribution arrives at a variable: overwrite .grad with it (first, "write"), or add it."""
+        cdef Array a[3]
+        cdef bint over = leaf.req == WRITE and not e.reached
+        if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and leaf.busy):
+            drop_gradient(g)                        # (busy: another pass is half way, what it writes stays whole)
+            return 0
+        if leaf.grad is not None and leaf.grad.tracked:     # it has a graph: not ours to write to
+            put_grad(leaf, None if over else copy_plain(leaf.grad))
+        if leaf.grad is None:
+            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype):
+                put_grad(leaf, from_gradient(g, leaf.dtype))
+                return self.arrived(leaf, e)
+            put_grad(leaf, fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS))
+            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; set_grad gave the lasting one
+            over = True
+        a[0].data = g.buffer.data + g.layout.offset * itemsize(leaf.dtype)
+        a[0].layout, a[0].dtype = g.layout, leaf.dtype
+        a[1] = array_of(leaf.grad)
+        if over:
+            driver.each(copy_loop, a)
+        else:
+            a[2] = a[1]
+            a[1] = a[0]
+            a[0] = a[2]
+            driver.each(add_loop, a)
+        leaf.grad.buffer.version += 1
+        drop_gradient(g)
+        return self.arrived(leaf, e)
+
+    cdef int arrived(self, Leaf leaf, Entry* e) noexcept:
+        if not e.reached: self.written += 1
+        e.reached = leaf.fresh = True
+        leaf.busy = e.pending > 1
+        return 0
+
+    cdef Leaf direct(self, Node node, Entry* e):
+        """The variable whose .grad a kernel may write by itself, or None."""
+        cdef Leaf leaf
+        if node.op is not None or e.captured or self.graph or not self.alone: return None
+        leaf = <Leaf>node
+        if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or leaf.grad.tracked
+                or not leaf.grad.layout.dense or (leaf.busy and not e.reached)):
+            return None
+        return leaf
+
+    cdef int leaf_turn(self, Entry* e) except -1:
+        """All contributions to a variable have come."""
+        cdef Leaf leaf = <Leaf>e.node
+        cdef Gradient g
+        leaf.busy = False
+        if e.g.buffer == NULL: return 0
+        if e.captured:
+            self.capture(e)
+        elif self.graph:
+            t = <Tensor><void*>e.g.buffer
+            if leaf.tensor != NULL and leaf.req != NULL_REQ:
+                if leaf.req == ADD and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
+                put_grad(leaf, t)
+                self.arrived(leaf, e)
+                leaf.busy = False
+        else:
+            g = e.g
+            e.g.buffer = NULL
+            e.pending = 1                           # this is the whole of it
+            try:
+                self.to_leaf(leaf, e, &g)
+            finally:
+                drop_gradient(&g)
+            e.pending = 0
+            leaf.busy = False
+        self.forget(e)
+        return 0
+
+    # ---- results
+
+    cdef int capture(self, Entry* e) except -1:
+        """The complete gradient of a wanted input is a result."""
+        cdef Node node = <Node>e.node
+        cdef Gradient* g
+        cdef Gradient copied
+        for n, nr, position in self.captures:
+            if n is not node or position < 0: continue
+            g = &(<Gradient*>e.g.buffer)[nr] if node.n_out > 1 else &e.g
+            if g.buffer == NULL: continue
+            if self.graph:
+                self.results[position] = <Tensor><void*>g.buffer
+            else:
+                copied.buffer, copied.layout = g.buffer, lay.share(g.layout)
+                hold(g.buffer)
+                mark_gradient(g.buffer)
+                self.results[position] = from_gradient(&copied, node.dtype)
+        return 0
+
+    # ---- turns
+
+    cdef int push(self, Py_ssize_t at) noexcept:
+        """`at` is complete: a leaf has its turn at once, a node waits for those recorded after it."""
+        cdef Py_ssize_t i = self.n_ready, parent
+        cdef uint64_t seq = (<Node>self.entries[at].node).seq
+        self.n_ready += 1
+        while i > 0:
+            parent = (i - 1) >> 1
+            if (<Node>self.entries[self.ready[parent]].node).seq >= seq: break
+            self.ready[i] = self.ready[parent]
+            i = parent
+        self.ready[i] = at
+        return 0
+
+    cdef Py_ssize_t pop(self) noexcept:
+        cdef Py_ssize_t top = self.ready[0], last, i = 0, child
+        cdef uint64_t seq
+        self.n_ready -= 1
+        if self.n_ready == 0: return top
+        last = self.ready[self.n_ready]
+        seq = (<Node>self.entries[last].node).seq
+        while True:
+            child = 2 * i + 1
+            if child >= self.n_ready: break
+            if child + 1 < self.n_ready and (<Node>self.entries[self.ready[child + 1]].node).seq > \
+                    (<Node>self.entries[self.ready[child]].node).seq:
+                child += 1
+            if (<Node>self.entries[self.ready[child]].node).seq <= seq: break
+            self.ready[i] = self.ready[child]
+            i = child
+        self.ready[i] = last
+        return top
+
+    cdef int turn(self, Backward b, Py_ssize_t at) except -1:
+        """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
+        cdef Entry* e = &self.entries[at]
+        cdef Node node = <Node>e.node
+        cdef Edge edge
+        cdef Entry* child
+        cdef int i, k
+        cdef bint any_wanted = False
+        cdef Leaf leaf
+        if node.op is None: return self.leaf_turn(e)
+        if e.captured and e.g.buffer != NULL: self.capture(e)
+        b.node = node
+        b.dx, b.want = b.few_dx, b.few_want
+        if node.n_in > FEW:
+            b.dx = <Gradient*>PyMem_Malloc(node.n_in * (sizeof(Gradient) + 1))
+            if b.dx == NULL: raise MemoryError("no memory for the gradients of a node")
+            b.want = <uint8_t*>(b.dx + node.n_in)
+        for i in range(node.n_in):
+            b.dx[i].buffer = NULL
+            b.want[i] = False
+            edge = edge_of(node, i)
+            if i < FEW: b.into[i] = NULL
+            if edge.node == NULL: continue
+            child = &self.entries[self.find(<Node>edge.node)]
+            if not child.needed: continue
+            b.want[i] = any_wanted = True
+            if i < FEW:
+                leaf = self.direct(<Node>edge.node, child)
+                if leaf is not None:
+                    b.into[i] = <void*>leaf
+                    b.first[i] = leaf.req == WRITE and not child.reached
+        try:
+            if e.g.buffer != NULL and any_wanted:
+                if node.n_out > 1:
+                    for k in range(node.n_out): b.g[k] = (<Gradient*>e.g.buffer)[k]
+                    PyMem_Free(e.g.buffer)
+                else:
+                    b.g[0] = e.g
+                e.g.buffer = NULL
+                if node.op.fused and not self.graph: node.op.backward(b)
+                else: by_formula(node, b)
+            else:
+                self.forget(e)
+            for k in range(node.n_out):
+                self.forget_one(&b.g[k])
+            if not self.retain:
+                free_slots(node)
+                node.state = FREED
+            else:
+                node.state = RECORDED
+            for i in range(node.n_in):
+                if not b.want[i]: continue
+                edge = edge_of(node, i)
+                child = &self.entries[self.find(<Node>edge.node)]
+                if b.want[i] == 2:                  # the kernel wrote it
+                    leaf = <Leaf>edge.node
+                    leaf.grad.buffer.version += 1
+                    self.arrived(leaf, child)
+                self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
+        finally:
+            for k in range(MAX_OUTPUTS): self.forget_one(&b.g[k])
+            for i in range(node.n_in): self.forget_one(&b.dx[i])
+            if node.n_in > FEW: PyMem_Free(b.dx)
+            b.dx, b.want = b.few_dx, b.few_want
+            b.node = None
+        return 0
+
+    cdef int go(self, list roots, list numbers, list gradients) except -1:
+        """The whole pass: the walk, then the turns."""
+        cdef Backward b = Backward.__new__(Backward)
+        cdef Flags* f = flags()
+        cdef int recording = f.recording, training = f.training
+        cdef Gradient g
+        cdef Py_ssize_t at
+        cdef Node node
+        cdef bint done = False
+        self.walk(roots)
+        for at in range(self.n):
+            node = <Node>self.entries[at].node
+            if self.entries[at].needed and node.op is not None: node.state = RUNNING
+        b.retain, b.graph = self.retain, self.graph
+        f.recording = self.graph
+        try:
+            gradients.reverse()
+            for root, nr in zip(roots, numbers):
+                gradient = gradients.pop()          # nobody else holds it: it may be written over
+                g.buffer = NULL
+                if not self.entries[self.find(<Node>root)].needed: continue
+                if self.graph:
+                    Py_INCREF(gradient)
+                    g.buffer = <Buffer*><void*>gradient
+                else:
+                    gradient_of(<Tensor>gradient, &g)
+                gradient = None
+                self.contribute(<Node>root, nr, &g)
+            while self.n_ready:
+                at = self.pop()
+                self.turn(b, at)
+            done = True
+        finally:
+            f.recording, f.training = recording, training
+            if not done:
+                for at in range(self.n):
+                    node = <Node>self.entries[at].node
+                    if node.op is None:
+                        if self.entries[at].reached: (<Leaf>node).busy = False
+                    elif node.state == RUNNING:
+                        if self.retain: node.state = RECORDED
+                        else:
+                            node.state = FREED
+                            free_slots(node)
+        return 0
+
+
+cdef int by_formula(Node node, Backward b) except -1:
+    """The gradients by the operator's formula over tensors; recorded under create_graph only."""
+    cdef int i
+    cdef Tensor t
+    if node.n_out == 1:
+        g = formula_gradient(b, 0)
+    else:
+        g = tuple([formula_gradient(b, i) for i in range(node.n_out)])
+    for i in range(node.n_in):
+        if not b.want[i]: continue
+        result = node.op.formula(b, i, g)
+        if result is None: continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
+                            f"Tensor or None")
+        if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
+            result = plugged_sum_to(result, b.shape(i))
+        t = <Tensor>result
+        if b.graph:
+            Py_INCREF(t)
+            b.dx[i].buffer = <Buffer*><void*>t
+        else:
+            gradient_of(t, &b.dx[i])
+    return 0
+
+
+cdef object formula_gradient(Backward b, int k):
+    cdef Gradient copied
+    if b.g[k].buffer == NULL: return None
+    if b.graph: return <Tensor><void*>b.g[k].buffer
+    copied.buffer, copied.layout = b.g[k].buffer, lay.share(b.g[k].layout)
+    hold(copied.buffer)
+    mark_gradient(copied.buffer)
+    return from_gradient(&copied, b.node.dtype)
+
+
+cdef object plugged_sum_to(object t, tuple shape):
+    return socket("sum_to_function")(t, shape)
+
+
+def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict=None):
+    """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or what is wanted: a
+    list of (node, output number, position), position -1 meaning the node's own .grad. Returns the results by
+    position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises."""
+    global passes
+    cdef Pass p = Pass.__new__(Pass)
+    cdef int count = 0
+    p.retain, p.graph = retain, graph
+    p.selective = captures is not None
+    p.captures = captures if captures is not None else []
+    for _, _, position in p.captures: count = max(count, position + 1)
+    p.results = [None] * count
+    p.alone = passes == 0
+    p.strict = strict
+    p.shared_leaves = {}
+    passes += 1
+    try:
+        p.go(roots, numbers, gradients)
+    except Exception as e:
+        if p.n_ready or p.written:
+            e.add_note(f"cygrad: backward stopped here; {p.written} gradients had been written before")
+        raise
+    finally:
+        passes -= 1
+    return p.results

@@ -1,0 +1,217 @@
+"""The contract of the graph: Operator, Tensor, Slot, Node, Leaf. Operators of other packages cimport this file.
+
+A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the Node that made it. A Node is one recorded
+operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
+holds a buffer and never a tensor, so there is no cycle, and nothing here is known to the garbage collector."""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from cygrad.core.memory cimport Buffer
+from cygrad.kernels.array cimport Array, Layout, itemsize
+
+cdef enum:
+    MAX_OUTPUTS = 4         # of one operation, hidden ones included
+    FEW = 4                 # inputs that need no allocation of their own
+
+    OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k
+    OWN = 0x80              # Slot.source: input i, or OWN | k for output k
+
+cdef enum State:
+    RECORDED, RUNNING, FREED
+
+cdef enum SlotKind:
+    EMPTY, KEPT, CONSTANT
+
+cdef struct Call:           # one execution: what infer() reads and writes, and what forward() computes
+    int n_in
+    int n_out               # outputs, hidden ones included
+    int hidden              # the last so many outputs are for backward alone
+    int view                # the input whose memory output 0 shares; -1: fresh memory
+    Array* x
+    Array y[MAX_OUTPUTS]    # infer() sets layout (one count) and dtype; data is there when forward() runs
+    size_t workspace_bytes
+    char* workspace
+    void* attributes        # a borrowed Python object
+
+cdef union Kept:
+    Buffer* buffer
+    double number           # a constant, in the dtype's own bits
+
+cdef struct Slot:
+    Kept what
+    Layout* layout
+    uint32_t version        # the buffer's when it was kept
+    uint8_t source
+    uint8_t kind
+    uint8_t dtype
+    uint8_t spare
+
+cdef struct Gradient:       # on its way: one hold and one gradient role on the buffer, one count on the layout
+    Buffer* buffer
+    Layout* layout
+
+cdef struct Edge:
+    void* node              # a counted Node, or NULL: no gradient wanted
+    uint16_t output_nr
+
+cdef class Operator:
+    """An operator is a stateless singleton: what comes out, how it is computed, what backward keeps, its gradient."""
+    cdef readonly str name
+    cdef readonly bint promotes     # bring the inputs to one dtype
+    cdef readonly bint floats       # ... a floating one
+    cdef readonly bint fused        # backward() is written; otherwise formula() runs with recording off
+    cdef readonly bint differentiable
+    cdef readonly bint by_mode      # forward depends on train mode
+    cdef readonly bint views        # output 0 shares its input's memory
+    cdef readonly object numpy      # the NumPy function that computes bools and integers, if any
+
+    cdef int infer(self, Call* c) except -1
+    cdef int forward(self, Call* c) except -1
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept
+    cdef int backward(self, Backward b) except -1
+
+
+cdef class Node:            # 144 bytes
+    cdef Operator op        # None: a leaf, or the head of a tape's ring
+    cdef uint16_t n_in
+    cdef uint16_t n_out
+    cdef uint16_t nr[2]     # output numbers of the two inline edges
+    cdef uint32_t mark      # backward: this node's place in the entries of the running pass
+    cdef uint8_t state
+    cdef uint8_t flags
+    cdef uint8_t dtype      # of output 0
+    cdef uint8_t n_slots
+    cdef uint64_t seq       # order of recording
+    cdef Layout* layout     # of output 0; with several outputs: an array of Layout*
+    cdef object attributes
+    cdef void* edge[2]      # up to two inputs inline; more: edge[0] is an array of Edge
+    cdef Slot slot[2]       # the same for slots: slot[0].layout is an array of Slot
+    cdef void* before       # the ring of a tape's nodes, uncounted
+    cdef void* after
+
+
+cdef class Leaf(Node):
+    """Where gradients of a variable arrive: its accumulator."""
+    cdef void* tensor       # the variable, uncounted: it clears this when it dies
+    cdef Tensor grad
+    cdef uint8_t req        # a GradReq
+    cdef bint busy          # a pass has delivered one of several contributions
+    cdef bint fresh         # reached by a backward since it was last used or zeroed
+
+
+cdef enum GradReq:
+    NULL_REQ, WRITE, ADD
+
+cdef enum NodeFlag:
+    TRAINING = 1            # recorded in train mode
+
+
+cdef class Tensor:
+    cdef Buffer* buffer
+    cdef Layout* layout
+    cdef Node node
+    cdef uint16_t output_nr
+    cdef uint8_t dtype
+    cdef bint tracked       # recording notices it
+    cdef uint32_t version_made      # the buffer's when this tensor was made or last written
+    cdef object __weakref__
+
+
+cdef class Tape:
+    """What is recorded while it is the thread's tape."""
+    cdef Node head
+    cdef Tape parent
+    cdef object children    # a WeakSet of the tapes opened inside, or None
+    cdef object __weakref__
+
+
+cdef class Backward:
+    """One node's turn in a backward pass: what an operator's `backward` and `formula` work with.
+
+    Over buffers: gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
+    memory goes back at once (or into the next result: over()); make() and over() give the array to write gradient i
+    to; target() gives the variable's own `.grad` instead, where that may be written directly."""
+    cdef Node node
+    cdef bint retain        # the graph stays: nothing may be taken out of it
+    cdef bint graph         # gradients are tensors with a graph
+    cdef Gradient g[MAX_OUTPUTS]
+    cdef Gradient* dx       # n_in of them
+    cdef uint8_t* want
+    cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
+    cdef bint first[FEW]    # ... and is to be overwritten
+    cdef Gradient few_dx[FEW]
+    cdef uint8_t few_want[FEW]
+
+    cdef Array gradient(self, int k) noexcept
+    cdef Array kept(self, int source) except *
+    cdef void done(self, int source) noexcept
+    cdef void done_gradient(self, int k) noexcept
+    cdef Array make(self, int i, const Layout* like, int dtype) except *
+    cdef bint over(self, int i, int source, Array* out) noexcept
+    cdef bint over_gradient(self, int i, Array* out) noexcept
+    cdef int same_gradient(self, int i, bint last) except -1
+    cdef bint target(self, int i, Array* out, bint* first) noexcept
+    cdef const Layout* input_layout(self, int i) noexcept
+    cdef Tensor tensor(self, int source)
+
+
+ctypedef object (*apply1_t)(Operator, object, object)
+ctypedef object (*apply2_t)(Operator, object, object, object)
+ctypedef object (*apply_inplace_t)(Operator, Tensor, object, object)
+
+cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1
+cdef Operator plugged(str name)
+cdef object socket(str name)
+cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype)
+cdef Tensor view_of(Tensor x, Layout* layout)
+cdef Tensor fresh(Layout* layout, int dtype, int category)
+cdef Tensor copy_plain(Tensor t)
+cdef Tensor ensure_tensor(x)
+cdef Tensor from_gradient(Gradient* g, int dtype)
+cdef int gradient_of(Tensor t, Gradient* g) except -1
+cdef void drop_gradient(Gradient* g) noexcept
+cdef void free_slots(Node n) noexcept
+cdef int put_grad(Leaf leaf, Tensor grad) except -1
+cdef uint64_t next_number() noexcept
+cdef int default_dtype() noexcept
+cdef int promote(int a, int b) except -1
+
+
+cdef inline char* data_of(Tensor t) noexcept:
+    return t.buffer.data + t.layout.offset * itemsize(t.dtype)
+
+cdef inline Array array_of(Tensor t) noexcept:
+    cdef Array a
+    a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
+    return a
+
+cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
+    y.node = node
+    y.output_nr = output_nr
+    y.tracked = True
+
+cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
+    """Whether memory held once, by who asks, can be written over with a dense result of the shape `wanted`."""
+    return (b.holders == 1 and not b.flags and l.dense and l.offset == 0
+            and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
+
+cdef inline const Layout* output_layout(Node n, int k) noexcept:
+    return (<Layout**>n.layout)[k] if n.n_out > 1 else n.layout
+
+cdef inline Edge edge_of(Node n, int i) noexcept:
+    cdef Edge e
+    if n.n_in > 2: return (<Edge*>n.edge[0])[i]
+    e.node = n.edge[i]
+    e.output_nr = n.nr[i]
+    return e
+
+cdef inline Slot* slots_of(Node n) noexcept:
+    return <Slot*>n.slot[0].layout if n.n_slots > 2 else &n.slot[0]
+
+cdef inline Slot* slot_from(Node n, int source) noexcept:
+    """The slot that keeps input i (source i) or output k (source OWN | k); NULL: none does."""
+    cdef Slot* s = slots_of(n)
+    cdef int k
+    for k in range(n.n_slots):
+        if s[k].source == source: return &s[k]
+    return NULL

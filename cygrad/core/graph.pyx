@@ -1,0 +1,737 @@
+"""Tensor, Node, Operator and Backward: the four that know each other, with Leaf and Tape beside them.
+
+Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
+
+import weakref
+
+import numpy as np
+
+cimport cython
+from cpython.bool cimport PyBool_Check
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_AsDouble, PyLong_Check
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.object cimport PyObject
+from cpython.type cimport PyType_Modified
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memcpy, memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.memory cimport (
+    EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
+)
+from cygrad.core.modes cimport Flags, flags
+from cygrad.kernels.array cimport (
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
+)
+
+from cygrad.kernels.driver cimport gather
+
+from cygrad.core.errors import InplaceError
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* tp_dict
+
+DTYPES = tuple(np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                                     "float32", "float64"))
+cdef dict dtype_numbers = {d: i for i, d in enumerate(DTYPES)}
+cdef int default_float = FLOAT32
+cdef object converter = None                        # core.bridge.asarray: arrays and lists become tensors
+
+cdef int default_dtype() noexcept:
+    return default_float
+
+cdef uint64_t recorded = 0                          # nodes made so far: their order
+
+cdef uint64_t next_number() noexcept:
+    global recorded
+    recorded += 1
+    return recorded
+
+
+
+# ---- dtypes ----------------------------------------------------------------------------------------------------------
+
+def dtype_number(dtype):
+    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for those cygrad has not."""
+    try:
+        d = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{dtype!r} is not a dtype; cygrad has {', '.join(map(str, DTYPES))}") from None
+    number = dtype_numbers.get(d)
+    if number is None:
+        raise TypeError(f"cygrad has no dtype {d}; it has {', '.join(map(str, DTYPES))}; convert with astype first")
+    return number
+
+
+def set_default_dtype(dtype):
+    """Set the dtype that Python floats, int / int and the mean of integers get: float32 (at start) or float64."""
+    global default_float
+    number = dtype_number(dtype)
+    if number < FLOAT32:
+        raise TypeError(f"the default dtype is float32 or float64, got {np.dtype(dtype)}")
+    default_float = number
+
+
+def get_default_dtype():
+    """The dtype that Python floats get."""
+    return DTYPES[default_float]
+
+
+cdef int promote(int a, int b) except -1:
+    """The dtype of a result of two: the Array API's table, and the floating one for an integer with a float."""
+    if a == b: return a
+    if a >= FLOAT32 or b >= FLOAT32:
+        if a >= FLOAT32 and b >= FLOAT32: return FLOAT64
+        return a if a >= FLOAT32 else b
+    number = dtype_numbers.get(np.promote_types(DTYPES[a], DTYPES[b]))
+    if number is None or number >= FLOAT32:         # uint64 with a signed integer: NumPy says float64
+        raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
+    return number
+
+
+# ---- Operator --------------------------------------------------------------------------------------------------------
+
+cdef class Operator:
+    """The base of all operators. `infer` and `forward` are the value, `keeps` says what backward needs, `formula` is the
+    gradient over tensors and `backward`, where there is one, the same over buffers."""
+
+    cdef int infer(self, Call* c) except -1:
+        raise NotImplementedError(f"{self.name} has no infer")
+
+    cdef int forward(self, Call* c) except -1:
+        raise NotImplementedError(f"{self.name} has no forward")
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 0
+
+    cdef int backward(self, Backward b) except -1:
+        raise NotImplementedError(f"{self.name} has no fused backward")
+
+    def formula(self, c, int i, g):
+        """The gradient of input `i` as a tensor, from the output's gradient `g` (of several outputs: a tuple) and what
+        the context `c` gives: c.input(i), c.output(k), c.attributes, c.shape(i)."""
+        raise RuntimeError(f"{self.name} has no gradient")
+
+    def __repr__(self):
+        return f"<operator {self.name}>"
+
+
+# ---- Node ------------------------------------------------------------------------------------------------------------
+# A node that dies hands its edges to a list; who empties it already goes on with them. So a chain of a million nodes is
+# freed by a loop.
+
+cdef void** dying = NULL
+cdef Py_ssize_t n_dying = 0, room_dying = 0
+cdef bint freeing = False
+
+
+cdef inline void let_die(void* node) noexcept:
+    global dying, n_dying, room_dying
+    cdef void** more
+    if n_dying == room_dying:
+        more = <void**>PyMem_Realloc(dying, (2 * room_dying + 64) * sizeof(void*))
+        if more == NULL:                            # no memory for the list: recurse rather than leak
+            Py_DECREF(<object>node)
+            return
+        dying = more
+        room_dying = 2 * room_dying + 64
+    dying[n_dying] = node
+    n_dying += 1
+
+
+cdef void free_slots(Node n) noexcept:
+    """Let go of all that `n` keeps."""
+    cdef Slot* s = slots_of(n)
+    cdef int k
+    for k in range(n.n_slots):
+        if s[k].kind == KEPT: let_go(s[k].what.buffer)
+        if s[k].kind != EMPTY:
+            s[k].kind = EMPTY
+            lay.forget(s[k].layout)
+
+
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Node:
+    """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
+
+    def __dealloc__(self):
+        global n_dying, freeing
+        cdef int i
+        cdef void* child
+        if self.after != NULL:
+            (<Node>self.before).after = self.after
+            (<Node>self.after).before = self.before
+        if self.n_slots:
+            free_slots(self)
+            if self.n_slots > 2: PyMem_Free(self.slot[0].layout)
+        if self.layout != NULL:
+            if self.n_out > 1:
+                for i in range(self.n_out): lay.forget((<Layout**>self.layout)[i])
+                PyMem_Free(self.layout)
+            else:
+                lay.forget(self.layout)
+        if self.n_in == 0: return
+        if self.n_in > 2:
+            for i in range(self.n_in):
+                child = (<Edge*>self.edge[0])[i].node
+                if child != NULL: let_die(child)
+            PyMem_Free(self.edge[0])
+        else:
+            if self.edge[0] != NULL: let_die(self.edge[0])
+            if self.edge[1] != NULL: let_die(self.edge[1])
+        if freeing: return
+        freeing = True
+        while n_dying:
+            n_dying -= 1
+            Py_DECREF(<object>dying[n_dying])
+        freeing = False
+
+    def name(self):
+        """The operator's name; "leaf" for a variable's accumulator."""
+        return "leaf" if self.op is None else self.op.name
+
+    @property
+    def next_functions(self):
+        """A tuple of (node, output number), one for each input; (None, 0) where no gradient is wanted."""
+        cdef Edge e
+        cdef list out = []
+        for i in range(self.n_in):
+            e = edge_of(self, i)
+            out.append((None, 0) if e.node == NULL else (<Node>e.node, e.output_nr))
+        return tuple(out)
+
+    @property
+    def saved_bytes(self):
+        """Bytes of the distinct buffers that this node keeps for backward, leaves and external memory not counted."""
+        cdef Slot* s = slots_of(self)
+        cdef int k, j
+        cdef size_t total = 0
+        for k in range(self.n_slots):
+            if s[k].kind != KEPT or s[k].what.buffer.parameters or s[k].what.buffer.flags & EXTERNAL: continue
+            for j in range(k):
+                if s[j].kind == KEPT and s[j].what.buffer == s[k].what.buffer: break
+            else:
+                total += s[k].what.buffer.nbytes
+        return total
+
+    def __repr__(self):
+        return f"<{self.name()} node>"
+
+
+@cython.no_gc
+cdef class Leaf(Node):
+    """The accumulator of a variable."""
+
+    def __dealloc__(self):
+        put_grad(self, None)
+
+
+cdef int put_grad(Leaf leaf, Tensor grad) except -1:
+    """Let the variable's .grad be `grad` (or None)."""
+    if leaf.grad is not None: unmark_gradient(leaf.grad.buffer)
+    leaf.grad = grad
+    if grad is not None: mark_gradient(grad.buffer)
+    return 0
+
+
+def leaf_or_node(Tensor x):
+    """Where `x` stands in the graph: (node or leaf, output number)."""
+    return x.node, x.output_nr
+
+
+# ---- Tape ------------------------------------------------------------------------------------------------------------
+
+cdef class Tape:
+    """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""
+
+    def __cinit__(self):
+        self.head = Node.__new__(Node)
+        self.head.before = self.head.after = <void*>self.head
+
+    def __init__(self):
+        """Enclosed by the thread's tape, if it has one."""
+        cdef Flags* f = flags()
+        if f.tape != NULL:
+            self.parent = <Tape>f.tape
+            if self.parent.children is None: self.parent.children = weakref.WeakSet()
+            self.parent.children.add(self)
+
+    def __dealloc__(self):
+        cdef Node head = self.head
+        cdef Node outer
+        if self.parent is None or head.after == <void*>head: return
+        outer = self.parent.head                    # the nodes go on in the enclosing scope's ring
+        (<Node>head.after).before = outer.before
+        (<Node>outer.before).after = head.after
+        (<Node>head.before).after = <void*>outer
+        outer.before = head.before
+        head.before = head.after = <void*>head
+
+    @property
+    def nodes(self):
+        """How many recorded operations are alive."""
+        cdef Py_ssize_t count = 0
+        cdef void* p = self.head.after
+        while p != <void*>self.head:
+            count += 1
+            p = (<Node>p).after
+        return count + sum([t.nodes for t in self.children or ()])
+
+    @property
+    def saved_bytes(self):
+        """Bytes kept for backward: each distinct buffer once, leaves and external memory not counted."""
+        cdef size_t total = kept_bytes(self)
+        kept_unmark(self)
+        return total
+
+
+cdef size_t kept_bytes(Tape t) except? 0:
+    """Sum and mark the buffers that the nodes of `t` keep and that are not marked yet."""
+    cdef size_t total = 0
+    cdef void* p = t.head.after
+    cdef Slot* s
+    cdef Buffer* b
+    cdef int k
+    while p != <void*>t.head:
+        s = slots_of(<Node>p)
+        for k in range((<Node>p).n_slots):
+            if s[k].kind != KEPT: continue
+            b = s[k].what.buffer
+            if b.mark or b.parameters or b.flags & EXTERNAL: continue
+            b.mark = 1
+            total += b.nbytes
+        p = (<Node>p).after
+    for child in t.children or (): total += kept_bytes(child)
+    return total
+
+
+cdef int kept_unmark(Tape t) except -1:
+    cdef void* p = t.head.after
+    cdef Slot* s
+    cdef int k
+    while p != <void*>t.head:
+        s = slots_of(<Node>p)
+        for k in range((<Node>p).n_slots):
+            if s[k].kind == KEPT: s[k].what.buffer.mark = 0
+        p = (<Node>p).after
+    for child in t.children or (): kept_unmark(child)
+    return 0
+
+
+# ---- Backward --------------------------------------------------------------------------------------------------------
+
+cdef void drop_gradient(Gradient* g) noexcept:
+    if g.buffer == NULL: return
+    g.buffer.gradients -= 1
+    if g.buffer.gradients == 0 and g.buffer.holders > 1: recategorise(g.buffer)
+    drop(g.buffer)
+    lay.forget(g.layout)
+    g.buffer = NULL
+    g.layout = NULL
+
+
+cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
+    hold(g.buffer)
+    mark_gradient(g.buffer)
+    out.buffer = g.buffer
+    out.layout = lay.share(g.layout)
+
+
+cdef Tensor from_gradient(Gradient* g, int dtype):
+    """The gradient as a tensor; it takes the hold over."""
+    cdef Tensor t = new_tensor(g.buffer, g.layout, dtype)
+    unmark_gradient(g.buffer)
+    g.buffer = NULL
+    g.layout = NULL
+    return t
+
+
+cdef int gradient_of(Tensor t, Gradient* g) except -1:
+    """A share in the memory of `t`, as a gradient."""
+    hold(t.buffer)
+    mark_gradient(t.buffer)
+    g.buffer = t.buffer
+    g.layout = lay.share(t.layout)
+    return 0
+
+
+cdef class Backward:
+    """One node's turn in a backward pass; formulas ask it for what was kept."""
+
+    cdef Array gradient(self, int k) noexcept:
+        """The gradient of output `k`, lent until done_gradient(k)."""
+        cdef Array a
+        a.dtype = self.node.dtype
+        a.layout = self.g[k].layout
+        a.data = self.g[k].buffer.data + a.layout.offset * itemsize(a.dtype)
+        return a
+
+    cdef Array kept(self, int source) except *:
+        """What was kept of input i (source i) or output k (source OWN | k), lent until done(source)."""
+        cdef Slot* s = slot_from(self.node, source)
+        cdef Array a
+        if s == NULL or s.kind == EMPTY:
+            raise RuntimeError(f"{self.node.name()} asks in backward for what it does not keep")
+        a.dtype = s.dtype
+        a.layout = s.layout
+        a.data = (<char*>&s.what.number if s.kind == CONSTANT
+                  else s.what.buffer.data + s.layout.offset * itemsize(s.dtype))
+        return a
+
+    cdef void done(self, int source) noexcept:
+        """What is kept from `source` is not needed any more: unless the graph is retained, it goes back now."""
+        cdef Slot* s = slot_from(self.node, source)
+        if self.retain or s == NULL or s.kind == EMPTY: return
+        if s.kind == KEPT: let_go(s.what.buffer)
+        s.kind = EMPTY
+        lay.forget(s.layout)
+
+    cdef void done_gradient(self, int k) noexcept:
+        drop_gradient(&self.g[k])
+
+    cdef Array make(self, int i, const Layout* like, int dtype) except *:
+        """New memory for gradient i, of the shape `like`."""
+        cdef Array a
+        cdef Buffer* b
+        cdef Layout* l = lay.dense_like(like)
+        try:
+            b = allocate(l.size * itemsize(dtype), GRADIENTS)
+        except:
+            lay.forget(l)
+            raise
+        self.dx[i].buffer = b
+        self.dx[i].layout = l
+        a.data, a.layout, a.dtype = b.data, l, dtype
+        return a
+
+    cdef bint over(self, int i, int source, Array* out) noexcept:
+        """Let gradient i be written over what is kept from `source`, if nobody else holds it; the kept array may still
+        be read, element by element, while it is overwritten. False: it may not, nothing has changed. The caller knows
+        that the gradient has its shape."""
+        cdef Slot* s = slot_from(self.node, source)
+        cdef Buffer* b
+        if self.retain or s == NULL or s.kind != KEPT: return False
+        b = s.what.buffer
+        if not sole(b, s.layout, s.layout, self.node.dtype): return False
+        s.kind = EMPTY
+        b.saved -= 1
+        mark_gradient(b)
+        self.dx[i].buffer = b
+        self.dx[i].layout = s.layout
+        out.data, out.layout, out.dtype = b.data, s.layout, self.node.dtype
+        return True
+
+    cdef bint over_gradient(self, int i, Array* out) noexcept:
+        """The same with the gradient of output 0."""
+        cdef Buffer* b = self.g[0].buffer
+        if not sole(b, self.g[0].layout, self.node.layout, self.node.dtype): return False
+        self.dx[i] = self.g[0]
+        self.g[0].buffer = NULL
+        self.g[0].layout = NULL
+        out.data, out.layout, out.dtype = b.data, self.dx[i].layout, self.node.dtype
+        return True
+
+    cdef int same_gradient(self, int i, bint last) except -1:
+        """Gradient i is the gradient of output 0 itself."""
+        if last:
+            self.dx[i] = self.g[0]
+            self.g[0].buffer = NULL
+            self.g[0].layout = NULL
+        else:
+            share_gradient(&self.g[0], &self.dx[i])
+        return 0
+
+    cdef bint target(self, int i, Array* out, bint* first) noexcept:
+        """The .grad of the variable that input i is, to be written (first) or added to; False: use make()."""
+        cdef Leaf leaf
+        if i >= FEW or self.into[i] == NULL: return False
+        leaf = <Leaf>self.into[i]
+        out[0] = array_of(leaf.grad)
+        first[0] = self.first[i]
+        self.into[i] = NULL
+        self.want[i] = 2                            # delivered
+        return True
+
+    cdef const Layout* input_layout(self, int i) noexcept:
+        """The shape that gradient i must have."""
+        cdef Edge e = edge_of(self.node, i)
+        return output_layout(<Node>e.node, e.output_nr)
+
+    # ---- for formulas
+
+    @property
+    def attributes(self):
+        """What the operation was called with beside its inputs, as its operator stores it."""
+        return self.node.attributes
+
+    def shape(self, int i):
+        """The shape of input i, of which a gradient is wanted."""
+        return lay.shape_tuple(self.input_layout(i))
+
+    def dtype(self, int i):
+        """The dtype of input i, of which a gradient is wanted."""
+        return DTYPES[(<Node>edge_of(self.node, i).node).dtype]
+
+    def wants(self, int i):
+        """Whether the gradient of input i is wanted."""
+        return self.want[i] != 0
+
+    def input(self, int i):
+        """Input i, which the operator must keep; under create_graph with its place in the graph."""
+        cdef Tensor t = self.tensor(i)
+        cdef Edge e
+        if self.graph:
+            e = edge_of(self.node, i)
+            if e.node != NULL: attach(t, <Node>e.node, e.output_nr)
+        return t
+
+    def output(self, int k):
+        """Output k, which the operator must keep; under create_graph with its place in the graph."""
+        cdef Tensor t = self.tensor(OWN | k)
+        if self.graph: attach(t, self.node, k)
+        return t
+
+    cdef Tensor tensor(self, int source):
+        cdef Slot* s = slot_from(self.node, source)
+        cdef Tensor t
+        if s == NULL or s.kind == EMPTY:
+            raise RuntimeError(f"{self.node.name()} asks in its formula for what it does not keep")
+        if s.kind == CONSTANT:
+            t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
+            memcpy(t.buffer.data, &s.what.number, itemsize(s.dtype))
+        else:
+            hold(s.what.buffer)
+            t = new_tensor(s.what.buffer, lay.share(s.layout), s.dtype)
+        return t
+
+
+# ---- Tensor ----------------------------------------------------------------------------------------------------------
+# Arithmetic, and whatever else an operator computes, is plugged in by the floor above (install_operators, install).
+
+cdef Operator plug_add, plug_sub, plug_mul, plug_div, plug_neg
+cdef apply1_t apply1
+cdef apply2_t apply2
+cdef apply_inplace_t apply_inplace
+cdef dict sockets = {}
+
+
+cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1:
+    """core/run.pyx plugs itself in: how an operator is applied."""
+    global apply1, apply2, apply_inplace
+    apply1, apply2, apply_inplace = one, two, inplace
+    return 0
+
+
+cdef Operator plugged(str name):
+    return sockets[name]
+
+
+cdef object socket(str name):
+    return sockets[name]
+
+
+def install_operators(**operators):
+    """Plug the operators and functions in that Tensor's own syntax needs."""
+    global plug_add, plug_sub, plug_mul, plug_div, plug_neg
+    sockets.update(operators)
+    plug_add, plug_sub, plug_mul, plug_div = sockets["add"], sockets["sub"], sockets["mul"], sockets["div"]
+    plug_neg = sockets["neg"]
+
+
+def install(**attributes):
+    """Add methods and properties to Tensor."""
+    for name, value in attributes.items():
+        (<dict>(<object>(<PyTypeObject*>Tensor).tp_dict))[name] = value
+    PyType_Modified(Tensor)
+
+
+def install_bridge(asarray, **functions):
+    """Plug in what makes a tensor of an array, a list or a number, and how a tensor is shown and read."""
+    global converter
+    converter = asarray
+    sockets.update(functions)
+
+
+cdef Tensor ensure_tensor(x):
+    return <Tensor>x if isinstance(x, Tensor) else converter(x)
+
+
+cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
+    """A tensor that takes over one hold on `buffer` and one count on `layout`."""
+    cdef Tensor t = Tensor.__new__(Tensor)
+    t.buffer = buffer
+    t.layout = layout
+    t.dtype = dtype
+    t.version_made = buffer.version
+    return t
+
+
+cdef Tensor view_of(Tensor x, Layout* layout):
+    """Another tensor on the buffer of `x`; takes over one count on `layout`."""
+    hold(x.buffer)
+    return new_tensor(x.buffer, layout, x.dtype)
+
+
+cdef Tensor fresh(Layout* layout, int dtype, int category):
+    """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
+    cdef Buffer* b
+    try:
+        b = allocate(layout.size * itemsize(dtype), category)
+    except:
+        lay.forget(layout)
+        raise
+    return new_tensor(b, layout, dtype)
+
+
+cdef Tensor copy_plain(Tensor t):
+    """A dense copy without a graph."""
+    cdef Tensor y = fresh(lay.dense_like(t.layout), t.dtype, OTHER)
+    cdef Array a
+    a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
+    gather(y.buffer.data, &a, 0, t.layout.size)
+    return y
+
+
+cdef inline bint is_operand(v) noexcept:
+    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v) or isinstance(v, (np.ndarray, np.generic))
+
+
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Tensor:
+    """An array that gradients flow through: a view (shape, strides, offset) of a counted buffer."""
+
+    __array_ufunc__ = None                          # NumPy arrays leave the arithmetic to us
+    __hash__ = object.__hash__
+
+    def __init__(self, *_, **__):
+        raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
+
+    def __dealloc__(self):
+        if self.buffer == NULL: return
+        if self.node is not None and self.node.op is None: forget_variable(self)
+        drop(self.buffer)
+        lay.forget(self.layout)
+
+    @property
+    def shape(self):
+        """The sizes, a tuple."""
+        return lay.shape_tuple(self.layout)
+
+    @property
+    def strides(self):
+        """The steps between neighbours along each dimension, in elements."""
+        return lay.strides_tuple(self.layout)
+
+    @property
+    def dtype(self):
+        """The dtype, a numpy.dtype."""
+        return DTYPES[self.dtype]
+
+    @property
+    def ndim(self):
+        return self.layout.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.layout.size
+
+    @property
+    def itemsize(self):
+        return itemsize(self.dtype)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements: size times itemsize (a view owns none of them)."""
+        return self.layout.size * itemsize(self.dtype)
+
+    @property
+    def version(self):
+        """How many times this tensor's memory was written in place (views share the count)."""
+        return self.buffer.version
+
+    def __len__(self):
+        if self.layout.ndim == 0: raise TypeError("a 0-d tensor has no length")
+        return self.layout.shape[0]
+
+    def __add__(x, y):
+        return apply2(plug_add, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __sub__(x, y):
+        return apply2(plug_sub, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __mul__(x, y):
+        return apply2(plug_mul, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __truediv__(x, y):
+        return apply2(plug_div, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __matmul__(x, y):
+        return sockets["matmul_function"](x, y) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __pow__(x, y, modulo):
+        if modulo is not None: raise TypeError("pow() of a tensor takes no third argument")
+        return sockets["pow_function"](x, y) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __neg__(self):
+        return apply1(plug_neg, self, None)
+
+    def __pos__(self):
+        return self
+
+    def __iadd__(Tensor self, y):
+        return apply_inplace(plug_add, self, y, None) if is_operand(y) else NotImplemented
+
+    def __isub__(Tensor self, y):
+        return apply_inplace(plug_sub, self, y, None) if is_operand(y) else NotImplemented
+
+    def __imul__(Tensor self, y):
+        return apply_inplace(plug_mul, self, y, None) if is_operand(y) else NotImplemented
+
+    def __itruediv__(Tensor self, y):
+        return apply_inplace(plug_div, self, y, None) if is_operand(y) else NotImplemented
+
+    def __richcmp__(self, y, int op):
+        if not is_operand(y): return NotImplemented
+        return sockets["compare_function"](self, y, op)
+
+    def __repr__(self):
+        return sockets["repr"](self)
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __bool__(self):
+        return sockets["truth"](self)
+
+    def __index__(self):
+        return sockets["index"](self)
+
+    def __getitem__(self, index):
+        return sockets["getitem_function"](self, index)
+
+    def __setitem__(self, index, value):
+        sockets["setitem_function"](self, index, value)
+
+    def __iter__(self):
+        if self.layout.ndim == 0: raise TypeError("a 0-d tensor cannot be iterated over")
+        getitem = sockets["getitem_function"]
+        for i in range(self.layout.shape[0]):
+            yield getitem(self, i)
+
+
+cdef void forget_variable(Tensor t) noexcept:
+    """A tensor with a leaf dies; if it is the variable itself, the accumulator and the buffer learn of it."""
+    cdef Leaf leaf = <Leaf>t.node
+    if leaf.tensor != <void*>t: return
+    leaf.tensor = NULL
+    if t.tracked:
+        t.buffer.parameters -= 1
+        if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

@@ -1,0 +1,35 @@
+"""Layouts: shapes and strides, shared by counting. A function here that returns a Layout* hands over one count."""
+
+from cygrad.kernels.array cimport Layout
+
+cdef Layout* SCALAR                                 # the 0-d layout at offset 0; never freed
+
+cdef Layout* blank(int ndim) except NULL
+cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL
+cdef Layout* finish(Layout* l) except NULL
+cdef Layout* dense_like(const Layout* l) except NULL
+cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL
+cdef Layout* expand(const Layout* x, const Layout* target) except NULL
+cdef Layout* from_shape(shape) except NULL
+cdef void destroy(Layout* l) noexcept
+cdef tuple shape_tuple(const Layout* l)
+cdef tuple strides_tuple(const Layout* l)
+cdef int read_shape(shape, Py_ssize_t* out) except -1
+cdef int read_axis(axis, int ndim) except -1
+
+
+cdef inline Layout* share(const Layout* l) noexcept:
+    (<Layout*>l).refs += 1
+    return <Layout*>l
+
+cdef inline void forget(const Layout* l) noexcept:
+    (<Layout*>l).refs -= 1
+    if l.refs == 0: destroy(<Layout*>l)
+
+cdef inline bint same_shape(const Layout* x, const Layout* y) noexcept nogil:
+    cdef int d
+    if x == y: return True
+    if x.ndim != y.ndim or x.size != y.size: return False
+    for d in range(x.ndim):
+        if x.shape[d] != y.shape[d]: return False
+    return True

@@ -1,0 +1,175 @@
+"""Layouts: the shape, strides and offset of a tensor in its buffer.
+
+A result that has its operand's shape shares its operand's layout, so most operations make none. Freed layouts of few
+dimensions wait in a list for the next."""
+
+import operator
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+
+from cygrad.kernels.array cimport MAX_NDIM
+
+cdef enum:
+    LISTED = 4              # layouts of up to so many dimensions are all made this large and kept when freed
+    MOST = 256              # as many as this
+
+cdef Layout* waiting[MOST]
+cdef int n_waiting = 0
+
+cdef Py_ssize_t MAX_SIZE = (<Py_ssize_t>1) << 48    # elements: no product of sizes overflows below it
+
+
+cdef Layout* blank(int ndim) except NULL:
+    """A layout of `ndim` dimensions whose shape, strides and offset are to be filled and given to finish()."""
+    global n_waiting
+    cdef Layout* l
+    cdef int room = LISTED if ndim <= LISTED else ndim
+    if ndim <= LISTED and n_waiting:
+        n_waiting -= 1
+        l = waiting[n_waiting]
+    else:
+        l = <Layout*>PyMem_Malloc(sizeof(Layout) + 2 * room * sizeof(Py_ssize_t))
+        if l == NULL: raise MemoryError("no memory for a shape")
+        l.shape = <Py_ssize_t*>(l + 1)
+        l.strides = l.shape + room
+    l.refs = 1
+    l.ndim = ndim
+    l.offset = 0
+    return l
+
+
+cdef void destroy(Layout* l) noexcept:
+    global n_waiting
+    if l.ndim <= LISTED and n_waiting < MOST:
+        waiting[n_waiting] = l
+        n_waiting += 1
+    else:
+        PyMem_Free(l)
+
+
+cdef Layout* finish(Layout* l) except NULL:
+    """Work out size and density from shape and strides."""
+    cdef Py_ssize_t step = 1
+    cdef int d
+    l.dense = True
+    for d in range(l.ndim - 1, -1, -1):
+        if l.shape[d] != 1 and l.strides[d] != step: l.dense = False
+        step *= l.shape[d]
+    l.size = step
+    if step == 0: l.dense = True
+    return l
+
+
+cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
+    """The row-major layout of a shape. Raises ValueError where it has more elements than any memory."""
+    cdef Layout* l = blank(ndim)
+    cdef Py_ssize_t step = 1, bound = 1
+    cdef int d
+    for d in range(ndim - 1, -1, -1):
+        l.shape[d] = shape[d]
+        l.strides[d] = step
+        step *= shape[d]
+        if shape[d]:
+            bound *= shape[d]
+            if shape[d] > MAX_SIZE or bound > MAX_SIZE:
+                forget(l)
+                raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
+    l.size = step
+    l.dense = True
+    return l
+
+
+cdef Layout* dense_like(const Layout* l) except NULL:
+    """The layout of a fresh result of the shape of `l`: `l` itself where that is dense and starts at 0."""
+    if l.dense and l.offset == 0: return share(l)
+    return dense(l.ndim, l.shape)
+
+
+cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL:
+    """The dense layout of the shape that `x` and `y` broadcast to, by NumPy's rule. Raises ValueError."""
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef int ndim = x.ndim if x.ndim > y.ndim else y.ndim
+    cdef int d, i, j
+    cdef Py_ssize_t a, b
+    if x == y or y.ndim == 0: return dense_like(x)
+    if x.ndim == 0: return dense_like(y)
+    for d in range(ndim):
+        i, j = d - ndim + x.ndim, d - ndim + y.ndim
+        a = x.shape[i] if i >= 0 else 1
+        b = y.shape[j] if j >= 0 else 1
+        if a != b and a != 1 and b != 1:
+            raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and {b} in "
+                             f"dimension {d - ndim} must agree, or one of them be 1")
+        shape[d] = b if a == 1 else a
+    if same(x, ndim, shape): return dense_like(x)
+    if same(y, ndim, shape): return dense_like(y)
+    return dense(ndim, shape)
+
+
+cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept:
+    cdef int d
+    if l.ndim != ndim: return False
+    for d in range(ndim):
+        if l.shape[d] != shape[d]: return False
+    return True
+
+
+cdef Layout* expand(const Layout* x, const Layout* target) except NULL:
+    """`x` seen in the shape of `target`, with strides of 0 where it repeats. The shapes are known to fit."""
+    cdef Layout* l
+    cdef int d, i
+    if same_shape(x, target): return share(x)
+    l = blank(target.ndim)
+    for d in range(target.ndim):
+        i = d - target.ndim + x.ndim
+        l.shape[d] = target.shape[d]
+        l.strides[d] = x.strides[i] if i >= 0 and x.shape[i] != 1 else 0
+    l.offset = x.offset
+    return finish(l)
+
+
+# ---- from and to Python ----------------------------------------------------------------------------------------------
+
+cdef tuple shape_tuple(const Layout* l):
+    return tuple([l.shape[d] for d in range(l.ndim)])
+
+
+cdef tuple strides_tuple(const Layout* l):
+    return tuple([l.strides[d] for d in range(l.ndim)])
+
+
+cdef int read_shape(shape, Py_ssize_t* out) except -1:
+    """Read an int or a sequence of ints of at least 0 into `out` (MAX_NDIM long); return their number."""
+    cdef int n = 0
+    if isinstance(shape, int) and not isinstance(shape, bool): shape = (shape,)
+    try:
+        sizes = [operator.index(s) for s in shape]
+    except TypeError:
+        raise TypeError(f"a shape is a whole number or a tuple of them, got {shape!r}") from None
+    if len(sizes) > MAX_NDIM:
+        raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got a shape of {len(sizes)}")
+    for s in sizes:
+        if s < 0: raise ValueError(f"a shape has no negative sizes, got {tuple(sizes)}")
+        out[n] = s if s <= MAX_SIZE else MAX_SIZE + 1
+        n += 1
+    return n
+
+
+cdef Layout* from_shape(shape) except NULL:
+    cdef Py_ssize_t sizes[MAX_NDIM]
+    cdef int n = read_shape(shape, sizes)
+    return dense(n, sizes)
+
+
+cdef int read_axis(axis, int ndim) except -1:
+    """An axis as a number from 0 to ndim - 1. Raises TypeError or IndexError."""
+    try:
+        a = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"an axis is a whole number, got {axis!r}") from None
+    if not -ndim <= a < ndim:
+        raise IndexError(f"axis {a} is out of range for a tensor of {ndim} dimensions")
+    return a + ndim if a < 0 else a
+
+
+SCALAR = dense(0, NULL)

@@ -1,0 +1,81 @@
+"""The contract of memory: Buffer, who holds it, and the counters.
+
+A Buffer's `holders` counts tensors, slots, gradient slots and leases. It changes in hold() and drop() alone; at zero the
+memory goes back to the pool. Roles say what for a buffer is held; the first role that somebody has gives its category.
+Everything here runs under the GIL, which is the pool's one lock."""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+cpdef enum Category:
+    PARAMETERS, GRADIENTS, OPTIMIZER, SAVED, WORKSPACE, OTHER, CATEGORIES
+
+cdef enum:
+    EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
+    READONLY = 2
+
+cdef struct Buffer:
+    char* data
+    size_t nbytes           # what was asked for, and what live_bytes counts
+    void* link              # pool: next free block; external: the owner (a counted PyObject*)
+    void* home              # small: its slab; large: its capacity
+    int holders
+    uint32_t version        # in-place writes
+    uint32_t saved          # slots that keep it for backward
+    uint16_t parameters     # variables on it
+    uint16_t gradients      # gradients on it, arrived or under way
+    uint16_t optimizer      # solver states on it
+    uint16_t size_class
+    uint8_t category
+    uint8_t flags
+    uint8_t workspace
+    uint8_t mark            # for one who walks over buffers and must count each once
+
+cdef struct Counters:
+    size_t live             # requested bytes of live buffers
+    size_t peak
+    size_t held             # taken from the system, live or not
+    size_t external
+    uint64_t system_allocations
+    uint64_t buffers        # live buffers
+    size_t by_category[CATEGORIES]
+
+cdef Counters counters
+
+cdef Buffer* allocate(size_t nbytes, int category) except NULL
+cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
+cdef void release(Buffer* b) noexcept
+cdef void recategorise(Buffer* b) noexcept
+
+
+cdef inline void hold(Buffer* b) noexcept:
+    b.holders += 1
+
+cdef inline void drop(Buffer* b) noexcept:
+    b.holders -= 1
+    if b.holders == 0: release(b)
+
+cdef inline void keep(Buffer* b) noexcept:
+    """Hold for backward."""
+    b.holders += 1
+    b.saved += 1
+    if b.saved == 1: recategorise(b)
+
+cdef inline void unkeep(Buffer* b) noexcept:
+    """What was kept is no longer kept, but still held: the hold goes to the caller."""
+    b.saved -= 1
+    if b.saved == 0 and b.holders > 1: recategorise(b)
+
+cdef inline void let_go(Buffer* b) noexcept:
+    """What was kept is neither kept nor held."""
+    b.saved -= 1
+    b.holders -= 1
+    if b.holders == 0: release(b)
+    elif b.saved == 0: recategorise(b)
+
+cdef inline void mark_gradient(Buffer* b) noexcept:
+    b.gradients += 1
+    if b.gradients == 1: recategorise(b)
+
+cdef inline void unmark_gradient(Buffer* b) noexcept:
+    b.gradients -= 1
+    if b.gradients == 0: recategorise(b)

@@ -1,0 +1,10 @@
+"""The two flags of every thread, and the tape that its operations are recorded on."""
+
+cdef extern from "cygrad/flags.h":
+    ctypedef struct Flags "struct cg_flags":
+        int recording
+        int training
+        void* tape
+        void* capture
+
+cdef Flags* flags() noexcept

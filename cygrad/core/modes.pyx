@@ -1,0 +1,35 @@
+"""Recording and training: two flags for each thread, both False in a new thread."""
+
+cdef extern from *:
+    """
+    #include "cygrad/platform.h"
+    #include "cygrad/flags.h"
+    static CG_THREAD_LOCAL struct cg_flags cg_flags;
+    """
+    Flags cg_flags
+
+
+cdef Flags* flags() noexcept:
+    return &cg_flags
+
+
+def is_recording():
+    """Whether operations are recorded in this thread."""
+    return bool(cg_flags.recording)
+
+
+def is_training():
+    """Whether this thread is in train mode (dropout drops, batch norm takes the batch's statistics)."""
+    return bool(cg_flags.training)
+
+
+def set_recording(bint flag):
+    """Set this thread's recording flag; return what it was."""
+    before, cg_flags.recording = bool(cg_flags.recording), flag
+    return before
+
+
+def set_training(bint flag):
+    """Set this thread's training flag; return what it was."""
+    before, cg_flags.training = bool(cg_flags.training), flag
+    return before

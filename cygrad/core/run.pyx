@@ -1,0 +1,411 @@
+"""run(): the one way every operation goes. Infer the result, allocate it, compute it and, if the thread records and an
+input is tracked, make a node. Replays (core/replay.pyx) call infer and forward of the same operators without it."""
+
+import numpy as np
+
+from cpython.bool cimport PyBool_Check
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_AsDouble, PyLong_Check
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy, memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, TRAINING, Call, Edge, Node, Operator, Slot, Tape, Tensor, attach,
+    copy_plain, data_of, default_dtype, ensure_tensor, new_tensor, next_number, plug_run, plugged, promote,
+)
+from cygrad.core.memory cimport OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.modes cimport Flags, flags
+from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
+
+from cygrad.core.errors import InplaceError
+from cygrad.core.graph import DTYPES
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
+    o.tensor = <void*>t
+    o.buffer = t.buffer
+    o.array.data = t.buffer.data + t.layout.offset * itemsize(t.dtype)
+    o.array.layout = t.layout
+    o.array.dtype = t.dtype
+
+
+cdef inline int give_any(Operand* o, object v, list alive) except -1:
+    """Read what a user gave: a tensor, a Python number (weak: it takes the others' dtype) or an array."""
+    cdef Tensor t
+    if type(v) is Tensor:
+        give_tensor(o, <Tensor>v)
+    elif PyFloat_Check(v) or PyLong_Check(v):
+        o.tensor = <void*>v
+        o.buffer = NULL
+        o.array.layout = lay.SCALAR
+        o.array.data = <char*>&o.number
+    else:
+        t = ensure_tensor(v)
+        alive.append(t)
+        give_tensor(o, t)
+    return 0
+
+
+cdef int settle(Operand* o, int dtype) except -1:
+    """Write a Python number in the dtype of the operation."""
+    v = <object>o.tensor
+    o.array.dtype = dtype
+    if dtype == FLOAT32:
+        (<float*>&o.number)[0] = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+    elif dtype == FLOAT64:
+        o.number = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+    else:
+        try:
+            raw = np.array(v, DTYPES[dtype]).tobytes()
+        except OverflowError:
+            raise OverflowError(f"the number {v} does not fit the dtype {DTYPES[dtype]} of the other operand") from None
+        memcpy(&o.number, <const char*>raw, len(raw))
+    return 0
+
+
+cdef list prepare(Operator op, Operand* x, int n):
+    """Bring the operands to one dtype: Python numbers are weak, mixed tensors are cast (recorded, like any cast).
+    Returns what must stay alive until the operation has run."""
+    cdef list alive = None
+    cdef int dtype = -1, i
+    cdef bint mixed = False
+    for i in range(n):
+        if x[i].buffer == NULL: continue
+        if dtype < 0: dtype = x[i].array.dtype
+        elif dtype != x[i].array.dtype:
+            dtype = promote(dtype, x[i].array.dtype)
+            mixed = True
+    for i in range(n):
+        if x[i].buffer != NULL or dtype >= FLOAT32: continue
+        if dtype < 0 or PyFloat_Check(<object>x[i].tensor):
+            dtype = default_dtype()
+            mixed = True
+        elif dtype == BOOL and not PyBool_Check(<object>x[i].tensor):
+            dtype = INT64
+            mixed = True
+    if op.floats and dtype < FLOAT32:
+        dtype = default_dtype()
+        mixed = True
+    for i in range(n):
+        if x[i].buffer == NULL: settle(&x[i], dtype)
+        elif mixed and x[i].array.dtype != dtype:
+            t = apply1(plugged("cast"), <Tensor>x[i].tensor, dtype)
+            if alive is None: alive = []
+            alive.append(t)
+            give_tensor(&x[i], t)
+    return alive
+
+
+# ---- running an operation --------------------------------------------------------------------------------------------
+
+cdef inline int wanted_of(Operand* x, int n, uint32_t* out) except -1:
+    """Which inputs are tracked, as bits (the first 16), any other as bit 16."""
+    cdef uint32_t wanted = 0
+    cdef int i
+    cdef Tensor t
+    for i in range(n):
+        if x[i].buffer == NULL: continue
+        t = <Tensor>x[i].tensor
+        if not t.tracked: continue
+        if t.version_made != t.buffer.version and t.node.op is not None: raise_stale(t)
+        wanted |= <uint32_t>1 << (i if i < 16 else 16)
+    out[0] = wanted
+    return 0
+
+
+cdef int raise_stale(Tensor t) except -1:
+    raise InplaceError(
+        f"this result of {t.node.name()}, of shape {t.shape}, shares memory with a tensor that was written in place "
+        f"since (its version is {t.buffer.version}, recorded at {t.version_made}); its gradient would be wrong: "
+        f"take the view again after the write, or write to a copy()")
+
+
+cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
+    """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
+    cdef Node node = Node.__new__(Node)
+    cdef Edge* edges
+    cdef Slot* s
+    cdef Tensor t
+    cdef uint32_t mask = op.keeps(c, wanted)
+    cdef int i, k, count = 0
+    cdef Tape tape
+    if n > 2:
+        edges = <Edge*>PyMem_Malloc(n * sizeof(Edge))
+        if edges == NULL: raise MemoryError("no memory for the edges of a node")
+        memset(edges, 0, n * sizeof(Edge))
+        node.edge[0] = edges
+    node.n_in = n
+    for i in range(n):
+        if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
+        t = <Tensor>x[i].tensor
+        Py_INCREF(t.node)
+        if n > 2:
+            edges[i].node = <void*>t.node
+            edges[i].output_nr = t.output_nr
+        else:
+            node.edge[i] = <void*>t.node
+            node.nr[i] = t.output_nr
+    if mask:
+        for i in range(32): count += (mask >> i) & 1
+        if count > 2:
+            s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
+            if s == NULL: raise MemoryError("no memory for the slots of a node")
+            node.slot[0].layout = <Layout*>s
+        else:
+            s = &node.slot[0]
+        node.n_slots = count
+        k = 0
+        for i in range(32):
+            if not (mask >> i) & 1: continue
+            if i < OUTPUT:
+                s[k].source = i
+                s[k].dtype = c.x[i].dtype
+                s[k].layout = lay.share(c.x[i].layout)
+                s[k].what.buffer = x[i].buffer
+            else:
+                s[k].source = OWN | (i - OUTPUT)
+                s[k].dtype = c.y[i - OUTPUT].dtype
+                s[k].layout = lay.share(c.y[i - OUTPUT].layout)
+                s[k].what.buffer = buffers[i - OUTPUT]
+            if s[k].what.buffer == NULL:
+                s[k].kind = CONSTANT
+                s[k].what.number = x[i].number
+            else:
+                s[k].kind = KEPT
+                s[k].version = s[k].what.buffer.version
+                keep(s[k].what.buffer)
+            k += 1
+    node.op = op
+    node.attributes = attributes
+    node.n_out = c.n_out - c.hidden
+    node.dtype = c.y[0].dtype
+    node.layout = lay.share(c.y[0].layout)
+    if f.training: node.flags = TRAINING
+    node.seq = next_number()
+    if f.tape != NULL:
+        tape = <Tape>f.tape
+        node.before, node.after = tape.head.before, <void*>tape.head
+        (<Node>tape.head.before).after = <void*>node
+        tape.head.before = <void*>node
+    return node
+
+
+cdef object run(Operator op, Operand* x, int n, object attributes):
+    """Execute: infer, allocate, compute, and note if the thread records and an input is tracked. Returns the output, or
+    a tuple of several."""
+    cdef Flags* f = flags()
+    cdef Call c
+    cdef Array few[FEW]
+    cdef Buffer* buffers[MAX_OUTPUTS]
+    cdef Buffer* workspace = NULL
+    cdef uint32_t wanted = 0
+    cdef list alive = None
+    cdef Tensor y
+    cdef Node node = None
+    cdef int i, made = 0
+    if op.promotes: alive = prepare(op, x, n)
+    if f.recording and op.differentiable: wanted_of(x, n, &wanted)
+    c.x = few
+    if n > FEW:
+        c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
+        if c.x == NULL: raise MemoryError("no memory for the operands")
+    for i in range(n): c.x[i] = x[i].array
+    c.n_in, c.n_out, c.hidden, c.view = n, 1, 0, -1
+    c.workspace_bytes = 0
+    c.workspace = NULL
+    c.attributes = <void*>attributes
+    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
+    try:
+        op.infer(&c)
+        if c.y[0].dtype < FLOAT32: wanted = 0       # bools and integers carry no gradients
+        if c.view >= 0:
+            buffers[0] = x[c.view].buffer
+            hold(buffers[0])
+            made = 1
+        else:
+            for i in range(c.n_out):
+                buffers[i] = allocate(c.y[i].layout.size * itemsize(c.y[i].dtype), OTHER)
+                c.y[i].data = buffers[i].data
+                made += 1
+            if c.workspace_bytes:
+                workspace = allocate(c.workspace_bytes, WORKSPACE)
+                c.workspace = workspace.data
+            op.forward(&c)
+        if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
+    except:
+        for i in range(made): drop(buffers[i])
+        for i in range(MAX_OUTPUTS):
+            if c.y[i].layout != NULL: lay.forget(c.y[i].layout)
+        if workspace != NULL: drop(workspace)
+        if n > FEW: PyMem_Free(c.x)
+        raise
+    if workspace != NULL: drop(workspace)
+    if n > FEW: PyMem_Free(c.x)
+    for i in range(c.n_out - c.hidden, c.n_out):
+        drop(buffers[i])
+        lay.forget(c.y[i].layout)
+    y = new_tensor(buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
+    if node is not None: attach(y, node, 0)
+    if f.capture != NULL: (<list>f.capture).append(captured(op, x, n, attributes, y))
+    if c.n_out - c.hidden == 1: return y
+    out = [y]
+    for i in range(1, c.n_out - c.hidden):
+        y = new_tensor(buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
+        if node is not None: attach(y, node, i)
+        out.append(y)
+    return tuple(out)
+
+
+cdef tuple captured(Operator op, Operand* x, int n, object attributes, Tensor y):
+    return op, [<object>x[i].tensor for i in range(n)], attributes, y
+
+
+cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:
+    """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
+    backward keeps of the overwritten input is copied first."""
+    cdef Flags* f = flags()
+    cdef Call c
+    cdef Array few[FEW]
+    cdef Operand old
+    cdef Buffer* buffers[1]
+    cdef Buffer* workspace = NULL
+    cdef uint32_t wanted = 0
+    cdef list alive = None
+    cdef Tensor copied
+    cdef Node node = None
+    cdef int i
+    check_writable(target, f)
+    if op.promotes: alive = prepare(op, x, n)
+    if f.recording: wanted_of(x, n, &wanted)
+    for i in range(n):                              # an operand that lies across the target is read before: copy it
+        if x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
+            if x[i].array.layout == target.layout and not must_keep(op, x, n, attributes, wanted, i): continue
+            copied = copy_plain(<Tensor>x[i].tensor)
+            copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
+            copied.tracked = (<Tensor>x[i].tensor).tracked
+            if alive is None: alive = []
+            alive.append(copied)
+            give_tensor(&x[i], copied)
+    for i in range(n): few[i] = x[i].array
+    c.x = few
+    c.n_in, c.n_out, c.hidden, c.view = n, 1, 0, -1
+    c.workspace_bytes = 0
+    c.workspace = NULL
+    c.attributes = <void*>attributes
+    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
+    try:
+        op.infer(&c)
+        if c.hidden or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
+        if not lay.same_shape(c.y[0].layout, target.layout):
+            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the tensor "
+                             f"written to has shape {target.shape}")
+        if c.y[0].dtype != target.dtype:
+            raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
+                            f"to has dtype {target.dtype}; write x = x {op.name} y, or cast the operand")
+        if c.workspace_bytes:
+            workspace = allocate(c.workspace_bytes, WORKSPACE)
+            c.workspace = workspace.data
+        lay.forget(c.y[0].layout)
+        c.y[0].layout = lay.share(target.layout)
+        c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
+        op.forward(&c)
+        target.buffer.version += 1
+        target.version_made = target.buffer.version
+        buffers[0] = target.buffer
+        if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
+    finally:
+        if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
+        if workspace != NULL: drop(workspace)
+    if node is not None: attach(target, node, 0)
+    return 0
+
+
+cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t wanted, int i) except -1:
+    """Whether backward of an operation that overwrites its input `i` needs what was there."""
+    cdef Call c
+    cdef Array few[FEW]
+    cdef int k
+    if not wanted: return False
+    for k in range(n): few[k] = x[k].array
+    c.x = few
+    c.n_in, c.n_out, c.hidden, c.attributes = n, 1, 0, <void*>attributes
+    return (op.keeps(&c, wanted) >> i) & 1
+
+
+cdef int check_writable(Tensor t, Flags* f) except -1:
+    if t.buffer.flags & READONLY:
+        raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
+                         f"first")
+    if f.recording and t.buffer.parameters:
+        what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
+        raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
+                           f"pause() or no_grad(), or make a new tensor")
+    if t.tracked and t.node.op is not None:
+        if not f.recording:
+            raise InplaceError(f"this result of {t.node.name()}, of shape {t.shape}, belongs to a graph and was to be "
+                               f"written outside record(): its gradient would not know; write to its detach() instead")
+        if t.node.op.views:
+            raise InplaceError(f"this view made by {t.node.name()}, of shape {t.shape}, was to be written while "
+                               f"recording; write through the tensor itself: x[index] = value")
+    return 0
+
+
+# ---- applying from Python --------------------------------------------------------------------------------------------
+
+cdef object apply1(Operator op, x, attributes):
+    cdef Operand o[1]
+    cdef Tensor t = ensure_tensor(x)
+    give_tensor(&o[0], t)
+    return run(op, o, 1, attributes)
+
+
+cdef object apply2(Operator op, x, y, attributes):
+    """An operation of two; at least one is made a tensor."""
+    cdef Operand o[2]
+    cdef list alive = None
+    if type(x) is not Tensor or type(y) is not Tensor:
+        alive = []
+        if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)
+    give_any(&o[0], x, alive)
+    give_any(&o[1], y, alive)
+    return run(op, o, 2, attributes)
+
+
+cdef object apply_list(Operator op, list xs, attributes):
+    """An operation of any number; every entry is made a tensor but Python numbers, of which one at least is none."""
+    cdef int n = len(xs), i
+    cdef list alive = []
+    cdef Operand few[FEW]
+    cdef Operand* o = few
+    if n > FEW:
+        o = <Operand*>PyMem_Malloc(n * sizeof(Operand))
+        if o == NULL: raise MemoryError("no memory for the operands")
+    try:
+        for i in range(n): give_any(&o[i], xs[i], alive)
+        return run(op, o, n, attributes)
+    finally:
+        if n > FEW: PyMem_Free(o)
+
+
+def apply(Operator op, *inputs, attributes=None):
+    """Run an operator on tensors, arrays or numbers with its attributes as it stores them."""
+    return apply_list(op, list(inputs), attributes)
+
+
+cdef object apply_inplace(Operator op, Tensor target, other, attributes):
+    """target = op(target, other), written over target; returns target."""
+    cdef Operand o[2]
+    give_tensor(&o[0], target)
+    give_any(&o[1], other, alive := [])
+    run_into(op, o, 2, attributes, target)
+    return target
+
+
+
+
+plug_run(apply1, apply2, apply_inplace)

@@ -1,0 +1,43 @@
+"""What a kernel call sees of memory: a strided array, nothing of Python.
+
+A Layout is immutable once made and shared by counting (`refs`, under the GIL); sizes and strides count elements. An
+Array borrows both its memory and its layout from whoever calls."""
+
+cdef enum:
+    MAX_NDIM = 16           # dimensions of one array
+    MAX_OPERANDS = 5        # arrays in one elementwise call
+
+cpdef enum DType:
+    BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64
+
+cdef struct Layout:
+    int refs
+    int ndim
+    bint dense              # row-major without gaps: element i of the flattened array is at offset + i
+    Py_ssize_t size         # elements
+    Py_ssize_t offset       # of the first element, from the start of the buffer
+    Py_ssize_t* shape       # ndim sizes, then ndim strides, in the same allocation
+    Py_ssize_t* strides
+
+cdef struct Array:
+    char* data              # the first element (the layout's offset is already in it)
+    const Layout* layout
+    int dtype
+
+ctypedef fused real:
+    float
+    double
+
+
+# Typed memoryviews over raw memory, on the stack (see platform.h): set the view to None first, then fill it.
+cdef extern from "cygrad/platform.h" nogil:
+    void view1f "CG_VIEW1"(float[::1] v, float* p, Py_ssize_t n)
+    void view1d "CG_VIEW1"(double[::1] v, double* p, Py_ssize_t n)
+    void view2f "CG_VIEW2"(float[:, ::1] v, float* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t row_stride)
+    void view2d "CG_VIEW2"(double[:, ::1] v, double* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t row_stride)
+
+
+cdef inline int itemsize(int dtype) noexcept nogil:
+    if dtype >= FLOAT32: return 4 if dtype == FLOAT32 else 8
+    if dtype == BOOL: return 1
+    return 1 << ((dtype - 1) & 3)

@@ -1,0 +1,111 @@
+"""The one door to BLAS: row-major matrix products through SciPy's cython_blas.
+
+The pointers are taken on the first product, so that importing cygrad does not import SciPy. Large products run as row
+panels, one to a thread, each over a single-threaded BLAS: BLAS's own threads are told to be one around our calls and
+told back afterwards."""
+
+import ctypes
+import importlib
+from pathlib import Path
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from cython.parallel cimport prange
+from libc.stdint cimport uintptr_t
+from libc.string cimport memset
+
+from cygrad.kernels.array cimport FLOAT32, itemsize
+from cygrad.kernels.driver cimport GRAIN, threads_for
+
+ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
+                         int*) noexcept nogil
+ctypedef void (*dgemm_t)(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*,
+                         int*) noexcept nogil
+ctypedef void (*set_threads_t)(int) noexcept nogil
+ctypedef int (*get_threads_t)() noexcept nogil
+
+cdef sgemm_t sgemm = NULL
+cdef dgemm_t dgemm = NULL
+cdef set_threads_t set_threads = NULL
+cdef get_threads_t get_threads = NULL
+
+cdef enum:
+    LARGE = 0x7fffffff      # sizes are 32-bit in this interface
+
+
+cdef int load() except -1:
+    """Take the pointers."""
+    global sgemm, dgemm, set_threads, get_threads
+    import scipy
+    capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
+    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))
+    dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
+    for library in sorted(Path(scipy.__file__).parent.parent.glob("scipy.libs/*openblas*")):
+        handle = ctypes.CDLL(str(library))
+        for name in ("scipy_openblas_{}_num_threads", "openblas_{}_num_threads"):
+            if hasattr(handle, name.format("set")):
+                set_threads = <set_threads_t><uintptr_t>address(handle[name.format("set")])
+                get_threads = <get_threads_t><uintptr_t>address(handle[name.format("get")])
+                return 0
+    return 0
+
+
+cdef uintptr_t address(function) except? 0:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def blas_info():
+    """Which BLAS the products go through, as a string; loads it."""
+    if sgemm == NULL: load()
+    import scipy
+    threads = f"{get_threads()} threads of its own" if get_threads != NULL else "threads not ours to set"
+    return f"scipy.linalg.cython_blas of SciPy {scipy.__version__} ({threads})"
+
+
+cdef void product(int dtype, bint ta, bint tb, int m, int n, int k, const char* a, int lda, const char* b, int ldb,
+                  double beta, char* c, int ldc) noexcept nogil:
+    # BLAS is column-major: it sees our matrices transposed, and C' = B' A'.
+    cdef char t = b'T', no = b'N'
+    cdef float one_f = 1, beta_f = <float>beta
+    cdef double one_d = 1, beta_d = beta
+    if dtype == FLOAT32:
+        sgemm(&t if tb else &no, &t if ta else &no, &n, &m, &k, &one_f, <float*>b, &ldb, <float*>a, &lda, &beta_f,
+              <float*>c, &ldc)
+    else:
+        dgemm(&t if tb else &no, &t if ta else &no, &n, &m, &k, &one_d, <double*>b, &ldb, <double*>a, &lda, &beta_d,
+              <double*>c, &ldc)
+
+
+cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
+              const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1:
+    """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
+    beta 0 does not read C. Raises ValueError for sizes that 32 bits do not hold."""
+    cdef int size = itemsize(dtype), t, i, before = 1
+    cdef Py_ssize_t part, row
+    if m == 0 or n == 0: return 0
+    if k == 0:
+        if beta == 0:
+            for row in range(m): memset(c + row * ldc * size, 0, n * size)
+        return 0
+    if max(m, n, k, lda, ldb, ldc) > LARGE:
+        raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
+    if sgemm == NULL: load()
+    lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
+    if get_threads != NULL:
+        before = get_threads()
+        if before != 1: set_threads(1)
+    t = threads_for(m * n * k // 32)
+    if t > m: t = <int>m
+    if t == 1:
+        if m * n * k < 16 * GRAIN:
+            product(dtype, ta, tb, <int>m, <int>n, <int>k, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
+        else:
+            with nogil: product(dtype, ta, tb, <int>m, <int>n, <int>k, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
+    else:
+        part = (m + t - 1) // t
+        for i in prange(t, nogil=True, num_threads=t, schedule="static"):
+            if i * part < m:
+                product(dtype, ta, tb, <int>min(part, m - i * part), <int>n, <int>k,
+                        a + i * part * (1 if ta else lda) * size, <int>lda, b, <int>ldb, beta,
+                        c + i * part * ldc * size, <int>ldc)
+    if before != 1: set_threads(before)
+    return 0

@@ -1,0 +1,277 @@
+"""The one driver of all elementwise work: strips, packing, grain, threads, and the table of loops.
+
+A strip kernel sees contiguous typed memoryviews and nothing else. The driver walks the result in row-major order and
+hands out strips: where an operand is contiguous the strip lies in it; where it is broadcast from one element the strip
+is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
+strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
+
+Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): 10 ns for three, no object, no GIL."""
+
+import os
+
+from cython.parallel cimport prange
+from libc.string cimport memcpy
+
+from cygrad.kernels.array cimport (
+    FLOAT32, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1d, view1f,
+)
+
+cdef extern from "cygrad/platform.h" nogil:
+    const int CG_HAVE_OPENMP
+    int omp_get_num_procs()
+
+ctypedef void (*unary_f)(float[::1], float[::1]) noexcept nogil
+ctypedef void (*unary_d)(double[::1], double[::1]) noexcept nogil
+ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
+ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
+ctypedef void (*ternary_f)(float[::1], float[::1], float[::1], float[::1]) noexcept nogil
+ctypedef void (*ternary_d)(double[::1], double[::1], double[::1], double[::1]) noexcept nogil
+
+cdef enum:
+    MAX_LOOPS = 512
+
+cdef Loop loops[MAX_LOOPS]
+cdef dict names = {}
+cdef int threads = 1
+
+
+# ---- the table of loops ----------------------------------------------------------------------------------------------
+
+cdef int enter(str name, void* single, void* double, int operands) except -1:
+    """Enter a kernel under `name`; a later one of the same name takes its place (a better instruction set)."""
+    cdef int at = names.setdefault(name, len(names))
+    if at >= MAX_LOOPS:
+        raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
+    loops[at].single = single
+    loops[at].double = double
+    loops[at].operands = operands
+    return 0
+
+
+cdef Loop* find(str name) except NULL:
+    if name not in names:
+        raise KeyError(f"no kernel is named {name!r}; the kernels are {', '.join(sorted(names))}")
+    cdef int at = names[name]
+    return &loops[at]
+
+
+def kernel_names():
+    """The names of all strip kernels, sorted."""
+    return sorted(names)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+def set_num_threads(n):
+    """Let kernels use up to `n` threads (1 in a build without OpenMP). Raises ValueError below 1."""
+    global threads
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {n!r}")
+    threads = min(n, 1024) if CG_HAVE_OPENMP else 1
+
+
+def get_num_threads():
+    """The number of threads that kernels may use."""
+    return threads
+
+
+def has_openmp():
+    """Whether this build can use more than one thread."""
+    return bool(CG_HAVE_OPENMP)
+
+
+def _threads_at_start():
+    asked = os.environ.get("CYGRAD_NUM_THREADS", "")
+    if not asked:
+        return max(1, min(omp_get_num_procs(), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 64))
+    if not asked.isdigit() or int(asked) < 1:
+        raise ValueError(f"CYGRAD_NUM_THREADS is {asked!r}; it wants a whole number of at least 1")
+    return int(asked)
+
+
+set_num_threads(_threads_at_start())
+if hasattr(os, "register_at_fork"):
+    # A child of fork has none of the parent's OpenMP threads and would wait for them for ever: it works alone.
+    os.register_at_fork(after_in_child=lambda: set_num_threads(1))
+
+
+cdef int threads_for(Py_ssize_t work) noexcept nogil:
+    """How many threads are worth starting for `work` elements."""
+    cdef Py_ssize_t most
+    if threads == 1 or work < 2 * GRAIN: return 1
+    most = work // GRAIN
+    return threads if most >= threads else <int>most
+
+
+# ---- packing ---------------------------------------------------------------------------------------------------------
+
+cdef inline void copy_run(char* target, Py_ssize_t target_step, const char* source, Py_ssize_t source_step,
+                          Py_ssize_t count, int size) noexcept nogil:
+    """Copy `count` elements of `size` bytes; steps are in bytes."""
+    cdef Py_ssize_t i
+    if target_step == size and source_step == size:
+        memcpy(target, source, count * size)
+    elif size == 4:
+        for i in range(count):
+            (<int*>(target + i * target_step))[0] = (<const int*>(source + i * source_step))[0]
+    elif size == 8:
+        for i in range(count):
+            (<long long*>(target + i * target_step))[0] = (<const long long*>(source + i * source_step))[0]
+    else:
+        for i in range(count):
+            memcpy(target + i * target_step, source + i * source_step, size)
+
+
+cdef inline void walk(char* packed, const Array* x, Py_ssize_t start, Py_ssize_t count, bint packing) noexcept nogil:
+    """Move elements start .. start + count of `x`, in row-major order, to `packed` (packing) or from it."""
+    cdef const Layout* l = x.layout
+    cdef int size = itemsize(x.dtype)
+    cdef int d, last = l.ndim - 1
+    cdef Py_ssize_t index[MAX_NDIM]
+    cdef Py_ssize_t rest = start, run, step
+    cdef char* at = x.data
+    if count <= 0: return
+    if last < 0:
+        if packing: copy_run(packed, size, at, size, 1, size)
+        else:       copy_run(at, size, packed, size, 1, size)
+        return
+    for d in range(last, -1, -1):
+        index[d] = rest % l.shape[d]
+        rest = rest // l.shape[d]
+        at += index[d] * l.strides[d] * size
+    step = l.strides[last] * size
+    while True:
+        run = l.shape[last] - index[last]
+        if run > count: run = count
+        if packing: copy_run(packed, size, at, step, run, size)
+        else:       copy_run(at, step, packed, size, run, size)
+        packed += run * size
+        count -= run
+        if count == 0: return
+        at -= index[last] * step
+        index[last] = 0
+        d = last - 1
+        while True:                                 # carry into the next row
+            index[d] += 1
+            at += l.strides[d] * size
+            if index[d] < l.shape[d]: break
+            at -= l.shape[d] * l.strides[d] * size
+            index[d] = 0
+            d -= 1
+
+
+cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+    walk(target, x, start, count, True)
+
+
+cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+    walk(<char*>source, x, start, count, False)
+
+
+# ---- strips ----------------------------------------------------------------------------------------------------------
+
+cdef inline void call_single(const Loop* loop, char** p, Py_ssize_t n) noexcept nogil:
+    cdef float[::1] a = None, b = None, c = None, d = None
+    view1f(a, <float*>p[0], n)
+    view1f(b, <float*>p[1], n)
+    if loop.operands == 2:
+        (<unary_f>loop.single)(a, b)
+        return
+    view1f(c, <float*>p[2], n)
+    if loop.operands == 3:
+        (<binary_f>loop.single)(a, b, c)
+        return
+    view1f(d, <float*>p[3], n)
+    (<ternary_f>loop.single)(a, b, c, d)
+
+
+cdef inline void call_double(const Loop* loop, char** p, Py_ssize_t n) noexcept nogil:
+    cdef double[::1] a = None, b = None, c = None, d = None
+    view1d(a, <double*>p[0], n)
+    view1d(b, <double*>p[1], n)
+    if loop.operands == 2:
+        (<unary_d>loop.double)(a, b)
+        return
+    view1d(c, <double*>p[2], n)
+    if loop.operands == 3:
+        (<binary_d>loop.double)(a, b, c)
+        return
+    view1d(d, <double*>p[3], n)
+    (<ternary_d>loop.double)(a, b, c, d)
+
+
+cdef inline void call(const Loop* loop, int dtype, char** p, Py_ssize_t n) noexcept nogil:
+    if dtype == FLOAT32: call_single(loop, p, n)
+    else:                call_double(loop, p, n)
+
+
+cdef inline bint one_element(const Layout* l) noexcept nogil:
+    """Every index leads to the same element."""
+    cdef int d
+    if l.size == 1: return True
+    for d in range(l.ndim):
+        if l.strides[d] != 0 and l.shape[d] != 1: return False
+    return True
+
+
+cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef float f
+    cdef double d
+    if size == 4:
+        f = (<const float*>value)[0]
+        for i in range(count): (<float*>strip)[i] = f
+    else:
+        d = (<const double*>value)[0]
+        for i in range(count): (<double*>strip)[i] = d
+
+
+cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Elements start .. stop of the result, by one thread."""
+    cdef char scratch[MAX_OPERANDS][STRIP * 8]
+    cdef char* p[MAX_OPERANDS]
+    cdef bint packs[MAX_OPERANDS]
+    cdef int k, n = loop.operands, dtype = a[0].dtype, size = itemsize(dtype)
+    cdef bint flat = True
+    cdef Py_ssize_t count
+    for k in range(n):
+        packs[k] = False
+        if a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
+            p[k] = a[k].data + start * size
+        elif k < n - 1 and one_element(a[k].layout):
+            flat = False
+            p[k] = &scratch[k][0]
+            fill(p[k], a[k].data, stop - start if stop - start < STRIP else STRIP, size)
+        else:
+            flat = False
+            p[k] = &scratch[k][0]
+            packs[k] = True
+    if flat:
+        call(loop, dtype, p, stop - start)
+        return
+    while start < stop:
+        count = stop - start if stop - start < STRIP else STRIP
+        for k in range(n - 1):
+            if packs[k]: gather(p[k], &a[k], start, count)
+        call(loop, dtype, p, count)
+        if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
+        for k in range(n):
+            if p[k] != &scratch[k][0]: p[k] += count * size
+        start += count
+
+
+cdef int each(const Loop* loop, Array* a) except -1:
+    """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
+    or strides of 0 where they are broadcast; all have one dtype. The result may be one of the operands (exactly)."""
+    cdef Py_ssize_t n = a[loop.operands - 1].layout.size, part
+    cdef int t = threads_for(n), i
+    if t == 1:
+        if n >= GRAIN:
+            with nogil: span(loop, a, 0, n)
+        elif n > 0:
+            span(loop, a, 0, n)
+        return 0
+    part = ((n + t - 1) // t + STRIP - 1) // STRIP * STRIP
+    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
+        span(loop, a, i * part, min(n, (i + 1) * part))
+    return 0

@@ -1,0 +1,3 @@
+cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil
+cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v, double rate, double beta1,
+               double beta2, double eps) noexcept nogil

@@ -1,0 +1,22 @@
+"""Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
+
+from cygrad.core.graph import install, install_operators
+from cygrad.ops import elementwise, linalg, reduce, shape
+from cygrad.ops.table import ROWS, TABLE, Row
+
+__all__ = ["ROWS", "TABLE", "Row"]
+
+install_operators(
+    **{row.operator.name: row.operator for row in TABLE},
+    assign=shape.OPERATORS["assign"],
+    matmul_function=linalg.matmul,
+    pow_function=elementwise.pow,
+    compare_function=elementwise.compare,
+    getitem_function=shape.getitem,
+    setitem_function=shape.setitem,
+    sum_to_function=reduce.sum_to,
+)
+install(
+    **{name: row.function for row in TABLE for name in row.methods},
+    T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
+)

@@ -1,0 +1,30 @@
+"""The bases that operators share. An elementwise operator is its value kernel and, for each input, a rule: a kernel and
+what it reads. What backward keeps follows from the rules."""
+
+from cygrad.core.graph cimport Backward, Call, Operator
+from cygrad.kernels.array cimport Array
+from cygrad.kernels.driver cimport Loop
+
+cdef enum:
+    G = -1                  # operands of a rule: the gradient,
+    NUMBER = -2             # the number that the operator has for an attribute,
+    X = 0                   # the inputs,
+    Y = 1
+    Z = 2
+    OUT = 0x80              # the output
+
+cdef struct Rule:
+    const Loop* loop        # NULL: the gradient passes as it is (same), or there is none
+    bint same
+    int n
+    int operands[3]
+
+cdef class Elementwise(Operator):
+    cdef int n_in
+    cdef const Loop* value
+    cdef bint has_number
+    cdef Rule rules[3]
+
+    cdef int slope(self, int i, str loop, list operands) except -1
+    cdef int slope_same(self, int i) except -1
+    cdef bint later(self, Backward b, int i, int source) noexcept

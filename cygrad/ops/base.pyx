@@ -1,0 +1,175 @@
+"""Elementwise: infer, forward, keeps and backward of every operator that works element by element with broadcasting."""
+
+from libc.stdint cimport uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport lend
+from cygrad.core.graph cimport OUTPUT, Backward, Call, Gradient, Operator, drop_gradient
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.reduce cimport sum_to
+
+
+cdef class Elementwise(Operator):
+    """y = value(x, ...), with a rule for the gradient of each input."""
+
+    def __cinit__(self):
+        self.promotes = self.fused = self.differentiable = True
+
+    cdef int slope(self, int i, str loop, list operands) except -1:
+        """The gradient of input i is kernel `loop` of `operands` (G, inputs, OUT, NUMBER in the kernel's order)."""
+        self.rules[i].loop = driver.find(loop)
+        self.rules[i].n = len(operands)
+        for k, code in enumerate(operands): self.rules[i].operands[k] = code
+        return 0
+
+    cdef int slope_same(self, int i) except -1:
+        """The gradient of input i is the output's gradient."""
+        self.rules[i].same = True
+        return 0
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Layout* l
+        cdef Layout* wider
+        c.y[0].dtype = c.x[0].dtype
+        if c.n_in == 1:
+            c.y[0].layout = lay.dense_like(c.x[0].layout)
+            return 0
+        l = lay.broadcast(self.name, c.x[0].layout, c.x[1].layout)
+        if c.n_in == 3:
+            try:
+                wider = lay.broadcast(self.name, l, c.x[2].layout)
+            finally:
+                lay.forget(l)
+            l = wider
+        c.y[0].layout = l
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Array a[4]
+        cdef Layout seen[3]
+        cdef Py_ssize_t strides[3][MAX_NDIM]
+        cdef double bits
+        cdef int i, n = c.n_in
+        if c.y[0].dtype < FLOAT32: return by_numpy(self, c)
+        for i in range(n):
+            a[i] = c.x[i]
+            spread(&a[i], c.y[0].layout, &seen[i], strides[i])
+        if self.has_number:
+            put_number(&a[n], &bits, <object>c.attributes, c.y[0].dtype)
+            n += 1
+        a[n] = c.y[0]
+        return driver.each(self.value, a)
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        cdef uint32_t mask = 0
+        cdef int i, k, code
+        for i in range(self.n_in):
+            if not (wanted >> i) & 1: continue
+            for k in range(self.rules[i].n):
+                code = self.rules[i].operands[k]
+                if code == OUT: mask |= <uint32_t>1 << OUTPUT
+                elif code >= 0: mask |= <uint32_t>1 << code
+        return mask
+
+    cdef bint later(self, Backward b, int i, int source) noexcept:
+        """Whether the gradient of an input after i reads `source` too."""
+        cdef int j, k
+        for j in range(i + 1, self.n_in):
+            if not b.want[j]: continue
+            if source == G and (self.rules[j].same or self.rules[j].loop != NULL): return True
+            for k in range(self.rules[j].n):
+                if self.rules[j].operands[k] == source: return True
+        return False
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array a[4]
+        cdef Layout seen[3]
+        cdef Py_ssize_t strides[3][MAX_NDIM]
+        cdef double bits
+        cdef Rule* rule
+        cdef int i, k, code
+        cdef bint last, written
+        for i in range(self.n_in):
+            if not b.want[i]: continue
+            rule = &self.rules[i]
+            last = not self.later(b, i, G)
+            if rule.same:
+                b.same_gradient(i, last)
+            elif rule.loop != NULL:
+                for k in range(rule.n):
+                    code = rule.operands[k]
+                    if code == G: a[k] = b.gradient(0)
+                    elif code == NUMBER: put_number(&a[k], &bits, b.node.attributes, b.node.dtype)
+                    else: a[k] = b.kept(code)
+                    spread(&a[k], b.node.layout, &seen[k], strides[k])
+                written = False                     # over what is read here for the last time, or into new memory
+                for k in range(rule.n):
+                    code = rule.operands[k]
+                    if code >= 0 and not written and not self.later(b, i, code) \
+                            and lay.same_shape(b.kept(code).layout, b.node.layout):
+                        written = b.over(i, code, &a[rule.n])
+                if last and not written: written = b.over_gradient(i, &a[rule.n])
+                if not written: a[rule.n] = b.make(i, b.node.layout, b.node.dtype)
+                driver.each(rule.loop, a)
+                for k in range(rule.n):
+                    code = rule.operands[k]
+                    if code >= 0 and not self.later(b, i, code): b.done(code)
+                if last: b.done_gradient(0)
+            if not lay.same_shape(b.input_layout(i), b.node.layout): narrow(b, i)
+        return 0
+
+
+cdef int narrow(Backward b, int i) except -1:
+    """Gradient i, of the shape of the output, summed over what broadcasting had repeated."""
+    cdef Gradient wide = b.dx[i]
+    cdef Array x, y
+    b.dx[i].buffer = NULL
+    try:
+        y = b.make(i, b.input_layout(i), b.node.dtype)
+        x.layout, x.dtype = wide.layout, b.node.dtype
+        x.data = wide.buffer.data + wide.layout.offset * itemsize(x.dtype)
+        sum_to(&x, &y)
+    finally:
+        drop_gradient(&wide)
+    return 0
+
+
+cdef inline void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept:
+    """Let `a` be seen in the shape of `target`, by a layout on the caller's stack; one element needs none."""
+    cdef const Layout* l = a.layout
+    cdef int d, i
+    if l.size == 1 or l.size == target.size: return
+    seen[0] = target[0]
+    seen.strides = strides
+    for d in range(target.ndim):
+        i = d - target.ndim + l.ndim
+        strides[d] = l.strides[i] if i >= 0 and l.shape[i] != 1 else 0
+    seen.dense = False
+    seen.offset = l.offset
+    a.layout = seen
+
+
+cdef inline void put_number(Array* a, double* bits, object number, int dtype) except *:
+    """An array of one element, the number, on the caller's stack."""
+    if dtype == FLOAT32: (<float*>bits)[0] = <float>number
+    else: bits[0] = number
+    a.data = <char*>bits
+    a.layout = lay.SCALAR
+    a.dtype = dtype
+
+
+cdef int by_numpy(Operator op, Call* c) except -1:
+    """Bools and integers are NumPy's work."""
+    cdef int i
+    if op.numpy is None:
+        raise TypeError(f"{op.name} has no meaning for {lend(&c.x[0], NULL, False).dtype} tensors; cast to a float first")
+    arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
+    if c.attributes != NULL and <object>c.attributes is not None: arrays.append(<object>c.attributes)
+    out = lend(&c.y[0], NULL, True)
+    try:
+        out[...] = op.numpy(*arrays)
+    except TypeError as e:
+        raise TypeError(f"{op.name}: {e}") from None
+    return 0

@@ -1,0 +1,358 @@
+"""Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one).
+
+The products are BLAS's. A matrix goes to it as it lies where one of its two steps is 1 (a transpose is a flag); any
+other is packed into the workspace first."""
+
+from cython cimport final
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy, memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport lend
+from cygrad.core.graph cimport OUTPUT, Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.run cimport apply1, apply2, apply_list
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.blas cimport gemm
+from cygrad.kernels.driver cimport gather
+from cygrad.kernels.reduce cimport sum_to
+
+import numpy as np
+
+from cygrad.ops.reduce import sum, sum_to as sum_to_shape
+from cygrad.ops.shape import reshape, transpose
+
+
+cdef struct Matrix:         # as BLAS takes it: row-major, or the transpose of one
+    const char* data
+    Py_ssize_t ld
+    bint transposed
+
+
+cdef bint fits(const Layout* l) noexcept:
+    """Whether the last two dimensions can go to BLAS as they lie."""
+    cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
+    cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
+    return ((right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1)
+            or (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1))
+
+
+cdef size_t room(const Array* a) noexcept:
+    """Bytes to pack one matrix of `a`; 0 if it fits as it lies."""
+    if fits(a.layout): return 0
+    return a.layout.shape[a.layout.ndim - 2] * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
+
+
+cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept:
+    """The matrix at `offset` of `a`, packed into the workspace if it must be."""
+    cdef const Layout* l = a.layout
+    cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
+    cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
+    cdef Matrix m
+    cdef Layout one = l[0]
+    cdef Array piece = a[0]
+    m.data = a.data + offset * itemsize(a.dtype)
+    m.transposed = False
+    if (right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
+        m.ld = down if rows > 1 else max(columns, 1)
+    elif fits(l):
+        m.ld = right if columns > 1 else max(rows, 1)
+        m.transposed = True
+    else:
+        one.ndim, one.shape, one.strides = 2, l.shape + l.ndim - 2, l.strides + l.ndim - 2
+        piece.layout, piece.data = &one, <char*>m.data
+        gather(workspace, &piece, 0, rows * columns)
+        m.data, m.ld = workspace, columns
+    return m
+
+
+# ---- matmul ----------------------------------------------------------------------------------------------------------
+
+@final
+cdef class MatMul(Operator):
+    """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
+
+    def __cinit__(self):
+        self.name, self.promotes, self.fused, self.differentiable = "matmul", True, True, True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t shape[MAX_NDIM]
+        cdef const Layout* x = c.x[0].layout
+        cdef const Layout* y = c.x[1].layout
+        cdef Layout bx = x[0], by = y[0]
+        cdef Layout* batch
+        cdef int d
+        if x.shape[x.ndim - 1] != y.shape[y.ndim - 2]:
+            raise ValueError(f"matmul: x is {lay.shape_tuple(x)} but y is {lay.shape_tuple(y)}; the inner sizes "
+                             f"{x.shape[x.ndim - 1]} and {y.shape[y.ndim - 2]} must agree")
+        c.y[0].dtype = c.x[0].dtype
+        if x.ndim == 2 and y.ndim == 2:
+            shape[0], shape[1] = x.shape[0], y.shape[1]
+            c.y[0].layout = lay.dense(2, shape)
+        else:
+            bx.ndim -= 2
+            by.ndim -= 2
+            bx.dense = by.dense = False             # only their shapes are meant
+            batch = lay.broadcast("matmul", &bx, &by)
+            for d in range(batch.ndim): shape[d] = batch.shape[d]
+            shape[batch.ndim], shape[batch.ndim + 1] = x.shape[x.ndim - 2], y.shape[y.ndim - 1]
+            d = batch.ndim
+            lay.forget(batch)
+            c.y[0].layout = lay.dense(d + 2, shape)
+        if c.x[0].dtype >= FLOAT32: c.workspace_bytes = room(&c.x[0]) + room(&c.x[1])
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        if c.y[0].dtype < FLOAT32:
+            np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
+            return 0
+        return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array g = b.gradient(0), x, y
+        if b.want[1]:
+            x = b.kept(0)
+            gradient_product(b, 1, &x, True, &g, False)
+            b.done(0)
+        if b.want[0]:
+            y = b.kept(1)
+            gradient_product(b, 0, &g, False, &y, True)
+            b.done(1)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        return matmul(g, swapped(c.input(1))) if i == 0 else matmul(swapped(c.input(0)), g)
+
+
+cdef int gradient_product(Backward b, int i, const Array* x, bint tx, const Array* y, bint ty) except -1:
+    """Gradient i = op(x) op(y), summed over a batch that was repeated; straight into a variable's .grad where it may."""
+    cdef Array out
+    cdef bint first = True
+    cdef Buffer* workspace = NULL
+    cdef size_t bytes = room(x) + room(y)
+    if bytes: workspace = allocate(bytes, WORKSPACE)
+    try:
+        if not b.target(i, &out, &first): out = b.make(i, b.input_layout(i), b.node.dtype)
+        products(x, tx, y, ty, &out, 0 if first else 1, workspace.data if workspace != NULL else NULL)
+    finally:
+        if workspace != NULL: drop(workspace)
+    return 0
+
+
+cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
+                  char* workspace) except -1:
+    """z = op(x) op(y) + beta z for every matrix of the batch; where z has fewer than x and y they are summed into it."""
+    cdef const Layout* lx = x.layout
+    cdef const Layout* ly = y.layout
+    cdef const Layout* lz = z.layout
+    cdef Py_ssize_t index[MAX_NDIM]
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef Py_ssize_t steps[3][MAX_NDIM]
+    cdef const Layout* l[3]
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t m, n, k, total = 1, done
+    cdef int d, i, j, nd = 0, size = itemsize(z.dtype)
+    cdef bint summed = False
+    cdef Matrix a, b
+    l[0], l[1], l[2] = lx, ly, lz
+    m, n = lz.shape[lz.ndim - 2], lz.shape[lz.ndim - 1]
+    k = lx.shape[lx.ndim - 2] if tx else lx.shape[lx.ndim - 1]
+    for i in range(3): nd = max(nd, l[i].ndim - 2)
+    for d in range(nd):
+        index[d] = 0
+        shape[d] = 1
+        for i in range(3):
+            j = d - nd + l[i].ndim - 2
+            steps[i][d] = 0
+            if j >= 0 and l[i].shape[j] != 1:
+                shape[d] = l[i].shape[j]
+                steps[i][d] = l[i].strides[j]
+    for d in range(nd):
+        total *= shape[d]
+        if shape[d] != 1 and steps[2][d] == 0: summed = True
+    if (summed or total == 0) and beta == 0:
+        memset(z.data, 0, lz.size * size)
+        beta = 1
+    at[0] = at[1] = at[2] = 0
+    for done in range(total):
+        a = matrix(x, at[0], workspace)
+        b = matrix(y, at[1], workspace + room(x))
+        gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, a.data, a.ld, b.data, b.ld, beta,
+             z.data + at[2] * size, n)
+        d = nd - 1
+        while d >= 0:
+            index[d] += 1
+            for i in range(3): at[i] += steps[i][d]
+            if index[d] < shape[d]: break
+            for i in range(3): at[i] -= shape[d] * steps[i][d]
+            index[d] = 0
+            d -= 1
+    return 0
+
+
+# ---- linear ----------------------------------------------------------------------------------------------------------
+
+@final
+cdef class Linear(Operator):
+    """y = x w' + b        dx = g w        dw = g' x        db = sum of g over all but its last axis"""
+
+    def __cinit__(self):
+        self.name, self.promotes, self.fused, self.differentiable = "linear", True, True, True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t shape[MAX_NDIM]
+        cdef const Layout* x = c.x[0].layout
+        cdef const Layout* w = c.x[1].layout
+        cdef int d
+        if x.ndim < 1 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
+            raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., n_in) and "
+                             f"w (n_out, n_in)")
+        if c.n_in == 3 and (c.x[2].layout.ndim != 1 or c.x[2].layout.shape[0] != w.shape[0]):
+            raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted b "
+                             f"({w.shape[0]},)")
+        if c.x[0].dtype < FLOAT32: raise TypeError("linear wants floating tensors; cast x and w with astype")
+        for d in range(x.ndim - 1): shape[d] = x.shape[d]
+        shape[x.ndim - 1] = w.shape[0]
+        c.y[0].layout = lay.dense(x.ndim, shape)
+        c.y[0].dtype = c.x[0].dtype
+        c.workspace_bytes = room_flat(&c.x[0]) + room(&c.x[1])
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Layout rows, out, bias
+        cdef Py_ssize_t dims[12]
+        cdef Array x = flat(&c.x[0], &rows, dims, c.workspace)
+        cdef Array y = flat(&c.y[0], &out, dims + 4, NULL)
+        cdef Array copies[2]
+        cdef Py_ssize_t strides[2]
+        cdef char* workspace = c.workspace + room_flat(&c.x[0])
+        if c.n_in == 3:                             # y starts as b in every row
+            bias = out
+            strides[0], strides[1] = 0, c.x[2].layout.strides[0]
+            bias.strides = strides
+            bias.dense = False
+            copies[0], copies[1] = c.x[2], y
+            copies[0].layout = &bias
+            driver.each(COPY_LOOP, copies)
+        return products(&x, False, &c.x[1], True, &y, 1 if c.n_in == 3 else 0, workspace)
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Layout g_rows, x_rows, out_rows
+        cdef Py_ssize_t dims[12]
+        cdef Array g0 = b.gradient(0), g, x, x0, w, out, made
+        cdef Buffer* pack_g = NULL
+        cdef Buffer* pack = NULL
+        cdef bint first = True
+        cdef int dtype = b.node.dtype
+        if room_flat(&g0): pack_g = allocate(room_flat(&g0), WORKSPACE)
+        g = flat(&g0, &g_rows, dims, pack_g.data if pack_g != NULL else NULL)
+        try:
+            if b.want[1]:
+                x0 = b.kept(0)
+                if room_flat(&x0): pack = allocate(room_flat(&x0), WORKSPACE)
+                x = flat(&x0, &x_rows, dims + 4, pack.data if pack != NULL else NULL)
+                if not b.target(1, &out, &first): out = b.make(1, b.input_layout(1), dtype)
+                products(&g, True, &x, False, &out, 0 if first else 1, NULL)
+                b.done(0)
+            if b.node.n_in == 3 and b.want[2]:
+                first = False
+                if not b.first[2] or not b.target(2, &out, &first): out = b.make(2, b.input_layout(2), dtype)
+                sum_to(&g, &out)
+            if b.want[0]:
+                w = b.kept(1)
+                if pack != NULL: drop(pack)
+                pack = NULL
+                if room(&w): pack = allocate(room(&w), WORKSPACE)
+                made = b.make(0, b.input_layout(0), dtype)
+                out = flat(&made, &out_rows, dims + 8, NULL)
+                products(&g, False, &w, False, &out, 0, pack.data if pack != NULL else NULL)
+                b.done(1)
+            b.done_gradient(0)
+        finally:
+            if pack != NULL: drop(pack)
+            if pack_g != NULL: drop(pack_g)
+        return 0
+
+    def formula(self, c, int i, g):
+        if i == 0: return matmul(g, c.input(1))
+        if i == 2: return sum_to_shape(g, g.shape[-1:])
+        rows = reshape(g, (-1, g.shape[-1])) if g.ndim != 2 else g
+        x = c.input(0)
+        return matmul(transpose(rows), reshape(x, (-1, x.shape[-1])) if x.ndim != 2 else x)
+
+
+cdef size_t room_flat(const Array* a) noexcept:
+    """Bytes to pack `a` so that all its dimensions but the last are one; 0 if it can be seen so as it lies."""
+    cdef const Layout* l = a.layout
+    if l.dense or l.ndim == 2 and fits(l): return 0
+    return l.size * itemsize(a.dtype)
+
+
+cdef Array flat(const Array* a, Layout* seen, Py_ssize_t* dims, char* workspace) noexcept:
+    """`a` as a matrix, its dimensions but the last taken together; `dims` has room for two sizes and two steps."""
+    cdef Array m = a[0]
+    cdef const Layout* l = a.layout
+    if l.ndim == 2 and (l.dense or fits(l)): return m
+    if not l.dense:
+        gather(workspace, a, 0, l.size)
+        m.data = workspace
+    seen[0] = l[0]
+    seen.ndim, seen.offset, seen.dense = 2, 0, True
+    dims[1] = l.shape[l.ndim - 1]
+    dims[0] = l.size // dims[1] if dims[1] else rows_of(l)
+    dims[2], dims[3] = dims[1], 1
+    seen.shape = dims
+    seen.strides = dims + 2
+    m.layout = seen
+    return m
+
+
+cdef Py_ssize_t rows_of(const Layout* l) noexcept:
+    cdef Py_ssize_t rows = 1
+    cdef int d
+    for d in range(l.ndim - 1): rows *= l.shape[d]
+    return rows
+
+
+cdef object swapped(x):
+    """`x` with its last two axes exchanged."""
+    n = x.ndim
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+cdef driver.Loop* COPY_LOOP = driver.find("copy")
+cdef Operator MATMUL = MatMul(), LINEAR = Linear()
+OPERATORS = {o.name: o for o in (MATMUL, LINEAR)}
+
+
+def matmul(x, y):
+    """The matrix product by NumPy's rule: (..., m, k) with (..., k, n), the leading dimensions broadcast; a vector on
+    the left is a row, on the right a column, and that dimension goes. Raises ValueError for a number or for inner
+    sizes that differ."""
+    cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
+    if a.layout.ndim >= 2 and b.layout.ndim >= 2: return apply2(MATMUL, a, b, None)
+    if a.layout.ndim == 0 or b.layout.ndim == 0:
+        raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs a dimension at least, multiply by a number with *")
+    left, right = a.layout.ndim == 1, b.layout.ndim == 1
+    if a.shape[-1] != b.shape[0 if right else -2]:
+        raise ValueError(f"matmul: x is {a.shape} but y is {b.shape}; the inner sizes {a.shape[-1]} and "
+                         f"{b.shape[0 if right else -2]} must agree")
+    if left: a = reshape(a, (1, -1))
+    if right: b = reshape(b, (-1, 1))
+    z = apply2(MATMUL, a, b, None)
+    shape = z.shape[:-2] + (() if left else z.shape[-2:-1]) + (() if right else z.shape[-1:])
+    return reshape(z, shape)
+
+
+def linear(x, w, b=None):
+    """x w' + b: x is (..., n_in), w is (n_out, n_in), b is (n_out,) or None; the result is (..., n_out)."""
+    return apply_list(LINEAR, [ensure_tensor(x), ensure_tensor(w)] if b is None
+                      else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], None)

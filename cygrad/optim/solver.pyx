@@ -1,0 +1,141 @@
+"""Solvers. A rule is one fused kernel over (parameter, gradient, states), in place; what differs between solvers is a
+class of a few lines. States are made when the parameters are set, so an update allocates nothing.
+
+Names, defaults and rules follow nnabla (Adam's eps stands outside the bias correction)."""
+
+from libc.math cimport sqrt
+from libc.stdint cimport uint64_t
+from libc.string cimport memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh
+from cygrad.core.memory cimport OPTIMIZER
+from cygrad.kernels cimport update
+
+
+cdef class Parameter:
+    """One parameter of a solver: the variable, its states, and how often it was updated."""
+    cdef Tensor tensor
+    cdef list states
+    cdef uint64_t t
+
+
+cdef class Solver:
+    """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
+    zeros at first; `step` is the rule."""
+    cdef readonly double lr
+    cdef dict parameters
+
+    states = ()
+
+    def __cinit__(self):
+        self.parameters = {}
+
+    def set_parameters(self, parameters):
+        """Take charge of `parameters`, a dict of names and variables (or an iterable of variables, named by position),
+        in place of those before. Raises TypeError or ValueError, then nothing has changed."""
+        cdef Tensor x
+        cdef Parameter p
+        if not hasattr(parameters, "items"):
+            parameters = {str(i): x for i, x in enumerate(parameters)}
+        for name, v in parameters.items():
+            if not isinstance(v, Tensor):
+                raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
+            x = <Tensor>v
+            if not x.tracked or x.node.op is not None:
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is no variable; attach_grad() or "
+                                 f"requires_grad_() it first")
+            if not x.layout.dense:
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
+        made = {}
+        for name, v in parameters.items():
+            p = Parameter.__new__(Parameter)
+            p.tensor = <Tensor>v
+            p.states = [zeros(p.tensor) for _ in self.states]
+            made[name] = p
+        self.parameters = made
+
+    def get_parameters(self):
+        """The parameters by name."""
+        return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
+
+    def zero_grad(self):
+        """Zero every parameter's gradient; until a backward reaches it, update() leaves the parameter alone."""
+        for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
+
+    def learning_rate(self):
+        """The learning rate."""
+        return self.lr
+
+    def set_learning_rate(self, double lr):
+        """Set the learning rate, from the next update on."""
+        self.lr = positive("lr", lr)
+
+    def update(self):
+        """Apply the rule to every parameter that a backward has reached since the last update or zero_grad()."""
+        cdef Parameter p
+        cdef Leaf leaf
+        cdef Tensor w, g
+        cdef list ready = []
+        for p in self.parameters.values():          # whatever can fail, fails here, before anything is written
+            w = p.tensor
+            if w.node is None or w.node.op is not None or not (<Leaf>w.node).fresh: continue
+            g = (<Leaf>w.node).grad
+            if g is None: continue
+            if not g.layout.dense: g = g.copy()
+            ready.append((p, g))
+        for p, g in ready:
+            p.t += 1
+            self.step(p, data_of(p.tensor), data_of(g))
+            p.tensor.buffer.version += 1
+            (<Leaf>p.tensor.node).fresh = False
+
+    cdef int step(self, Parameter p, char* w, const char* g) except -1:
+        raise NotImplementedError
+
+
+cdef Tensor zeros(Tensor like):
+    cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
+    memset(t.buffer.data, 0, t.buffer.nbytes)
+    return t
+
+
+cdef double positive(str name, double value) except? -1:
+    if not value > 0: raise ValueError(f"{name} must be greater than 0, got {value}")
+    return value
+
+
+cdef double fraction(str name, double value) except? -1:
+    if not 0 <= value < 1: raise ValueError(f"{name} must be at least 0 and less than 1, got {value}")
+    return value
+
+
+cdef class Sgd(Solver):
+    """w -= lr g"""
+
+    def __init__(self, double lr=1e-3):
+        self.lr = positive("lr", lr)
+
+    cdef int step(self, Parameter p, char* w, const char* g) except -1:
+        update.sgd(p.tensor.dtype, p.tensor.layout.size, w, g, self.lr)
+        return 0
+
+
+cdef class Adam(Solver):
+    """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
+    w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)"""
+    cdef readonly double beta1, beta2, eps
+
+    states = ("m", "v")
+
+    def __init__(self, double alpha=1e-3, double beta1=0.9, double beta2=0.999, double eps=1e-8):
+        self.lr = positive("alpha", alpha)
+        self.beta1, self.beta2 = fraction("beta1", beta1), fraction("beta2", beta2)
+        self.eps = positive("eps", eps)
+
+    cdef int step(self, Parameter p, char* w, const char* g) except -1:
+        cdef double rate = self.lr * sqrt(1 - self.beta2 ** p.t) / (1 - self.beta1 ** p.t)
+        cdef Tensor m = <Tensor>p.states[0], v = <Tensor>p.states[1]
+        update.adam(p.tensor.dtype, p.tensor.layout.size, w, g, data_of(m), data_of(v), rate, self.beta1, self.beta2,
+                    self.eps)
+        return 0

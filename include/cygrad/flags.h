@@ -1,0 +1,12 @@
+/* What every operation asks of its thread, in one struct so that it is read once. It lives in core/modes.pyx alone. */
+#ifndef CYGRAD_FLAGS_H
+#define CYGRAD_FLAGS_H
+
+struct cg_flags {
+    int recording;
+    int training;
+    void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
+    void *capture; /* a borrowed list that takes note of every operation, or NULL */
+};
+
+#endif

@@ -1,0 +1,78 @@
+/* Every #ifdef of cygrad: threads, thread-local storage, page-aligned memory, hints. */
+#ifndef CYGRAD_PLATFORM_H
+#define CYGRAD_PLATFORM_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#define CG_HAVE_OPENMP 1
+#else
+#define CG_HAVE_OPENMP 0
+static inline int omp_get_max_threads(void) { return 1; }
+static inline int omp_get_num_procs(void) { return 1; }
+#endif
+
+#if defined(_MSC_VER)
+#define CG_THREAD_LOCAL __declspec(thread)
+#define CG_LIKELY(x) (x)
+#else
+#define CG_THREAD_LOCAL _Thread_local
+#define CG_LIKELY(x) __builtin_expect(!!(x), 1)
+#endif
+
+/* A typed memoryview over raw memory, made on the stack: no object, no count, so it may be made without the GIL and
+   costs a few stores. The view must have been set to None before (its owner stays None) and must not outlive the
+   memory. Shapes count elements, strides bytes. */
+#define CG_VIEW1(v, p, n)                                                                                            \
+    ((v).data = (char *)(p), (v).shape[0] = (n), (v).strides[0] = sizeof(*(p)), (v).suboffsets[0] = -1)
+#define CG_VIEW2(v, p, rows, columns, row_stride)                                                                    \
+    ((v).data = (char *)(p), (v).shape[0] = (rows), (v).strides[0] = (Py_ssize_t)((row_stride) * sizeof(*(p))),      \
+     (v).suboffsets[0] = -1, (v).shape[1] = (columns), (v).strides[1] = sizeof(*(p)), (v).suboffsets[1] = -1)
+
+/* Memory from the system. Blocks of CG_HUGE bytes and more start at a 2 MiB boundary and ask for huge pages: the
+   first touch of fresh memory then runs at 14 GB/s instead of 2.2 (measured, 4 KiB pages against 2 MiB). */
+#define CG_HUGE ((size_t)4 << 20)
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+static inline void *cg_system_take(size_t nbytes) {
+    size_t align = nbytes >= CG_HUGE ? (size_t)2 << 20 : 64;
+    void *p = NULL;
+#if defined(_MSC_VER)
+    p = _aligned_malloc(nbytes, align);
+#else
+    if (posix_memalign(&p, align, nbytes) != 0) return NULL;
+#endif
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (nbytes >= CG_HUGE) madvise(p, nbytes, MADV_HUGEPAGE); /* a wish: failure changes nothing */
+#endif
+    return p;
+}
+
+static inline void cg_system_give(void *p) {
+#if defined(_MSC_VER)
+    _aligned_free(p);
+#else
+    free(p);
+#endif
+}
+
+/* Debug builds fill freed memory with a NaN pattern; under AddressSanitizer they make it unreachable instead. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define CG_POISON(p, n) ASAN_POISON_MEMORY_REGION((p), (n))
+#define CG_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION((p), (n))
+#elif defined(CYGRAD_DEBUG)
+#include <string.h>
+#define CG_POISON(p, n) memset((p), 0xff, (n))
+#define CG_UNPOISON(p, n) ((void)0)
+#else
+#define CG_POISON(p, n) ((void)0)
+#define CG_UNPOISON(p, n) ((void)0)
+#endif
+
+#endif
