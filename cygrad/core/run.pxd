@@ -11,6 +11,8 @@ cdef struct Operand:
     void* tensor            # the borrowed Tensor, or the number as the user gave it
     double number
 
+cdef list prepare(Operator op, Operand* x, int n)
+cdef int fill_operands(Operand* o, list xs) except -1
 cdef object run(Operator op, Operand* x, int n, object attributes)
 cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1
 cdef int check_writable(Tensor t, Flags* f) except -1

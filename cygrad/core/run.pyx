@@ -251,18 +251,29 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         lay.forget(c.y[i].layout)
     y = new_tensor(buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
     if node is not None: attach(y, node, 0)
-    if f.capture != NULL: (<list>f.capture).append(captured(op, x, n, attributes, y))
-    if c.n_out - c.hidden == 1: return y
+    if c.n_out - c.hidden == 1:
+        if f.capture != NULL: capture(f, op, x, n, attributes, y)
+        return y
     out = [y]
     for i in range(1, c.n_out - c.hidden):
         y = new_tensor(buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None: attach(y, node, i)
         out.append(y)
+    if f.capture != NULL: capture(f, op, x, n, attributes, tuple(out))
     return tuple(out)
 
 
-cdef tuple captured(Operator op, Operand* x, int n, object attributes, Tensor y):
-    return op, [<object>x[i].tensor for i in range(n)], attributes, y
+cdef int capture(Flags* f, Operator op, Operand* x, int n, object attributes, object outputs) except -1:
+    """Let the thread's list take note of an operation (and keep its tensors alive, so that their ids stay theirs)."""
+    (<list>f.capture).append((op, [<object>x[i].tensor for i in range(n)], attributes, outputs))
+    return 0
+
+
+cdef int fill_operands(Operand* o, list xs) except -1:
+    """Operands of tensors and numbers."""
+    cdef int i
+    for i in range(len(xs)): give_any(&o[i], xs[i], None)
+    return 0
 
 
 cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:

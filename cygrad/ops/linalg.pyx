@@ -232,7 +232,7 @@ cdef class Linear(Operator):
         cdef Py_ssize_t strides[2]
         cdef char* workspace = c.workspace + room_flat(&c.x[0])
         if c.n_in == 3:                             # y starts as b in every row
-            bias = out
+            bias = y.layout[0]
             strides[0], strides[1] = 0, c.x[2].layout.strides[0]
             bias.strides = strides
             bias.dense = False

@@ -1,0 +1,90 @@
+"""Replay: operations captured once from eager code, then run again over memory planned beforehand.
+
+What is captured are the operators themselves; a replay calls the same forward() over fixed buffers, so it computes
+eager's bits and allocates nothing. This is what a net is made of."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Call, Operator, Tensor, data_of, fresh, view_of
+from cygrad.core.memory cimport OTHER, WORKSPACE
+from cygrad.core.modes cimport Flags, flags
+from cygrad.core.run cimport Operand, fill_operands, prepare
+from cygrad.kernels.array cimport UINT8, Array, Layout
+
+
+cdef class Step:
+    """One operation of a replay."""
+    cdef Operator op
+    cdef Call c
+    cdef list inputs            # tensors and numbers
+    cdef list outputs           # the tensors that it fills, hidden ones last
+    cdef object attributes
+    cdef Tensor workspace
+    cdef Operand* operands
+
+    def __dealloc__(self):
+        PyMem_Free(self.operands)
+        PyMem_Free(self.c.x)
+
+
+cdef class Replay:
+    """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again, on
+    what the inputs hold then, into the same memory; `outputs` are the tensors that f returned. Writes in place and
+    Python control flow inside f are not seen again. Raises RuntimeError if f runs no operation."""
+    cdef list steps
+    cdef readonly object outputs
+
+    def __init__(self, f, *args, **kwargs):
+        cdef Flags* thread = flags()
+        cdef void* before = thread.capture
+        cdef int recording = thread.recording
+        cdef list calls = []
+        thread.capture = <void*>calls
+        thread.recording = False
+        try:
+            result = f(*args, **kwargs)
+        finally:
+            thread.capture, thread.recording = before, recording
+        if not calls: raise RuntimeError("Replay: the function ran no operation on tensors")
+        planned = {}                                # id of an eager result -> the tensor that replays fill
+        self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls]
+        several = isinstance(result, (tuple, list))
+        self.outputs = (tuple([planned.get(id(y), y) for y in result]) if several else planned.get(id(result), result))
+
+    cdef Step plan(self, Operator op, list inputs, attributes, outputs, dict planned):
+        """Everything that a step needs, allocated."""
+        cdef Step s = Step.__new__(Step)
+        cdef int n = len(inputs), i, k
+        cdef Tensor y
+        s.op, s.attributes = op, attributes
+        s.inputs = [planned.get(id(x), x) for x in inputs]
+        s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
+        s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
+        if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
+        fill_operands(s.operands, s.inputs)
+        if op.promotes: prepare(op, s.operands, n)  # the inputs have one dtype already: casts are steps of their own
+        for i in range(n): s.c.x[i] = s.operands[i].array
+        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view = n, 1, 0, -1
+        s.c.attributes = <void*>attributes
+        op.infer(&s.c)
+        s.outputs = []
+        for k in range(s.c.n_out):
+            if k == 0 and s.c.view >= 0:
+                y = view_of(<Tensor>s.inputs[s.c.view], <Layout*>s.c.y[0].layout)
+            else:
+                y = fresh(<Layout*>s.c.y[k].layout, s.c.y[k].dtype, OTHER)
+            s.c.y[k].data = data_of(y)
+            s.outputs.append(y)
+        if s.c.workspace_bytes:
+            s.workspace = fresh(lay.from_shape(s.c.workspace_bytes), UINT8, WORKSPACE)
+            s.c.workspace = data_of(s.workspace)
+        for y, made in zip(outputs if isinstance(outputs, tuple) else (outputs,), s.outputs): planned[id(y)] = made
+        return s
+
+    def run(self):
+        """Run all operations again; returns the outputs."""
+        cdef Step s
+        for s in self.steps:
+            if s.c.view < 0: s.op.forward(&s.c)
+        return self.outputs
