@@ -1,6 +1,6 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
-from cygrad.core.bridge import ones_like
+from cygrad.core.bridge import head_ones
 from cygrad.core.engine import run_pass
 from cygrad.core.graph import Tensor, install, leaf_or_node
 
@@ -41,7 +41,7 @@ def _heads(outputs, gradients, what):
                 f"requires_grad_()) inside `with cygrad.record():`"
             )
         if g is None:
-            g = ones_like(y)
+            g = head_ones(y)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
         elif g.shape != y.shape or g.dtype != y.dtype:

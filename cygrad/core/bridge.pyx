@@ -240,7 +240,25 @@ def full(shape, value, dtype=None):
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = blank(shape, dtype)
-    window(t, True)[...] = value
+    if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
+    else: window(t, True)[...] = value
+    return t
+
+
+cdef void fill(Tensor t, double value) noexcept:
+    """Write `value` to all of a fresh floating tensor."""
+    cdef Py_ssize_t i
+    cdef float f = <float>value
+    if t.dtype == FLOAT32:
+        for i in range(t.layout.size): (<float*>t.buffer.data)[i] = f
+    else:
+        for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
+
+
+def head_ones(Tensor y):
+    """The gradient that an output has for itself: ones of its shape and dtype."""
+    cdef Tensor t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
+    fill(t, 1)
     return t
 
 

@@ -29,12 +29,12 @@ ctypedef fused real:
     double
 
 
-# Typed memoryviews over raw memory, on the stack (see platform.h): set the view to None first, then fill it.
+# Typed memoryviews over raw memory, made on the stack as arguments of a kernel call (see platform.h).
 cdef extern from "cygrad/platform.h" nogil:
-    void view1f "CG_VIEW1"(float[::1] v, float* p, Py_ssize_t n)
-    void view1d "CG_VIEW1"(double[::1] v, double* p, Py_ssize_t n)
-    void view2f "CG_VIEW2"(float[:, ::1] v, float* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t row_stride)
-    void view2d "CG_VIEW2"(double[:, ::1] v, double* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t row_stride)
+    float[::1] view1f "CG_VIEW1"(float* p, Py_ssize_t n)
+    double[::1] view1d "CG_VIEW1"(double* p, Py_ssize_t n)
+    float[:, ::1] view2f "CG_VIEW2"(float* p, Py_ssize_t rows, Py_ssize_t columns)
+    double[:, ::1] view2d "CG_VIEW2"(double* p, Py_ssize_t rows, Py_ssize_t columns)
 
 
 cdef inline int itemsize(int dtype) noexcept nogil:

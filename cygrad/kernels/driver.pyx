@@ -5,7 +5,7 @@ hands out strips: where an operand is contiguous the strip lies in it; where it 
 is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
 strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
 
-Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): 10 ns for three, no object, no GIL."""
+Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
 
 import os
 
@@ -170,39 +170,18 @@ cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize
 
 # ---- strips ----------------------------------------------------------------------------------------------------------
 
-cdef inline void call_single(const Loop* loop, char** p, Py_ssize_t n) noexcept nogil:
-    cdef float[::1] a = None, b = None, c = None, d = None
-    view1f(a, <float*>p[0], n)
-    view1f(b, <float*>p[1], n)
-    if loop.operands == 2:
-        (<unary_f>loop.single)(a, b)
-        return
-    view1f(c, <float*>p[2], n)
-    if loop.operands == 3:
-        (<binary_f>loop.single)(a, b, c)
-        return
-    view1f(d, <float*>p[3], n)
-    (<ternary_f>loop.single)(a, b, c, d)
-
-
-cdef inline void call_double(const Loop* loop, char** p, Py_ssize_t n) noexcept nogil:
-    cdef double[::1] a = None, b = None, c = None, d = None
-    view1d(a, <double*>p[0], n)
-    view1d(b, <double*>p[1], n)
-    if loop.operands == 2:
-        (<unary_d>loop.double)(a, b)
-        return
-    view1d(c, <double*>p[2], n)
-    if loop.operands == 3:
-        (<binary_d>loop.double)(a, b, c)
-        return
-    view1d(d, <double*>p[3], n)
-    (<ternary_d>loop.double)(a, b, c, d)
-
-
 cdef inline void call(const Loop* loop, int dtype, char** p, Py_ssize_t n) noexcept nogil:
-    if dtype == FLOAT32: call_single(loop, p, n)
-    else:                call_double(loop, p, n)
+    """One kernel call on contiguous memory."""
+    cdef float** f = <float**>p
+    cdef double** d = <double**>p
+    if dtype == FLOAT32:
+        if loop.operands == 2:   (<unary_f>loop.single)(view1f(f[0], n), view1f(f[1], n))
+        elif loop.operands == 3: (<binary_f>loop.single)(view1f(f[0], n), view1f(f[1], n), view1f(f[2], n))
+        else: (<ternary_f>loop.single)(view1f(f[0], n), view1f(f[1], n), view1f(f[2], n), view1f(f[3], n))
+    else:
+        if loop.operands == 2:   (<unary_d>loop.double)(view1d(d[0], n), view1d(d[1], n))
+        elif loop.operands == 3: (<binary_d>loop.double)(view1d(d[0], n), view1d(d[1], n), view1d(d[2], n))
+        else: (<ternary_d>loop.double)(view1d(d[0], n), view1d(d[1], n), view1d(d[2], n), view1d(d[3], n))
 
 
 cdef inline bint one_element(const Layout* l) noexcept nogil:

@@ -51,26 +51,18 @@ cdef void walk(real* x, real* y, int ndim, const Py_ssize_t* shape, const Py_ssi
     cdef Py_ssize_t n = shape[ndim - 1], step_x = sx[ndim - 1], step_y = sy[ndim - 1], i
     cdef int d
     cdef double total
-    cdef float[::1] xf = None, yf = None
-    cdef double[::1] xd = None, yd = None
     for d in range(ndim): index[d] = 0
     while True:
         if step_x == 1 and step_y == 0:
             if real is float:
-                view1f(xf, x, n)
-                y[0] += <real>run_sum[float](xf)
+                y[0] += <real>run_sum[float](view1f(x, n))
             else:
-                view1d(xd, x, n)
-                y[0] += run_sum[double](xd)
+                y[0] += run_sum[double](view1d(x, n))
         elif step_x == 1 and step_y == 1:
             if real is float:
-                view1f(xf, x, n)
-                view1f(yf, y, n)
-                run_add[float](xf, yf)
+                run_add[float](view1f(x, n), view1f(y, n))
             else:
-                view1d(xd, x, n)
-                view1d(yd, y, n)
-                run_add[double](xd, yd)
+                run_add[double](view1d(x, n), view1d(y, n))
         elif step_y == 0:
             total = 0
             for i in range(n): total += x[i * step_x]

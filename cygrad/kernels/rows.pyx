@@ -31,7 +31,7 @@ cdef real log_sum_exp(real[:, ::1] x, Py_ssize_t i) noexcept nogil:
 cdef void log_softmax_(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef real lse
-    for i in prange(x.shape[0], num_threads=threads_for(8 * x.shape[0] * x.shape[1]), schedule="static"):
+    for i in range(x.shape[0]):
         lse = log_sum_exp(x, i)
         for j in range(x.shape[1]):
             y[i, j] = x[i, j] - lse
@@ -41,17 +41,17 @@ cdef void log_softmax_grad_(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noe
     """dx = g - exp(y) sum_j g"""
     cdef Py_ssize_t i, j
     cdef real total
-    for i in prange(y.shape[0], num_threads=threads_for(8 * y.shape[0] * y.shape[1]), schedule="static"):
+    for i in range(y.shape[0]):
         total = 0
         for j in range(y.shape[1]):
-            total = total + g[i, j]
+            total += g[i, j]
         for j in range(y.shape[1]):
             dx[i, j] = g[i, j] - exp(y[i, j]) * total
 
 
 cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* lse) noexcept nogil:
     cdef Py_ssize_t i
-    for i in prange(x.shape[0], num_threads=threads_for(8 * x.shape[0] * x.shape[1]), schedule="static"):
+    for i in range(x.shape[0]):
         lse[i] = log_sum_exp(x, i)
         loss[i] = lse[i] - x[i, labels[i]]
 
@@ -61,72 +61,114 @@ cdef void cross_entropy_grad_(const real* g, Py_ssize_t g_step, real scale, real
     """dx = g scale (exp(x - lse) - [j = label])"""
     cdef Py_ssize_t i, j
     cdef real factor
-    for i in prange(x.shape[0], num_threads=threads_for(8 * x.shape[0] * x.shape[1]), schedule="static"):
+    for i in range(x.shape[0]):
         factor = g[i * g_step] * scale
         for j in range(x.shape[1]):
             dx[i, j] = factor * exp(x[i, j] - lse[i])
         dx[i, labels[i]] -= factor
 
 
-# ---- the doors: from raw memory to views -----------------------------------------------------------------------------
+# ---- the doors: from raw memory to views, one block of rows to a thread ----------------------------------------------
+
+cdef inline int blocks(Py_ssize_t rows, Py_ssize_t columns) noexcept nogil:
+    """How many threads; an exponential is worth eight plain elements."""
+    cdef int t = threads_for(8 * rows * columns)
+    return t if t <= rows else 1
+
 
 cdef void log_softmax(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, char* y) noexcept nogil:
-    cdef float[:, ::1] xf = None, yf = None
-    cdef double[:, ::1] xd = None, yd = None
-    if columns == 0: return
+    cdef int t = blocks(rows, columns), i
+    cdef Py_ssize_t part = (rows + t - 1) // t
+    if t == 1:
+        log_softmax_block(dtype, 0, rows, columns, x, y)
+        return
+    for i in prange(t, num_threads=t, schedule="static"):
+        log_softmax_block(dtype, i * part, min(rows, (i + 1) * part), columns, x, y)
+
+
+cdef void log_softmax_block(int dtype, Py_ssize_t a, Py_ssize_t b, Py_ssize_t columns, const char* x,
+                            char* y) noexcept nogil:
+    if a >= b: return
     if dtype == FLOAT32:
-        view2f(xf, <float*>x, rows, columns, columns)
-        view2f(yf, <float*>y, rows, columns, columns)
-        log_softmax_[float](xf, yf)
+        log_softmax_[float](view2f(<float*>x + a * columns, b - a, columns),
+                            view2f(<float*>y + a * columns, b - a, columns))
     else:
-        view2d(xd, <double*>x, rows, columns, columns)
-        view2d(yd, <double*>y, rows, columns, columns)
-        log_softmax_[double](xd, yd)
+        log_softmax_[double](view2d(<double*>x + a * columns, b - a, columns),
+                             view2d(<double*>y + a * columns, b - a, columns))
 
 
 cdef void log_softmax_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* y,
                            char* dx) noexcept nogil:
-    cdef float[:, ::1] gf = None, yf = None, df = None
-    cdef double[:, ::1] gd = None, yd = None, dd = None
+    cdef int t = blocks(rows, columns), i
+    cdef Py_ssize_t part = (rows + t - 1) // t
+    if t == 1:
+        log_softmax_grad_block(dtype, 0, rows, columns, g, y, dx)
+        return
+    for i in prange(t, num_threads=t, schedule="static"):
+        log_softmax_grad_block(dtype, i * part, min(rows, (i + 1) * part), columns, g, y, dx)
+
+
+cdef void log_softmax_grad_block(int dtype, Py_ssize_t a, Py_ssize_t b, Py_ssize_t columns, const char* g,
+                                 const char* y, char* dx) noexcept nogil:
+    if a >= b: return
     if dtype == FLOAT32:
-        view2f(gf, <float*>g, rows, columns, columns)
-        view2f(yf, <float*>y, rows, columns, columns)
-        view2f(df, <float*>dx, rows, columns, columns)
-        log_softmax_grad_[float](gf, yf, df)
+        log_softmax_grad_[float](view2f(<float*>g + a * columns, b - a, columns),
+                                 view2f(<float*>y + a * columns, b - a, columns),
+                                 view2f(<float*>dx + a * columns, b - a, columns))
     else:
-        view2d(gd, <double*>g, rows, columns, columns)
-        view2d(yd, <double*>y, rows, columns, columns)
-        view2d(dd, <double*>dx, rows, columns, columns)
-        log_softmax_grad_[double](gd, yd, dd)
+        log_softmax_grad_[double](view2d(<double*>g + a * columns, b - a, columns),
+                                  view2d(<double*>y + a * columns, b - a, columns),
+                                  view2d(<double*>dx + a * columns, b - a, columns))
 
 
 cdef Py_ssize_t cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
                               char* loss, char* lse) noexcept nogil:
     """Returns the first row whose label is no column, before anything is computed; -1: all are good."""
-    cdef float[:, ::1] xf = None
-    cdef double[:, ::1] xd = None
-    cdef Py_ssize_t i
-    for i in range(rows):
-        if labels[i] < 0 or labels[i] >= columns: return i
-    if dtype == FLOAT32:
-        view2f(xf, <float*>x, rows, columns, columns)
-        cross_entropy_[float](xf, labels, <float*>loss, <float*>lse)
-    else:
-        view2d(xd, <double*>x, rows, columns, columns)
-        cross_entropy_[double](xd, labels, <double*>loss, <double*>lse)
+    cdef int t = blocks(rows, columns), i
+    cdef Py_ssize_t part = (rows + t - 1) // t, row
+    for row in range(rows):
+        if labels[row] < 0 or labels[row] >= columns: return row
+    if t == 1:
+        cross_entropy_block(dtype, 0, rows, columns, x, labels, loss, lse)
+        return -1
+    for i in prange(t, num_threads=t, schedule="static"):
+        cross_entropy_block(dtype, i * part, min(rows, (i + 1) * part), columns, x, labels, loss, lse)
     return -1
+
+
+cdef void cross_entropy_block(int dtype, Py_ssize_t a, Py_ssize_t b, Py_ssize_t columns, const char* x,
+                              const int64_t* labels, char* loss, char* lse) noexcept nogil:
+    if a >= b: return
+    if dtype == FLOAT32:
+        cross_entropy_[float](view2f(<float*>x + a * columns, b - a, columns), labels + a, <float*>loss + a,
+                              <float*>lse + a)
+    else:
+        cross_entropy_[double](view2d(<double*>x + a * columns, b - a, columns), labels + a, <double*>loss + a,
+                               <double*>lse + a)
 
 
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                              double scale, const char* x, const int64_t* labels, const char* lse,
                              char* dx) noexcept nogil:
-    cdef float[:, ::1] xf = None, df = None
-    cdef double[:, ::1] xd = None, dd = None
+    cdef int t = blocks(rows, columns), i
+    cdef Py_ssize_t part = (rows + t - 1) // t
+    if t == 1:
+        cross_entropy_grad_block(dtype, 0, rows, columns, g, g_step, scale, x, labels, lse, dx)
+        return
+    for i in prange(t, num_threads=t, schedule="static"):
+        cross_entropy_grad_block(dtype, i * part, min(rows, (i + 1) * part), columns, g, g_step, scale, x, labels, lse,
+                                 dx)
+
+
+cdef void cross_entropy_grad_block(int dtype, Py_ssize_t a, Py_ssize_t b, Py_ssize_t columns, const char* g,
+                                   Py_ssize_t g_step, double scale, const char* x, const int64_t* labels,
+                                   const char* lse, char* dx) noexcept nogil:
+    if a >= b: return
     if dtype == FLOAT32:
-        view2f(xf, <float*>x, rows, columns, columns)
-        view2f(df, <float*>dx, rows, columns, columns)
-        cross_entropy_grad_[float](<float*>g, g_step, <float>scale, xf, labels, <float*>lse, df)
+        cross_entropy_grad_[float](<float*>g + a * g_step, g_step, <float>scale,
+                                   view2f(<float*>x + a * columns, b - a, columns), labels + a, <float*>lse + a,
+                                   view2f(<float*>dx + a * columns, b - a, columns))
     else:
-        view2d(xd, <double*>x, rows, columns, columns)
-        view2d(dd, <double*>dx, rows, columns, columns)
-        cross_entropy_grad_[double](<double*>g, g_step, scale, xd, labels, <double*>lse, dd)
+        cross_entropy_grad_[double](<double*>g + a * g_step, g_step, scale,
+                                    view2d(<double*>x + a * columns, b - a, columns), labels + a, <double*>lse + a,
+                                    view2d(<double*>dx + a * columns, b - a, columns))

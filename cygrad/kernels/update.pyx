@@ -32,53 +32,41 @@ cdef void adam_(real[::1] w, real[::1] g, real[::1] m, real[::1] v, real rate, r
         w[i] -= rate * a / (sqrt(b) + eps)
 
 
+# ---- the doors: from raw memory to views, one range of elements to a thread ------------------------------------------
+
 cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil:
-    cdef float[::1] wf = None, gf = None
-    cdef double[::1] wd = None, gd = None
     cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = (n + t - 1) // t, start
-    for i in prange(t, num_threads=t, schedule="static", use_threads_if=t > 1):
-        start = i * part
-        span_sgd(dtype, start, min(n, start + part), w, g, lr)
+    cdef Py_ssize_t part = (n + t - 1) // t
+    if t == 1:
+        span_sgd(dtype, 0, n, w, g, lr)
+        return
+    for i in prange(t, num_threads=t, schedule="static"):
+        span_sgd(dtype, i * part, min(n, (i + 1) * part), w, g, lr)
 
 
-cdef void span_sgd(int dtype, Py_ssize_t start, Py_ssize_t stop, char* w, const char* g, double lr) noexcept nogil:
-    cdef float[::1] wf = None, gf = None
-    cdef double[::1] wd = None, gd = None
-    if start >= stop: return
-    if dtype == FLOAT32:
-        view1f(wf, <float*>w + start, stop - start)
-        view1f(gf, <float*>g + start, stop - start)
-        sgd_[float](wf, gf, <float>lr)
-    else:
-        view1d(wd, <double*>w + start, stop - start)
-        view1d(gd, <double*>g + start, stop - start)
-        sgd_[double](wd, gd, lr)
+cdef void span_sgd(int dtype, Py_ssize_t a, Py_ssize_t b, char* w, const char* g, double lr) noexcept nogil:
+    if a >= b: return
+    if dtype == FLOAT32: sgd_[float](view1f(<float*>w + a, b - a), view1f(<float*>g + a, b - a), <float>lr)
+    else:                sgd_[double](view1d(<double*>w + a, b - a), view1d(<double*>g + a, b - a), lr)
 
 
 cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v, double rate, double beta1,
                double beta2, double eps) noexcept nogil:
     cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = (n + t - 1) // t, start
-    for i in prange(t, num_threads=t, schedule="static", use_threads_if=t > 1):
-        start = i * part
-        span_adam(dtype, start, min(n, start + part), w, g, m, v, rate, beta1, beta2, eps)
+    cdef Py_ssize_t part = (n + t - 1) // t
+    if t == 1:
+        span_adam(dtype, 0, n, w, g, m, v, rate, beta1, beta2, eps)
+        return
+    for i in prange(t, num_threads=t, schedule="static"):
+        span_adam(dtype, i * part, min(n, (i + 1) * part), w, g, m, v, rate, beta1, beta2, eps)
 
 
-cdef void span_adam(int dtype, Py_ssize_t start, Py_ssize_t stop, char* w, const char* g, char* m, char* v, double rate,
+cdef void span_adam(int dtype, Py_ssize_t a, Py_ssize_t b, char* w, const char* g, char* m, char* v, double rate,
                     double beta1, double beta2, double eps) noexcept nogil:
-    cdef float[::1] wf = None, gf = None, mf = None, vf = None
-    cdef double[::1] wd = None, gd = None, md = None, vd = None
-    if start >= stop: return
+    if a >= b: return
     if dtype == FLOAT32:
-        view1f(wf, <float*>w + start, stop - start)
-        view1f(gf, <float*>g + start, stop - start)
-        view1f(mf, <float*>m + start, stop - start)
-        view1f(vf, <float*>v + start, stop - start)
-        adam_[float](wf, gf, mf, vf, <float>rate, <float>beta1, <float>beta2, <float>eps)
+        adam_[float](view1f(<float*>w + a, b - a), view1f(<float*>g + a, b - a), view1f(<float*>m + a, b - a),
+                     view1f(<float*>v + a, b - a), <float>rate, <float>beta1, <float>beta2, <float>eps)
     else:
-        view1d(wd, <double*>w + start, stop - start)
-        view1d(gd, <double*>g + start, stop - start)
-        view1d(md, <double*>m + start, stop - start)
-        view1d(vd, <double*>v + start, stop - start)
-        adam_[double](wd, gd, md, vd, rate, beta1, beta2, eps)
+        adam_[double](view1d(<double*>w + a, b - a), view1d(<double*>g + a, b - a), view1d(<double*>m + a, b - a),
+                      view1d(<double*>v + a, b - a), rate, beta1, beta2, eps)
