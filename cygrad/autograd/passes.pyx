@@ -57,7 +57,7 @@ def _heads(outputs, gradients, what):
 
 
 def _check_mode(train_mode, what):
-    if train_mode not in (None, True, False):
+    if train_mode is not None and train_mode is not True and train_mode is not False:
         raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got {train_mode!r}")
 
 
