@@ -4,7 +4,7 @@ gives back on exit exactly what it found, and decorates functions, generators an
 import functools
 import inspect
 
-from cygrad.core.graph cimport Tape
+from cygrad.core.tape cimport Tape
 from cygrad.core.modes cimport Flags, flags
 
 cdef enum:

@@ -8,7 +8,8 @@ from cygrad.core.graph cimport ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, fres
 from cygrad.core.memory cimport OTHER, READONLY, recategorise
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
-from cygrad.core.graph import DTYPES, install
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.graph import install
 
 cdef dict REQUESTS = {"null": NULL_REQ, "write": WRITE, "add": ADD}
 REQUEST_NAMES = ("null", "write", "add")

@@ -9,14 +9,16 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Tensor, copy_plain, data_of, default_dtype, fresh, new_tensor
+from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph cimport Tensor, copy_plain, data_of, fresh, new_tensor
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
 from cygrad.core.modes cimport flags
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
-from cygrad.core.graph import DTYPES, dtype_number, install, install_bridge
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.graph import install, install_bridge
 
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 

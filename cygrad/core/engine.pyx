@@ -26,7 +26,6 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 from cygrad.core.errors import GraphFreedError, InplaceError
-from cygrad.core.graph import DTYPES
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the heads keep the graph alive

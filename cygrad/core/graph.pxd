@@ -117,14 +117,6 @@ cdef class Tensor:
     cdef object __weakref__
 
 
-cdef class Tape:
-    """What is recorded while it is the thread's tape."""
-    cdef Node head
-    cdef Tape parent
-    cdef object children    # a WeakSet of the tapes opened inside, or None
-    cdef object __weakref__
-
-
 cdef class Backward:
     """One node's turn in a backward pass: what an operator's `backward` and `formula` work with.
 
@@ -173,8 +165,6 @@ cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
-cdef int default_dtype() noexcept
-cdef int promote(int a, int b) except -1
 
 
 cdef inline char* data_of(Tensor t) noexcept:

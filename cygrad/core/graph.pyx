@@ -2,8 +2,6 @@
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
-import weakref
-
 import numpy as np
 
 cimport cython
@@ -20,27 +18,19 @@ from cygrad.core cimport layout as lay
 from cygrad.core.memory cimport (
     EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
 )
-from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
 from cygrad.kernels.driver cimport gather
 
-from cygrad.core.errors import InplaceError
+from cygrad.core.dtypes import DTYPES
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
 
-DTYPES = tuple(np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                                     "float32", "float64"))
-cdef dict dtype_numbers = {d: i for i, d in enumerate(DTYPES)}
-cdef int default_float = FLOAT32
 cdef object converter = None                        # core.bridge.asarray: arrays and lists become tensors
-
-cdef int default_dtype() noexcept:
-    return default_float
 
 cdef uint64_t recorded = 0                          # nodes made so far: their order
 
@@ -49,46 +39,6 @@ cdef uint64_t next_number() noexcept:
     recorded += 1
     return recorded
 
-
-
-# ---- dtypes ----------------------------------------------------------------------------------------------------------
-
-def dtype_number(dtype):
-    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for those cygrad has not."""
-    try:
-        d = np.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"{dtype!r} is not a dtype; cygrad has {', '.join(map(str, DTYPES))}") from None
-    number = dtype_numbers.get(d)
-    if number is None:
-        raise TypeError(f"cygrad has no dtype {d}; it has {', '.join(map(str, DTYPES))}; convert with astype first")
-    return number
-
-
-def set_default_dtype(dtype):
-    """Set the dtype that Python floats, int / int and the mean of integers get: float32 (at start) or float64."""
-    global default_float
-    number = dtype_number(dtype)
-    if number < FLOAT32:
-        raise TypeError(f"the default dtype is float32 or float64, got {np.dtype(dtype)}")
-    default_float = number
-
-
-def get_default_dtype():
-    """The dtype that Python floats get."""
-    return DTYPES[default_float]
-
-
-cdef int promote(int a, int b) except -1:
-    """The dtype of a result of two: the Array API's table, and the floating one for an integer with a float."""
-    if a == b: return a
-    if a >= FLOAT32 or b >= FLOAT32:
-        if a >= FLOAT32 and b >= FLOAT32: return FLOAT64
-        return a if a >= FLOAT32 else b
-    number = dtype_numbers.get(np.promote_types(DTYPES[a], DTYPES[b]))
-    if number is None or number >= FLOAT32:         # uint64 with a signed integer: NumPy says float64
-        raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
-    return number
 
 
 # ---- Operator --------------------------------------------------------------------------------------------------------
@@ -240,85 +190,6 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
 def leaf_or_node(Tensor x):
     """Where `x` stands in the graph: (node or leaf, output number)."""
     return x.node, x.output_nr
-
-
-# ---- Tape ------------------------------------------------------------------------------------------------------------
-
-cdef class Tape:
-    """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""
-
-    def __cinit__(self):
-        self.head = Node.__new__(Node)
-        self.head.before = self.head.after = <void*>self.head
-
-    def __init__(self):
-        """Enclosed by the thread's tape, if it has one."""
-        cdef Flags* f = flags()
-        if f.tape != NULL:
-            self.parent = <Tape>f.tape
-            if self.parent.children is None: self.parent.children = weakref.WeakSet()
-            self.parent.children.add(self)
-
-    def __dealloc__(self):
-        cdef Node head = self.head
-        cdef Node outer
-        if self.parent is None or head.after == <void*>head: return
-        outer = self.parent.head                    # the nodes go on in the enclosing scope's ring
-        (<Node>head.after).before = outer.before
-        (<Node>outer.before).after = head.after
-        (<Node>head.before).after = <void*>outer
-        outer.before = head.before
-        head.before = head.after = <void*>head
-
-    @property
-    def nodes(self):
-        """How many recorded operations are alive."""
-        cdef Py_ssize_t count = 0
-        cdef void* p = self.head.after
-        while p != <void*>self.head:
-            count += 1
-            p = (<Node>p).after
-        return count + sum([t.nodes for t in self.children or ()])
-
-    @property
-    def saved_bytes(self):
-        """Bytes kept for backward: each distinct buffer once, leaves and external memory not counted."""
-        cdef size_t total = kept_bytes(self)
-        kept_unmark(self)
-        return total
-
-
-cdef size_t kept_bytes(Tape t) except? 0:
-    """Sum and mark the buffers that the nodes of `t` keep and that are not marked yet."""
-    cdef size_t total = 0
-    cdef void* p = t.head.after
-    cdef Slot* s
-    cdef Buffer* b
-    cdef int k
-    while p != <void*>t.head:
-        s = slots_of(<Node>p)
-        for k in range((<Node>p).n_slots):
-            if s[k].kind != KEPT: continue
-            b = s[k].what.buffer
-            if b.mark or b.parameters or b.flags & EXTERNAL: continue
-            b.mark = 1
-            total += b.nbytes
-        p = (<Node>p).after
-    for child in t.children or (): total += kept_bytes(child)
-    return total
-
-
-cdef int kept_unmark(Tape t) except -1:
-    cdef void* p = t.head.after
-    cdef Slot* s
-    cdef int k
-    while p != <void*>t.head:
-        s = slots_of(<Node>p)
-        for k in range((<Node>p).n_slots):
-            if s[k].kind == KEPT: s[k].what.buffer.mark = 0
-        p = (<Node>p).after
-    for child in t.children or (): kept_unmark(child)
-    return 0
 
 
 # ---- Backward --------------------------------------------------------------------------------------------------------

@@ -12,16 +12,18 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, TRAINING, Call, Edge, Node, Operator, Slot, Tape, Tensor, attach,
-    copy_plain, data_of, default_dtype, ensure_tensor, new_tensor, next_number, plug_run, plugged, promote,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach, copy_plain,
+    data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
 )
 from cygrad.core.memory cimport OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.tape cimport Tape
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
 from cygrad.core.errors import InplaceError
-from cygrad.core.graph import DTYPES
+from cygrad.core.dtypes import DTYPES
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------

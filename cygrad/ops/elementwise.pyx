@@ -7,13 +7,14 @@ from cython cimport final
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Call, Operator, Tensor, default_dtype, ensure_tensor
+from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32
 from cygrad.ops.base cimport G, NUMBER, OUT, X, Y, Elementwise
 
-from cygrad.core.graph import DTYPES
+from cygrad.core.dtypes import DTYPES
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

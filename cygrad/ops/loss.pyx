@@ -15,7 +15,7 @@ from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_into
 
-from cygrad.core.graph import DTYPES
+from cygrad.core.dtypes import DTYPES
 from cygrad.ops.elementwise import exp
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import reshape, transpose

@@ -7,13 +7,13 @@ from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Gradient, Operator, Tensor, default_dtype, ensure_tensor
+from cygrad.core.graph cimport Backward, Call, Gradient, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_into
 
-from cygrad.core.graph import DTYPES
+from cygrad.core.dtypes import DTYPES
 from cygrad.ops.shape import broadcast_to, reshape
 
 

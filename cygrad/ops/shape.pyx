@@ -17,7 +17,7 @@ from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather, scatter
 from cygrad.kernels.reduce cimport sum_to
 
-from cygrad.core.graph import DTYPES, dtype_number
+from cygrad.core.dtypes import DTYPES, dtype_number
 
 
 cdef class View(Operator):

@@ -1,0 +1,2 @@
+cdef int default_dtype() noexcept
+cdef int promote(int a, int b) except -1
