@@ -4,9 +4,12 @@
     CYGRAD_NO_OPENMP=1  one thread, no OpenMP
     CYGRAD_ASAN=1       AddressSanitizer (see `make asan`)
     CYGRAD_SYMBOLS=1    keep the symbols, for perf and gdb
-    CYGRAD_WERROR=1     warnings of the C compiler are errors
+    CYGRAD_WERROR=1     warnings of Cython and of the C compiler are errors
+
+Other flags than those of the build before compile everything again.
 """
 
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -15,11 +18,14 @@ from Cython.Build import cythonize
 from Cython.Compiler import Options
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 Options.buffer_max_dims = 3     # kernels need two: memoryviews of 88 bytes instead of 208 are cheap to pass by value
 
 DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
 ASAN = bool(os.environ.get("CYGRAD_ASAN"))
+WERROR = bool(os.environ.get("CYGRAD_WERROR"))
+FORKS = multiprocessing.get_start_method() == "fork"    # otherwise Cython's workers would not see our Options
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
 DIRECTIVES = dict(
@@ -33,9 +39,18 @@ DIRECTIVES = dict(
     c_api_binop_methods=True,
 )
 
+# What -Wall -Wextra say of code that Cython wrote, for which no source of ours can be changed.
+CYTHON_WARNS = [
+    "-Wno-unused-function",     # helpers of its own that a module happens not to call
+]
+
 
 class Build(build_ext):
-    """Flags by compiler, chosen when the compiler is known."""
+    """Flags by compiler, chosen when the compiler is known. Cython runs only here: an sdist needs none of its output."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or True       # as many compilers as there are processors
 
     def build_extensions(self):
         if self.compiler.compiler_type == "msvc":
@@ -44,43 +59,74 @@ class Build(build_ext):
             # -fno-math-errno: square roots without a call. No fast-math: NaN, infinities and denormals are NumPy's.
             # -fno-strict-aliasing: memory is moved as whole words, whatever lies in it.
             compile_args = ["-O3", "-g0", "-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
-                            "-Wno-unused-function"]
+                            *CYTHON_WARNS]
             link_args = ["-Wl,-s"] if sys.platform == "linux" and not os.environ.get("CYGRAD_SYMBOLS") else []
             if DEBUG:
                 compile_args += ["-O1", "-DCYGRAD_DEBUG=1"]
             if ASAN:
                 compile_args += ["-g1", "-fsanitize=address", "-fno-omit-frame-pointer"]
                 link_args = ["-fsanitize=address"]
-            if os.environ.get("CYGRAD_WERROR"):
-                compile_args += ["-Wall", "-Werror"]
+            if WERROR:
+                compile_args = ["-Wall", "-Wextra", "-Werror", *compile_args]
             if OPENMP:
                 compile_args += ["-fopenmp"]
                 link_args += ["-fopenmp"]
+        flags = repr((compile_args, link_args, DIRECTIVES))
+        stamp = Path(self.build_temp, "flags-inplace" if self.inplace else "flags")
+        if not stamp.exists() or stamp.read_text() != flags:
+            self.force = True
+            stamp.unlink(missing_ok=True)
+        written = {made.name: made for made in written_by_cython(self.extensions, WERROR or self.force)}
         for extension in self.extensions:
+            extension.sources, extension.depends = written[extension.name].sources, written[extension.name].depends
             extension.extra_compile_args = compile_args
             extension.extra_link_args = link_args
         super().build_extensions()
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(flags)
+
+
+class BuildPython(build_py):
+    """The Python files, and the headers of include/ as cygrad/include (an editable install has them in their place)."""
+
+    def run(self):
+        super().run()
+        if self.editable_mode: return
+        for header in sorted(Path("include").rglob("*.h")):
+            target = Path(self.build_lib, "cygrad", header)
+            self.mkpath(str(target.parent))
+            self.copy_file(str(header), str(target))
 
 
 def extensions():
+    return [
+        *(Extension(source[:-4].replace(os.sep, "."), [source], include_dirs=["include"])
+          for source in sorted(map(str, Path("cygrad").rglob("*.pyx")))),
+        Extension("cygrad._cyutility", ["cygrad/_cyutility.c"]),                        # Cython's helpers, once
+    ]
+
+
+def written_by_cython(wanted, force):
+    """The extensions as Cython translates them; what it did before and finds unchanged only with `force`, as then alone
+    it warns again."""
+    Options.warning_errors = WERROR
     modules = {"kernels": [], "others": []}
-    for source in sorted(map(str, Path("cygrad").rglob("*.pyx"))):
-        floor = "kernels" if f"{os.sep}kernels{os.sep}" in source else "others"
-        modules[floor].append(Extension(source[:-4].replace(os.sep, "."), [source], include_dirs=["include"]))
-    modules["others"].append(Extension("cygrad._cyutility", ["cygrad/_cyutility.c"]))   # Cython's helpers, once
+    for extension in wanted:
+        modules["kernels" if extension.name.startswith("cygrad.kernels.") else "others"].append(extension)
     built = []
-    for floor, wanted in modules.items():
+    for floor, group in modules.items():
         built += cythonize(
-            wanted,
+            group,
             # kernels index typed memoryviews and never from the end; elsewhere x[-1] of a tuple is Python's
             compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels"),
             build_dir="build/cython" + ("-debug" if DEBUG else ""),
             shared_utility_qualified_name="cygrad._cyutility",
-            nthreads=os.cpu_count() or 1,
+            nthreads=os.cpu_count() or 1 if FORKS else 0,
+            force=force,
             quiet=True,
         )
     return built
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), cmdclass={"build_ext": Build})
+    setup(ext_modules=extensions(), cmdclass={"build_ext": Build, "build_py": BuildPython})
