@@ -14,6 +14,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+import cygrad.core.signs                           # plugs itself into the pool
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
     Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad, sole,

@@ -22,6 +22,11 @@ cdef enum State:
 cdef enum SlotKind:
     EMPTY, KEPT, CONSTANT
 
+cdef enum SlotNeed:
+    VALUES                  # the elements
+    SIGNS                   # which of them are positive: a bit each, once nobody else holds the elements
+    BITS                    # ... and that is what the buffer holds now
+
 cdef struct Call:           # one execution: what infer() reads and writes, and what forward() computes
     int n_in
     int n_out               # outputs, hidden ones included
@@ -44,7 +49,7 @@ cdef struct Slot:
     uint8_t source
     uint8_t kind
     uint8_t dtype
-    uint8_t spare
+    uint8_t need            # a SlotNeed
 
 cdef struct Gradient:       # on its way: one hold and one gradient role on the buffer, one count on the layout
     Buffer* buffer
@@ -63,6 +68,7 @@ cdef class Operator:
     cdef readonly bint differentiable
     cdef readonly bint by_mode      # forward depends on train mode
     cdef readonly bint views        # output 0 shares its input's memory
+    cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
     cdef readonly object numpy      # the NumPy function that computes bools and integers, if any
 
     cdef int infer(self, Call* c) except -1
@@ -136,6 +142,7 @@ cdef class Backward:
 
     cdef Array gradient(self, int k) noexcept
     cdef Array kept(self, int source) except *
+    cdef const uint8_t* bits(self, int source) noexcept
     cdef void done(self, int source) noexcept
     cdef void done_gradient(self, int k) noexcept
     cdef Array make(self, int i, const Layout* like, int dtype) except *

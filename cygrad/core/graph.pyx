@@ -22,6 +22,7 @@ from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
+from cygrad.kernels.bits cimport unpack_bits
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
@@ -96,10 +97,22 @@ cdef void free_slots(Node n) noexcept:
     cdef Slot* s = slots_of(n)
     cdef int k
     for k in range(n.n_slots):
-        if s[k].kind == KEPT: let_go(s[k].what.buffer)
-        if s[k].kind != EMPTY:
-            s[k].kind = EMPTY
-            lay.forget(s[k].layout)
+        empty_slot(&s[k])
+
+
+cdef void empty_slot(Slot* s) noexcept:
+    if s.kind == EMPTY: return
+    if s.need == SIGNS: unsign(s)
+    if s.kind == KEPT: let_go(s.what.buffer)
+    s.kind = EMPTY
+    lay.forget(s.layout)
+
+
+cdef inline void unsign(Slot* s) noexcept:
+    """The slot gives up its claim on signs (or takes all that the buffer holds)."""
+    s.need = VALUES
+    s.what.buffer.signs -= 1
+    s.what.buffer.link = NULL
 
 
 @cython.no_gc
@@ -252,13 +265,15 @@ cdef class Backward:
                   else s.what.buffer.data + s.layout.offset * itemsize(s.dtype))
         return a
 
+    cdef const uint8_t* bits(self, int source) noexcept:
+        """What is kept from `source` as one bit an element, if it has come to that; else NULL."""
+        cdef Slot* s = slot_from(self.node, source)
+        return <const uint8_t*>s.what.buffer.data if s != NULL and s.kind == KEPT and s.need == BITS else NULL
+
     cdef void done(self, int source) noexcept:
         """What is kept from `source` is not needed any more: unless the graph is retained, it goes back now."""
         cdef Slot* s = slot_from(self.node, source)
-        if self.retain or s == NULL or s.kind == EMPTY: return
-        if s.kind == KEPT: let_go(s.what.buffer)
-        s.kind = EMPTY
-        lay.forget(s.layout)
+        if not self.retain and s != NULL: empty_slot(s)
 
     cdef void done_gradient(self, int k) noexcept:
         drop_gradient(&self.g[k])
@@ -287,6 +302,7 @@ cdef class Backward:
         if self.retain or s == NULL or s.kind != KEPT: return False
         b = s.what.buffer
         if not sole(b, s.layout, s.layout, self.node.dtype): return False
+        if s.need == SIGNS: unsign(s)
         s.kind = EMPTY
         b.saved -= 1
         mark_gradient(b)
@@ -360,7 +376,8 @@ cdef class Backward:
         return t
 
     def output(self, int k):
-        """Output k, which the operator must keep; under create_graph with its place in the graph."""
+        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that needs
+        only signs: ones and zeros of those.)"""
         cdef Tensor t = self.tensor(OWN | k)
         if self.graph: attach(t, self.node, k)
         return t
@@ -370,7 +387,10 @@ cdef class Backward:
         cdef Tensor t
         if s == NULL or s.kind == EMPTY:
             raise RuntimeError(f"{self.node.name()} asks in its formula for what it does not keep")
-        if s.kind == CONSTANT:
+        if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
+            t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
+            unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)
+        elif s.kind == CONSTANT:
             t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
             memcpy(t.buffer.data, &s.what.number, itemsize(s.dtype))
         else:

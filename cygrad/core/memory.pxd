@@ -16,7 +16,8 @@ cdef enum:
 cdef struct Buffer:
     char* data
     size_t nbytes           # what was asked for, and what live_bytes counts
-    void* link              # pool: next free block; external: the owner (a counted PyObject*)
+    void* link              # pool: next free block; external: the owner (a counted PyObject*); with a sign
+                            #   slot: the node that has it
     void* home              # small: its slab; large: its capacity
     int holders
     uint32_t version        # in-place writes
@@ -29,6 +30,7 @@ cdef struct Buffer:
     uint8_t flags
     uint8_t workspace
     uint8_t mark            # for one who walks over buffers and must count each once
+    uint8_t signs           # slots among `saved` that need no more than which elements are positive
 
 cdef struct Counters:
     size_t live             # requested bytes of live buffers
@@ -44,6 +46,9 @@ cdef Counters counters
 cdef Buffer* allocate(size_t nbytes, int category) except NULL
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
 cdef void release(Buffer* b) noexcept
+cdef void shrink(Buffer* b) noexcept
+ctypedef void (*shrink_t)(Buffer*) noexcept
+cdef int plug_shrink(shrink_t f) except -1
 cdef void recategorise(Buffer* b) noexcept
 
 
@@ -53,6 +58,7 @@ cdef inline void hold(Buffer* b) noexcept:
 cdef inline void drop(Buffer* b) noexcept:
     b.holders -= 1
     if b.holders == 0: release(b)
+    elif b.signs and b.holders == b.signs: shrink(b)
 
 cdef inline void keep(Buffer* b) noexcept:
     """Hold for backward."""
@@ -71,6 +77,7 @@ cdef inline void let_go(Buffer* b) noexcept:
     b.holders -= 1
     if b.holders == 0: release(b)
     elif b.saved == 0: recategorise(b)
+    elif b.signs and b.holders == b.signs: shrink(b)
 
 cdef inline void mark_gradient(Buffer* b) noexcept:
     b.gradients += 1

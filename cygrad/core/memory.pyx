@@ -165,7 +165,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     b.workspace = category == WORKSPACE
     b.gradients = category == GRADIENTS
     b.optimizer = category == OPTIMIZER
-    b.flags = b.mark = 0
+    b.flags = b.mark = b.signs = 0
     b.category = category
     counters.live += nbytes
     counters.buffers += 1
@@ -207,6 +207,21 @@ cdef void release(Buffer* b) noexcept:
     if b.size_class < SMALL_CLASSES: (<Slab*>b.home).live -= 1
     b.link = free_lists[b.size_class]
     free_lists[b.size_class] = b
+
+
+cdef shrink_t shrinker = NULL
+
+
+cdef int plug_shrink(shrink_t f) except -1:
+    """core/signs.pyx plugs itself in."""
+    global shrinker
+    shrinker = f
+    return 0
+
+
+cdef void shrink(Buffer* b) noexcept:
+    """Whoever still holds `b` needs no more than which elements are positive."""
+    shrinker(b)
 
 
 cdef void recategorise(Buffer* b) noexcept:

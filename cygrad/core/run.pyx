@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach, copy_plain,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach, copy_plain,
     data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
 )
 from cygrad.core.memory cimport OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
@@ -157,6 +157,7 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
         if count > 2:
             s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
             if s == NULL: raise MemoryError("no memory for the slots of a node")
+            memset(s, 0, count * sizeof(Slot))
             node.slot[0].layout = <Layout*>s
         else:
             s = &node.slot[0]
@@ -174,6 +175,10 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
                 s[k].dtype = c.y[i - OUTPUT].dtype
                 s[k].layout = lay.share(c.y[i - OUTPUT].layout)
                 s[k].what.buffer = buffers[i - OUTPUT]
+                if op.signs and not s[k].what.buffer.signs and s[k].layout.dense and s[k].layout.offset == 0:
+                    s[k].need = SIGNS               # one such slot a buffer: its link names the node
+                    s[k].what.buffer.signs = 1
+                    s[k].what.buffer.link = <void*>node
             if s[k].what.buffer == NULL:
                 s[k].kind = CONSTANT
                 s[k].what.number = x[i].number

@@ -4,14 +4,17 @@ backward keeps are the inputs and outputs that the rules read."""
 import numpy as np
 
 from cython cimport final
+from libc.stdint cimport uint8_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32
+from cygrad.kernels.array cimport BOOL, FLOAT32, Array
+from cygrad.kernels.bits cimport mask
+from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport G, NUMBER, OUT, X, Y, Elementwise
 
 from cygrad.core.dtypes import DTYPES
@@ -145,6 +148,21 @@ cdef class Relu(Elementwise):
     def __cinit__(self):
         self.name, self.n_in, self.value, self.numpy = "relu", 1, driver.find("relu"), lambda x: np.maximum(x, 0)
         self.slope(0, "relu_grad", [G, OUT])
+        self.signs = True
+
+    cdef int backward(self, Backward b) except -1:
+        cdef const uint8_t* bits = b.bits(OUT)
+        cdef Array g, dx
+        if bits == NULL: return Elementwise.backward(self, b)
+        g = b.gradient(0)
+        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
+        if not g.layout.dense:
+            gather(dx.data, &g, 0, dx.layout.size)
+            g = dx
+        mask(bits, dx.dtype, dx.layout.size, g.data, dx.data)
+        b.done(OUT)
+        b.done_gradient(0)
+        return 0
 
     def formula(self, c, int i, g):
         return relu_gradient(g, c.output(0))
