@@ -40,7 +40,6 @@ cdef int set_leaf(Tensor x, int req) except -1:
         x.output_nr = 0
     leaf.req = req
     x.tracked = req != NULL_REQ
-    x.version_made = x.buffer.version
     if x.tracked and not before: x.buffer.parameters += 1
     elif before and not x.tracked: x.buffer.parameters -= 1
     recategorise(x.buffer)

@@ -415,7 +415,8 @@ cdef class Pass:
         cdef Node node = <Node>e.node
         cdef Edge edge
         cdef Entry* child
-        cdef int i, k
+        cdef int i
+        cdef Py_ssize_t k
         cdef bint any_wanted = False
         cdef Leaf leaf
         if node.op is None: return self.leaf_turn(e)
@@ -432,8 +433,9 @@ cdef class Pass:
             edge = edge_of(node, i)
             if i < FEW: b.into[i] = NULL
             if edge.node == NULL: continue
-            child = &self.entries[self.find(<Node>edge.node)]
-            if not child.needed: continue
+            k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
+            if k < 0 or not self.entries[k].needed: continue
+            child = &self.entries[k]
             b.want[i] = any_wanted = True
             if i < FEW:
                 leaf = self.direct(<Node>edge.node, child)

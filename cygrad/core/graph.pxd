@@ -119,7 +119,7 @@ cdef class Tensor:
     cdef uint16_t output_nr
     cdef uint8_t dtype
     cdef bint tracked       # recording notices it
-    cdef uint32_t version_made      # the buffer's when this tensor was made or last written
+    cdef uint32_t rewrites  # the buffer's when this tensor was made or written to
     cdef object __weakref__
 
 
@@ -170,6 +170,7 @@ cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
+cdef int check_current(Tensor t) except -1
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
 

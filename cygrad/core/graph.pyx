@@ -26,6 +26,7 @@ from cygrad.kernels.bits cimport unpack_bits
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -200,8 +201,17 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     return 0
 
 
+cdef int check_current(Tensor t) except -1:
+    """That no recorded write went past `t` to memory that it shares."""
+    if t.rewrites == t.buffer.rewrites: return 0
+    raise InplaceError(
+        f"this tensor of shape {t.shape} shares memory with one that was written in place while recording, after this one "
+        f"was made: its gradient would be wrong; take the view again after the write, or write to a copy()")
+
+
 def leaf_or_node(Tensor x):
-    """Where `x` stands in the graph: (node or leaf, output number)."""
+    """Where `x` stands in the graph: (node or leaf, output number). Raises InplaceError if it does not know."""
+    check_current(x)
     return x.node, x.output_nr
 
 
@@ -456,7 +466,7 @@ cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
     t.buffer = buffer
     t.layout = layout
     t.dtype = dtype
-    t.version_made = buffer.version
+    t.rewrites = buffer.rewrites
     return t
 
 

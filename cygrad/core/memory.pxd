@@ -30,6 +30,7 @@ cdef struct Buffer:
     uint8_t flags
     uint8_t workspace
     uint8_t mark            # for one who walks over buffers and must count each once
+    uint32_t rewrites       # in-place writes that were recorded: tensors made before one do not know its node
     uint8_t signs           # slots among `saved` that need no more than which elements are positive
 
 cdef struct Counters:

@@ -160,7 +160,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     b.nbytes = nbytes
     b.link = NULL
     b.holders = 1
-    b.version = b.saved = 0
+    b.version = b.saved = b.rewrites = 0
     b.parameters = b.gradients = b.optimizer = 0
     b.workspace = category == WORKSPACE
     b.gradients = category == GRADIENTS

@@ -14,8 +14,8 @@ from libc.string cimport memcpy, memset
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach, copy_plain,
-    data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach,
+    check_current, copy_plain, data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
 )
 from cygrad.core.memory cimport OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
@@ -113,18 +113,11 @@ cdef inline int wanted_of(Operand* x, int n, uint32_t* out) except -1:
     for i in range(n):
         if x[i].buffer == NULL: continue
         t = <Tensor>x[i].tensor
+        if t.rewrites != t.buffer.rewrites: check_current(t)
         if not t.tracked: continue
-        if t.version_made != t.buffer.version and t.node.op is not None: raise_stale(t)
         wanted |= <uint32_t>1 << (i if i < 16 else 16)
     out[0] = wanted
     return 0
-
-
-cdef int raise_stale(Tensor t) except -1:
-    raise InplaceError(
-        f"this result of {t.node.name()}, of shape {t.shape}, shares memory with a tensor that was written in place "
-        f"since (its version is {t.buffer.version}, recorded at {t.version_made}); its gradient would be wrong: "
-        f"take the view again after the write, or write to a copy()")
 
 
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
@@ -333,9 +326,11 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
         op.forward(&c)
         target.buffer.version += 1
-        target.version_made = target.buffer.version
-        buffers[0] = target.buffer
-        if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
+        if wanted:
+            buffers[0] = target.buffer
+            target.buffer.rewrites += 1
+            target.rewrites = target.buffer.rewrites
+            node = note(op, x, n, &c, buffers, attributes, wanted, f)
     finally:
         if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
         if workspace != NULL: drop(workspace)

@@ -18,5 +18,7 @@ install_operators(
 )
 install(
     **{name: row.function for row in TABLE for name in row.methods},
+    copy_=shape.copy_,
+    fill_=shape.fill_,
     T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
 )

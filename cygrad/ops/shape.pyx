@@ -466,6 +466,19 @@ def setitem(Tensor x, index, value):
     apply_inplace(ASSIGN, x, v, at)
 
 
+def copy_(Tensor self, value):
+    """Write `value`, broadcast and cast, over this tensor; returns it."""
+    setitem(self, Ellipsis, value)
+    return self
+
+
+def fill_(Tensor self, value):
+    """Write the number `value` everywhere; returns the tensor."""
+    if not isinstance(value, (int, float)): raise TypeError(f"fill_ wants a number, got {type(value).__name__}")
+    setitem(self, Ellipsis, value)
+    return self
+
+
 def astype(x, dtype):
     """`x` in another dtype; the same tensor if it has it already."""
     cdef Tensor t = ensure_tensor(x)
