@@ -14,6 +14,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core.formula cimport by_formula
 import cygrad.core.signs                           # plugs itself into the pool
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
@@ -523,46 +524,6 @@ cdef class Pass:
                             node.state = FREED
                             free_slots(node)
         return 0
-
-
-cdef int by_formula(Node node, Backward b) except -1:
-    """The gradients by the operator's formula over tensors; recorded under create_graph only."""
-    cdef int i
-    cdef Tensor t
-    if node.n_out == 1:
-        g = formula_gradient(b, 0)
-    else:
-        g = tuple([formula_gradient(b, i) for i in range(node.n_out)])
-    for i in range(node.n_in):
-        if not b.want[i]: continue
-        result = node.op.formula(b, i, g)
-        if result is None: continue
-        if not isinstance(result, Tensor):
-            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
-                            f"Tensor or None")
-        if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
-            result = plugged_sum_to(result, b.shape(i))
-        t = <Tensor>result
-        if b.graph:
-            Py_INCREF(t)
-            b.dx[i].buffer = <Buffer*><void*>t
-        else:
-            gradient_of(t, &b.dx[i])
-    return 0
-
-
-cdef object formula_gradient(Backward b, int k):
-    cdef Gradient copied
-    if b.g[k].buffer == NULL: return None
-    if b.graph: return <Tensor><void*>b.g[k].buffer
-    copied.buffer, copied.layout = b.g[k].buffer, lay.share(b.g[k].layout)
-    hold(copied.buffer)
-    mark_gradient(copied.buffer)
-    return from_gradient(&copied, b.node.dtype)
-
-
-cdef object plugged_sum_to(object t, tuple shape):
-    return socket("sum_to_function")(t, shape)
 
 
 def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict=None):

@@ -124,9 +124,9 @@ cdef class Tensor:
 
 
 cdef class Backward:
-    """One node's turn in a backward pass: what an operator's `backward` and `formula` work with.
+    """One node's turn in a backward pass: what an operator's `backward` works with.
 
-    Over buffers: gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
+    gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
     memory goes back at once (or into the next result: over()); make() and over() give the array to write gradient i
     to; target() gives the variable's own `.grad` instead, where that may be written directly."""
     cdef Node node
@@ -151,7 +151,6 @@ cdef class Backward:
     cdef int same_gradient(self, int i, bint last) except -1
     cdef bint target(self, int i, Array* out, bint* first) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
-    cdef Tensor tensor(self, int source)
 
 
 ctypedef object (*apply1_t)(Operator, object, object)

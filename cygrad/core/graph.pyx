@@ -1,28 +1,22 @@
-"""Tensor, Node, Operator and Backward: the four that know each other, with Leaf and Tape beside them.
+"""Tensor, Node, Operator and Backward: the four that know each other, with Leaf beside them.
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
 import numpy as np
 
 cimport cython
-from cpython.bool cimport PyBool_Check
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
-from cpython.long cimport PyLong_AsDouble, PyLong_Check
+from cpython.float cimport PyFloat_Check
+from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.type cimport PyType_Modified
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.memory cimport (
     EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
 )
-from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
-)
-
-from cygrad.kernels.bits cimport unpack_bits
+from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
@@ -253,7 +247,7 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
 
 
 cdef class Backward:
-    """One node's turn in a backward pass; formulas ask it for what was kept."""
+    """One node's turn in a backward pass, over buffers."""
 
     cdef Array gradient(self, int k) noexcept:
         """The gradient of output `k`, lent until done_gradient(k)."""
@@ -356,57 +350,6 @@ cdef class Backward:
         """The shape that gradient i must have."""
         cdef Edge e = edge_of(self.node, i)
         return output_layout(<Node>e.node, e.output_nr)
-
-    # ---- for formulas
-
-    @property
-    def attributes(self):
-        """What the operation was called with beside its inputs, as its operator stores it."""
-        return self.node.attributes
-
-    def shape(self, int i):
-        """The shape of input i, of which a gradient is wanted."""
-        return lay.shape_tuple(self.input_layout(i))
-
-    def dtype(self, int i):
-        """The dtype of input i, of which a gradient is wanted."""
-        return DTYPES[(<Node>edge_of(self.node, i).node).dtype]
-
-    def wants(self, int i):
-        """Whether the gradient of input i is wanted."""
-        return self.want[i] != 0
-
-    def input(self, int i):
-        """Input i, which the operator must keep; under create_graph with its place in the graph."""
-        cdef Tensor t = self.tensor(i)
-        cdef Edge e
-        if self.graph:
-            e = edge_of(self.node, i)
-            if e.node != NULL: attach(t, <Node>e.node, e.output_nr)
-        return t
-
-    def output(self, int k):
-        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that needs
-        only signs: ones and zeros of those.)"""
-        cdef Tensor t = self.tensor(OWN | k)
-        if self.graph: attach(t, self.node, k)
-        return t
-
-    cdef Tensor tensor(self, int source):
-        cdef Slot* s = slot_from(self.node, source)
-        cdef Tensor t
-        if s == NULL or s.kind == EMPTY:
-            raise RuntimeError(f"{self.node.name()} asks in its formula for what it does not keep")
-        if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
-            t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
-            unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)
-        elif s.kind == CONSTANT:
-            t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
-            memcpy(t.buffer.data, &s.what.number, itemsize(s.dtype))
-        else:
-            hold(s.what.buffer)
-            t = new_tensor(s.what.buffer, lay.share(s.layout), s.dtype)
-        return t
 
 
 # ---- Tensor ----------------------------------------------------------------------------------------------------------

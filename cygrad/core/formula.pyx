@@ -1,0 +1,112 @@
+"""Gradients by formula: what an operator's `formula` works with, over tensors. Under create_graph it is recorded."""
+
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, fresh, from_gradient,
+    gradient_of, new_tensor, slot_from, socket,
+)
+from cygrad.core.memory cimport OTHER, Buffer, hold, mark_gradient
+from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.bits cimport unpack_bits
+
+from cygrad.core.dtypes import DTYPES
+
+
+cdef class Context:
+    """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
+    cdef Backward b
+
+    @property
+    def attributes(self):
+        """What the operation was called with beside its inputs, as its operator stores it."""
+        return self.b.node.attributes
+
+    def shape(self, int i):
+        """The shape of input i, of which a gradient is wanted."""
+        return lay.shape_tuple(self.b.input_layout(i))
+
+    def dtype(self, int i):
+        """The dtype of input i, of which a gradient is wanted."""
+        return DTYPES[(<Node>edge_of(self.b.node, i).node).dtype]
+
+    def wants(self, int i):
+        """Whether the gradient of input i is wanted."""
+        return self.b.want[i] != 0
+
+    def input(self, int i):
+        """Input i, which the operator must keep; under create_graph with its place in the graph."""
+        cdef Tensor t = self.tensor(i)
+        cdef Edge e
+        if self.b.graph:
+            e = edge_of(self.b.node, i)
+            if e.node != NULL: attach(t, <Node>e.node, e.output_nr)
+        return t
+
+    def output(self, int k):
+        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that needs
+        only signs: ones and zeros of those.)"""
+        cdef Tensor t = self.tensor(OWN | k)
+        if self.b.graph: attach(t, self.b.node, k)
+        return t
+
+    cdef Tensor tensor(self, int source):
+        cdef Slot* s = slot_from(self.b.node, source)
+        cdef Tensor t
+        if s == NULL or s.kind == EMPTY:
+            raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
+        if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
+            t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
+            unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)
+        elif s.kind == CONSTANT:
+            t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
+            memcpy(t.buffer.data, &s.what.number, itemsize(s.dtype))
+        else:
+            hold(s.what.buffer)
+            t = new_tensor(s.what.buffer, lay.share(s.layout), s.dtype)
+        return t
+
+
+cdef int by_formula(Node node, Backward b) except -1:
+    """The gradients by the operator's formula over tensors; recorded under create_graph only."""
+    cdef int i
+    cdef Tensor t
+    cdef Context c = Context.__new__(Context)
+    c.b = b
+    if node.n_out == 1:
+        g = formula_gradient(b, 0)
+    else:
+        g = tuple([formula_gradient(b, i) for i in range(node.n_out)])
+    for i in range(node.n_in):
+        if not b.want[i]: continue
+        result = node.op.formula(c, i, g)
+        if result is None: continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
+                            f"Tensor or None")
+        if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
+            result = socket("sum_to_function")(result, c.shape(i))
+        t = <Tensor>result
+        if b.graph:
+            Py_INCREF(t)
+            b.dx[i].buffer = <Buffer*><void*>t
+        else:
+            gradient_of(t, &b.dx[i])
+    return 0
+
+
+cdef object formula_gradient(Backward b, int k):
+    cdef Gradient copied
+    if b.g[k].buffer == NULL: return None
+    if b.graph: return <Tensor><void*>b.g[k].buffer
+    copied.buffer, copied.layout = b.g[k].buffer, lay.share(b.g[k].layout)
+    hold(copied.buffer)
+    mark_gradient(copied.buffer)
+    return from_gradient(&copied, b.node.dtype)
+
+
+cdef object plugged_sum_to(object t, tuple shape):
+    return socket("sum_to_function")(t, shape)
