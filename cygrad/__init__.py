@@ -4,7 +4,7 @@ from pathlib import Path as _Path
 
 import numpy as _np
 
-from cygrad import autograd, memory, ops, optim
+from cygrad import autograd, memory, ops, optim, testing
 from cygrad.autograd import (
     backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode, record, set_recording,
     set_training, stop_gradient, train_mode,

@@ -7,6 +7,9 @@ import inspect
 from cygrad.core.tape cimport Tape
 from cygrad.core.modes cimport Flags, flags
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
+
 cdef enum:
     LEAVE = -1              # a flag that the scope does not touch
 
@@ -15,7 +18,7 @@ cdef class Scope:
     """A scope of the recording and training flags; it may be entered again, nested or in sequence."""
     cdef int recording, training
     cdef bint opens_tape
-    cdef list found         # what each entry found, the innermost last
+    cdef list found         # what each entry found, the innermost last: (thread, recording, training, tape, own tape)
     cdef object __weakref__
 
     def __enter__(self):
@@ -24,7 +27,7 @@ cdef class Scope:
         cdef Tape before = <Tape>f.tape if f.tape != NULL else None
         if self.opens_tape: tape = Tape()
         if self.found is None: self.found = []
-        self.found.append((f.recording, f.training, before, tape))
+        self.found.append((PyThread_get_thread_ident(), f.recording, f.training, before, tape))
         if tape is not None: f.tape = <void*>tape
         if self.recording != LEAVE: f.recording = self.recording
         if self.training != LEAVE: f.training = self.training
@@ -33,7 +36,11 @@ cdef class Scope:
     def __exit__(self, *_):
         cdef Flags* f = flags()
         cdef Tape before
-        recording, training, before, tape = self.found.pop()
+        cdef unsigned long thread = PyThread_get_thread_ident()
+        cdef Py_ssize_t i = len(self.found or ()) - 1
+        while i >= 0 and self.found[i][0] != thread: i -= 1     # another thread is in this scope too: that is its own
+        if i < 0: raise RuntimeError("a scope was left that this thread has not entered")
+        _, recording, training, before, tape = self.found.pop(i)
         if tape is not None: f.tape = <void*>before if before is not None else NULL
         if self.recording != LEAVE: f.recording = recording
         if self.training != LEAVE: f.training = training
@@ -65,7 +72,7 @@ cdef object decorated(Scope s, f):
 cdef class Suspended:
     """The flags of a generator or coroutine while it does not run."""
     cdef int recording, training
-    cdef Tape tape
+    cdef Tape tape, held        # the thread's own pointer to its tape counts nothing: `held` keeps it alive
 
     cdef void swap(self) noexcept:
         """Exchange these flags with the thread's."""
@@ -74,15 +81,15 @@ cdef class Suspended:
         f.recording, self.recording = self.recording, f.recording
         f.training, self.training = self.training, f.training
         f.tape = <void*>self.tape if self.tape is not None else NULL
-        self.tape = now
+        self.held, self.tape = self.tape, now
 
 
 class Resumed:
     """A generator, coroutine or asynchronous generator whose every step runs under flags of its own."""
 
-    def __init__(self, scope, body):
+    def __init__(self, flags, body):
+        self._flags = flags
         self._body = body
-        self._flags = entered(scope)
 
     def _step(self, step, *args):
         cdef Suspended s = self._flags
@@ -126,20 +133,30 @@ def decorate(Scope s, f):
     if inspect.isgeneratorfunction(f):
         @functools.wraps(f)
         def generator(*args, **kwargs):
-            return (yield from Resumed(s, f(*args, **kwargs)))
+            return (yield from Resumed(entered(s), f(*args, **kwargs)))
         return generator
     if inspect.iscoroutinefunction(f):
         @functools.wraps(f)
         async def coroutine(*args, **kwargs):
-            return await Resumed(s, f(*args, **kwargs))
+            return await Resumed(entered(s), f(*args, **kwargs))
         return coroutine
     if inspect.isasyncgenfunction(f):
         @functools.wraps(f)
         async def asynchronous(*args, **kwargs):
-            body, value = f(*args, **kwargs), None
+            body, flags_of_body = f(*args, **kwargs), entered(s)
+            step = body.asend(None)
             try:
                 while True:
-                    value = yield await Resumed(s, body.asend(value))
+                    value = await Resumed(flags_of_body, step)
+                    try:
+                        value = yield value
+                    except GeneratorExit:
+                        await Resumed(flags_of_body, body.aclose())
+                        raise
+                    except BaseException as e:
+                        step = body.athrow(e)
+                    else:
+                        step = body.asend(value)
             except StopAsyncIteration:
                 return
         return asynchronous

@@ -35,6 +35,7 @@ cdef struct Entry:              # one node in the running pass
                                 #   under create_graph g.buffer is a counted Tensor (or an array of them)
     int pending                 # contributions still to come
     bint needed                 # it leads to a wanted input (or no inputs were named)
+    bint runs                   # ... by way of an input: its turn computes something
     bint captured               # its gradient is a result
     bint reached                # a leaf: something has been written to .grad by this pass
 
@@ -125,7 +126,7 @@ cdef class Pass:
         cdef Py_ssize_t* more
         cdef Node node
         cdef Edge e
-        cdef int i
+        cdef int i, first, last
         if stack == NULL: raise MemoryError("no memory for a backward pass")
         try:
             for root in roots:
@@ -134,46 +135,51 @@ cdef class Pass:
                 if self.n == start: continue
                 stack[0], count = at, 1
                 while count:
-                    count -= 1
-                    at = stack[count]
-                    if at < 0:                      # all that it leads to has been seen
-                        at = -1 - at
+                    if self.selective:              # depth first: a node is done when all that it leads to is
+                        at = stack[count - 1]
                         node = <Node>self.entries[at].node
-                        for i in range(node.n_in):
-                            e = edge_of(node, i)
-                            if e.node != NULL and self.entries[self.find(<Node>e.node)].needed:
-                                self.entries[at].needed = True
-                                break
-                        continue
-                    node = <Node>self.entries[at].node
-                    if self.selective:
-                        if self.is_wanted(node): self.entries[at].needed = self.entries[at].captured = True
-                        stack[count] = -1 - at
-                        count += 1
-                    for i in range(node.n_in):
+                        i = self.entries[at].pending        # how many of its edges have been followed
+                        if i == node.n_in:
+                            self.entries[at].pending = 0
+                            if self.is_wanted(node): self.entries[at].needed = self.entries[at].captured = True
+                            count -= 1
+                            if count and self.entries[at].needed: self.entries[stack[count - 1]].needed = True
+                            continue
+                        self.entries[at].pending += 1
+                        first, last = i, i + 1
+                    else:
+                        count -= 1
+                        at = stack[count]
+                        node = <Node>self.entries[at].node
+                        first, last = 0, node.n_in
+                    for i in range(first, last):
                         e = edge_of(node, i)
                         if e.node == NULL: continue
                         top = self.n
                         child = self.enter(<Node>e.node)
                         if self.n > top:
-                            if count + 4 > room:
+                            if count == room:
                                 more = <Py_ssize_t*>PyMem_Realloc(stack, 2 * room * sizeof(Py_ssize_t))
                                 if more == NULL: raise MemoryError("no memory for a backward pass")
                                 stack, room = more, 2 * room
                             stack[count] = child
                             count += 1
+                        elif self.selective and self.entries[child].needed:
+                            self.entries[at].needed = True
         finally:
             PyMem_Free(stack)
         for at in range(self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node
             if node.op is None: continue
-            self.check(node)
             for i in range(node.n_in):
                 e = edge_of(node, i)
                 if e.node == NULL: continue
                 child = self.find(<Node>e.node)
-                if self.entries[child].needed: self.entries[child].pending += 1
+                if self.entries[child].needed:
+                    self.entries[child].pending += 1
+                    self.entries[at].runs = True
+            if self.entries[at].runs: self.check(node)
         for root in roots:
             at = self.find(<Node>root)
             if self.entries[at].needed: self.entries[at].pending += 1
@@ -422,6 +428,9 @@ cdef class Pass:
         cdef Leaf leaf
         if node.op is None: return self.leaf_turn(e)
         if e.captured and e.g.buffer != NULL: self.capture(e)
+        if not e.runs:                              # its gradient was asked for, and nothing beyond it
+            self.forget(e)
+            return 0
         b.node = node
         b.dx, b.want = b.few_dx, b.few_want
         if node.n_in > FEW:
@@ -491,7 +500,7 @@ cdef class Pass:
         self.walk(roots)
         for at in range(self.n):
             node = <Node>self.entries[at].node
-            if self.entries[at].needed and node.op is not None: node.state = RUNNING
+            if self.entries[at].runs: node.state = RUNNING
         b.retain, b.graph = self.retain, self.graph
         f.recording = self.graph
         try:

@@ -7,7 +7,7 @@ cdef enum:
     MAX_NDIM = 16           # dimensions of one array
     MAX_OPERANDS = 5        # arrays in one elementwise call
 
-cpdef enum DType:
+cdef enum DType:
     BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64
 
 cdef struct Layout:

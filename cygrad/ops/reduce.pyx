@@ -1,6 +1,6 @@
 """Sums and means along any axes."""
 
-import numpy as np
+import math
 
 from cython cimport final
 from libc.stdint cimport uint32_t
@@ -135,7 +135,7 @@ cdef class Mean(Reduction):
         return expand_gradient(b, &b.g[0])
 
     def formula(self, c, int i, g):
-        return spread(c, g / count(np.prod(c.shape(0)), np.prod(lay.shape_tuple((<Tensor>g).layout))))
+        return spread(c, g / count(math.prod(c.shape(0)), (<Tensor>g).layout.size))
 
 
 cdef double count(Py_ssize_t of, Py_ssize_t results):

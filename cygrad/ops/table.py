@@ -103,7 +103,7 @@ TABLE = [
     Row(elementwise.relu, E["relu"], lambda x: np.maximum(x, 0), one(), {"x": "out"}, methods=("relu",),
         ties=(0.0, 0.0)),
     Row(elementwise.relu_gradient, E["relu_gradient"], lambda g, y: np.where(y > 0, g, 0),
-        [call(real(2, 3), real(2, 3, seed=1))], {"x": "y"}, public=False),
+        [call(real(2, 3), real(2, 3, seed=1)), call(real(0, 3), real(0, 3))], {"g": "y"}, public=False),
     Row(elementwise.less, E["less"], np.less, two()),
     Row(elementwise.less_equal, E["less_equal"], np.less_equal, two()),
     Row(elementwise.equal, E["equal"], np.equal, two()),
@@ -125,13 +125,15 @@ TABLE = [
         [call(real(2, 3)), call(real(2, 3, 4), (1, 2, 0)), call(real(0, 2)), call(real(3))], methods=("transpose",)),
     Row(shape.broadcast_to, S["broadcast_to"], np.broadcast_to,
         [call(real(3), (2, 3)), call(real(2, 1), (2, 4)), call(real(), (2, 2)), call(real(1, 3), (0, 3)),
-         call(real(2, 3), (2, 3))], methods=("broadcast_to",)),
+         call(real(2, 3), (2, 3)), call(real(0), (2, 0))], methods=("broadcast_to",)),
     Row(shape.getitem, S["getitem"], lambda x, index: x[index],
         [call(real(4, 3), (slice(1, 3),)), call(real(4, 3), (slice(None, None, -2), 1)), call(real(4, 3), (Ellipsis, -1)),
-         call(real(4), (None, slice(0, 0))), call(real(2, 3, 2), 1), call(real(5), (slice(4, None, -3),))],
+         call(real(4), (None, slice(0, 0))), call(real(2, 3, 2), 1), call(real(5), (slice(4, None, -3),)),
+         call(real(0, 3), (slice(None), 1))],
         public=False),
     Row(shape.put_slice, S["put_slice"], put_slice_like,
-        [call(real(2, 3), (4, 3), ((1, 1, 2), (0, 1, 3))), call(real(2), (5,), ((4, -3, 2),))], public=False),
+        [call(real(2, 3), (4, 3), ((1, 1, 2), (0, 1, 3))), call(real(2), (5,), ((4, -3, 2),)),
+         call(real(0), (3,), ((0, 1, 0),))], public=False),
     Row(shape.astype, S["cast"], lambda x, dtype: x.astype(dtype),
         [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")], methods=("astype",)),
 
@@ -148,7 +150,8 @@ TABLE = [
         {"x": "out"}, methods=("log_softmax",)),
     Row(loss.cross_entropy, O["cross_entropy"], cross_entropy_like,
         [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"), call(real(4, 3), LABELS, reduction="none"),
-         call(1000 * real(4, 3), LABELS)], {"x": "x labels lse"}),
+         call(1000 * real(4, 3), LABELS), call(real(0, 3), LABELS[:0], reduction="sum"),
+         call(real(0, 3), LABELS[:0]), call(real(0, 3), LABELS[:0], reduction="none")], {"x": "x labels lse"}),
 ]
 
 ROWS = {row.name: row for row in TABLE}

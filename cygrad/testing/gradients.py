@@ -1,0 +1,117 @@
+"""gradcheck: what a backward pass says, against what finite differences say."""
+
+import numpy as np
+
+from cygrad.autograd import enable_grad, grad, no_grad
+from cygrad.core.bridge import tensor
+from cygrad.core.graph import Tensor
+
+
+def gradcheck(f, inputs, order=1, *, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
+    """Check the gradients of `f` against central finite differences, up to the order-th derivative. Returns True.
+
+    f: takes the inputs one by one and gives a tensor or a tuple of them; it must give the same values for the same inputs.
+    inputs: one input or a list. Floating tensors and arrays are copied as float64 and differentiated; whatever else is in
+    the list (integer tensors, numbers) is handed on as it is. eps: the step, times |x| where that is above 1. rtol, atol:
+    how far the two may lie apart. seed: of the directions: outputs of many elements are weighted at random and summed, so
+    each element of each input costs two calls of f; order 2 does the same with the gradient as the function, and with
+    the weights among its inputs.
+
+    Raises AssertionError that names the input, the element and both numbers; TypeError for an f that gives no tensors or
+    inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output depends on an input.
+    """
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {order!r}")
+    bare = not isinstance(inputs, (list, tuple))
+    given = [inputs] if bare else list(inputs)
+    places = [i for i, x in enumerate(given) if _is_floating(x)]
+    if not places:
+        raise TypeError("gradcheck: no input is a floating tensor or array; there is nothing to differentiate")
+    xs = [tensor(given[i], dtype="float64") for i in places]
+    names = [f"input {i}" for i in places]
+
+    def of_floats(*floats):
+        args = list(given)
+        for i, x in zip(places, floats, strict=True):
+            args[i] = x
+        return f(*args)
+
+    random = np.random.default_rng(seed)
+    for at in range(1, order + 1):
+        heads = _check(of_floats, xs, names, at, eps, rtol, atol, random)
+        of_floats = _gradient_of(of_floats, len(xs))
+        xs += heads
+        names += [f"output {k}'s gradient" for k in range(len(heads))]
+    return True
+
+
+def _is_floating(x):
+    return isinstance(x, (Tensor, np.ndarray, np.floating)) and x.dtype.kind == "f"
+
+
+def _outputs(f, xs):
+    """What f gives, as a list of tensors."""
+    ys = f(*xs)
+    ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
+    for k, y in enumerate(ys):
+        if not isinstance(y, Tensor):
+            raise TypeError(f"gradcheck: output {k} of f must be a tensor, got {type(y).__name__}")
+    return ys
+
+
+def _gradient_of(f, n):
+    """The gradients of f for its n inputs, as a function of those and of the outputs' gradients."""
+
+    def gradient(*args):
+        xs, heads = args[:n], args[n:]
+        with enable_grad():
+            ys = _outputs(f, xs)
+            pairs = [(y, g) for y, g in zip(ys, heads, strict=True) if y.requires_grad]
+            dxs = grad([y for y, _ in pairs], xs, [g for _, g in pairs], create_graph=True, allow_unused=True)
+        return [dx for dx in dxs if dx is not None]
+
+    return gradient
+
+
+def _check(f, xs, names, order, eps, rtol, atol, random):
+    """Compare the gradients of f at xs; gives back the weights of the outputs."""
+    xs = [x.detach().copy().requires_grad_() for x in xs]
+    with enable_grad():
+        ys = _outputs(f, xs)
+    heads = [tensor(random.uniform(0.5, 1.5, y.shape) * random.choice([-1, 1], y.shape), dtype=y.dtype) for y in ys]
+    recorded = [(y, g) for y, g in zip(ys, heads, strict=True) if y.requires_grad]
+    if not recorded:
+        raise RuntimeError("gradcheck: no output of f depends on an input through recorded operations")
+    found = grad([y for y, _ in recorded], xs, [g for _, g in recorded], allow_unused=True)
+    del recorded, ys
+    weights = [g.numpy().astype(np.float64) for g in heads]
+
+    def value():
+        # The inputs stay variables: the gradient function of an order before records by itself.
+        with no_grad():
+            return sum(float((w * y.detach().numpy()).sum()) for w, y in zip(weights, _outputs(f, xs), strict=True))
+
+    if value() != value():
+        with no_grad():
+            finite = all(np.isfinite(y.detach().numpy()).all() for y in _outputs(f, xs))
+        if finite:
+            raise AssertionError("gradcheck: f gives other values when it is called again with the same inputs")
+        raise AssertionError("gradcheck: f is nan at the inputs; choose them inside its domain")
+    for x, dx, name in zip(xs, found, names, strict=True):
+        elements = x.detach().numpy()
+        said = np.zeros(x.shape) if dx is None else dx.detach().numpy()
+        for at in np.ndindex(x.shape):
+            here = elements[at]
+            step = eps * max(1.0, abs(here))
+            elements[at] = here + step
+            above, high = value(), elements[at]
+            elements[at] = here - step
+            below, low = value(), elements[at]
+            elements[at] = here
+            measured = (above - below) / (float(high) - float(low))
+            if not abs(said[at] - measured) <= atol + rtol * abs(measured):
+                raise AssertionError(
+                    f"gradcheck: derivative {order} for {name}, of shape {x.shape}, is wrong at element {at}: backward says "
+                    f"{said[at]:.10g}, finite differences say {measured:.10g}"
+                )
+    return heads

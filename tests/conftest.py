@@ -1,0 +1,79 @@
+"""Every test begins and ends in the same state: flags off, float32, the thread count it found, and not one byte more
+alive than before it. The garbage collector sleeps meanwhile, so that bytes go by counts alone."""
+
+import gc
+
+import pytest
+
+import cygrad as cg
+
+
+class Guard:
+    """What must be after a test as it was before. `begin()` once, then `end()` says what is not, and puts it right."""
+
+    def begin(self):
+        cg.set_recording(False)
+        cg.set_training(False)
+        self.stats = cg.memory.stats()
+        self.threads = cg.get_num_threads()
+        self.dtype = cg.get_default_dtype()
+
+    def end(self):
+        """A list of complaints, empty for a test that left nothing behind."""
+        wrong = []
+        if cg.set_recording(False):
+            wrong.append("the recording flag is on")
+        if cg.set_training(False):
+            wrong.append("the training flag is on")
+        if cg.get_default_dtype() != self.dtype:
+            wrong.append(f"the default dtype is {cg.get_default_dtype()}, it was {self.dtype}")
+            cg.set_default_dtype(self.dtype)
+        if cg.get_num_threads() != self.threads:
+            wrong.append(f"the thread count is {cg.get_num_threads()}, it was {self.threads}")
+            cg.set_num_threads(self.threads)
+        now = cg.memory.stats()
+        for what in ("live_bytes", "live_buffers", "external_bytes"):
+            if now[what] > self.stats[what]:
+                gc.collect()                        # only to say which kind of leak it is
+                left = cg.memory.stats()[what] - self.stats[what]
+                wrong.append(
+                    f"{now[what] - self.stats[what]} {what} more than before"
+                    + ("" if left else ", which a reference cycle held until the collector came")
+                )
+        return wrong
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.when == "call":
+        item.failed = report.failed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def guard(request):
+    """The guard around each test. A test that failed by itself is not blamed for what its traceback holds."""
+    sentinel = Guard()
+    sentinel.begin()
+    gc.disable()
+    yield
+    gc.enable()
+    wrong = sentinel.end()
+    if wrong and not getattr(request.node, "failed", False):
+        pytest.fail(f"the test left something behind: {'; '.join(wrong)}", pytrace=False)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", "error")
+
+
+@pytest.fixture
+def two_threads():
+    """Kernels on two threads; skips where the build has one."""
+    before = cg.get_num_threads()
+    cg.set_num_threads(2)
+    if cg.get_num_threads() != 2:
+        pytest.skip("this build works with one thread")
+    yield
+    cg.set_num_threads(before)
