@@ -21,7 +21,7 @@ from cygrad.core.graph cimport (
     Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad, sole,
     slots_of, socket,
 )
-from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, drop, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
 from cygrad.kernels cimport driver
@@ -141,7 +141,9 @@ cdef class Pass:
                         i = self.entries[at].pending        # how many of its edges have been followed
                         if i == node.n_in:
                             self.entries[at].pending = 0
-                            if self.is_wanted(node): self.entries[at].needed = self.entries[at].captured = True
+                            if self.is_wanted(node):
+                                self.entries[at].needed = True
+                                self.entries[at].captured = len(self.results) > 0   # else: into the node's own .grad
                             count -= 1
                             if count and self.entries[at].needed: self.entries[stack[count - 1]].needed = True
                             continue
@@ -426,7 +428,9 @@ cdef class Pass:
         cdef Py_ssize_t k
         cdef bint any_wanted = False
         cdef Leaf leaf
+        cdef Buffer* held[FEW]                      # what kernels write directly: another thread may let go of it
         if node.op is None: return self.leaf_turn(e)
+        memset(held, 0, sizeof(held))
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)
@@ -449,9 +453,13 @@ cdef class Pass:
             b.want[i] = any_wanted = True
             if i < FEW:
                 leaf = self.direct(<Node>edge.node, child)
+                for k in range(i):
+                    if b.into[k] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
                 if leaf is not None:
                     b.into[i] = <void*>leaf
                     b.first[i] = leaf.req == WRITE and not child.reached
+                    held[i] = leaf.grad.buffer
+                    hold(held[i])
         try:
             if e.g.buffer != NULL and any_wanted:
                 if node.n_out > 1:
@@ -476,13 +484,14 @@ cdef class Pass:
                 edge = edge_of(node, i)
                 child = &self.entries[self.find(<Node>edge.node)]
                 if b.want[i] == 2:                  # the kernel wrote it
-                    leaf = <Leaf>edge.node
-                    leaf.grad.buffer.version += 1
-                    self.arrived(leaf, child)
+                    held[i].version += 1
+                    self.arrived(<Leaf>edge.node, child)
                 self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         finally:
             for k in range(MAX_OUTPUTS): self.forget_one(&b.g[k])
             for i in range(node.n_in): self.forget_one(&b.dx[i])
+            for i in range(FEW):
+                if held[i] != NULL: drop(held[i])
             if node.n_in > FEW: PyMem_Free(b.dx)
             b.dx, b.want = b.few_dx, b.few_want
             b.node = None
