@@ -1,6 +1,6 @@
 """cygrad: automatic differentiation whose memory you can see and bound."""
 
-from pathlib import Path as _Path
+import os as _os
 
 import numpy as _np
 
@@ -29,5 +29,6 @@ globals().update({row.name: row.function for row in ops.TABLE if row.public})
 
 def get_include():
     """The directory of cygrad's C headers, for extensions that cimport cygrad."""
-    installed = _Path(__file__).parent / "include"
-    return str(installed if installed.is_dir() else _Path(__file__).parent.parent / "include")
+    here = _os.path.dirname(_os.path.abspath(__file__))
+    installed = _os.path.join(here, "include")
+    return installed if _os.path.isdir(installed) else _os.path.join(_os.path.dirname(here), "include")

@@ -152,10 +152,9 @@ cdef class Pass:
                         i = self.entries[at].pending        # how many of its edges have been followed
                         if i == node.n_in:
                             self.entries[at].pending = 0
-                            for n, _, position in self.captures:
-                                if n is not node: continue
+                            if self.is_wanted(node):
                                 self.entries[at].needed = True
-                                if position >= 0: self.entries[at].captured = True  # else its own .grad is meant
+                                self.entries[at].captured = len(self.results) > 0   # else: into the node's own .grad
                             count -= 1
                             if count and self.entries[at].needed: self.entries[stack[count - 1]].needed = True
                             continue
@@ -205,6 +204,11 @@ cdef class Pass:
         self.ready = <Py_ssize_t*>PyMem_Malloc((self.n + 1) * sizeof(Py_ssize_t))
         if self.ready == NULL: raise MemoryError("no memory for a backward pass")
         return 0
+
+    cdef bint is_wanted(self, Node node):
+        for n, _, _ in self.captures:
+            if n is node: return True
+        return False
 
     cdef int check(self, Node node) except -1:
         """What would go wrong in this node's turn, said before anything has changed."""
@@ -478,8 +482,8 @@ cdef class Pass:
             b.want[i] = any_wanted = True
             if i < FEW:
                 leaf = self.direct(<Node>edge.node, child)
-                for k in range(i):                  # a variable that comes twice: one contribution is written, one added
-                    if b.into[k] == edge.node: leaf = None
+                for k in range(i):
+                    if b.into[k] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
                 if leaf is not None:
                     b.into[i] = <void*>leaf
                     b.first[i] = leaf.req == WRITE and not child.reached

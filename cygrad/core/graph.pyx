@@ -644,7 +644,7 @@ cdef void forget_variable(Tensor t) noexcept:
     cdef Leaf leaf = <Leaf>t.node
     if leaf.tensor != <void*>t: return
     leaf.tensor = NULL
-    put_grad(leaf, None)                            # under create_graph it leads back here: the one cycle there could be
+    put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else
     if t.tracked:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

@@ -4,9 +4,6 @@ The pointers are taken on the first product, so that importing cygrad does not i
 panels, one to a thread, each over a single-threaded BLAS: BLAS's own threads are told to be one around our calls and
 told back afterwards."""
 
-import ctypes
-import importlib
-from pathlib import Path
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cython.parallel cimport prange
@@ -35,6 +32,10 @@ cdef enum:
 cdef int load() except -1:
     """Take the pointers."""
     global sgemm, dgemm, set_threads, get_threads
+    import ctypes
+    import importlib
+    from pathlib import Path
+
     import scipy
     capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
     sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))
@@ -50,6 +51,7 @@ cdef int load() except -1:
 
 
 cdef uintptr_t address(function) except? 0:
+    import ctypes
     return ctypes.cast(function, ctypes.c_void_p).value
 
 

@@ -1,0 +1,679 @@
+"""backward and grad, contract 4, and what in-place writes do to them, contract 5."""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.autograd import GradientEdge, grad
+from cygrad.testing import assert_no_leak
+
+
+def variable(*numbers, dtype="float64", req="write"):
+    return cg.tensor(list(numbers or (1.0, 2.0)), dtype=dtype).attach_grad(req)
+
+
+def recorded(f, *args):
+    with cg.record():
+        return f(*args)
+
+
+def state(*xs):
+    return [(x.grad.tolist(), x.grad.version, x.fresh_grad) for x in xs]
+
+
+# ---- heads -----------------------------------------------------------------------------------------------------------
+
+def test_heads_are_ones_by_default():
+    x = variable(1, 2, 3, 4)
+    y = recorded(lambda: x * x + 1)
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_head_gradients():
+    x = variable()
+    for head in (cg.tensor([1.0, 10.0], dtype="float64"), cg.tensor([[10.0, 1.0]], dtype="float64")[0, ::-1]):
+        recorded(lambda: x * x).backward(head)
+        assert x.grad.tolist() == [2.0, 40.0] and head.tolist() == [1.0, 10.0]
+    y, z = recorded(lambda: (x * 2, x * 3))
+    cg.backward([y, z], [None, cg.tensor([1.0, 10.0], dtype="float64")])
+    assert x.grad.tolist() == [5.0, 32.0]
+
+
+def test_same_head_twice_counts_twice():
+    x = variable()
+    y = recorded(lambda: x * 3)
+    cg.backward([y, y])
+    assert x.grad.tolist() == [6.0, 6.0]
+    y = recorded(lambda: x * 3)
+    cg.backward([y, y], [None, cg.tensor([1.0, 2.0], dtype="float64")])
+    assert x.grad.tolist() == [6.0, 9.0]
+    y = recorded(lambda: x * 3)
+    assert grad([y, y, y], x).tolist() == [9.0, 9.0]
+
+
+def test_heads_that_feed_heads():
+    x = variable()
+    for order in itertools.permutations(range(3)):
+        with cg.record():
+            a = x * x
+            b = a * 3
+            c = b + a
+        heads = [a, b, c]
+        cg.backward([heads[i] for i in order])
+        assert x.grad.tolist() == [2 * v * (1 + 3 + 4) for v in (1.0, 2.0)]
+
+
+def test_variable_as_head_gets_ones():
+    x = variable()
+    x.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    x.backward(cg.tensor([5.0, 6.0], dtype="float64"))
+    assert x.grad.tolist() == [5.0, 6.0]
+    y = recorded(lambda: x * 2)
+    cg.backward([x, y])
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert grad(x, x).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_one_variable_in_all_places_of_an_operation(req):
+    """Kernels write straight into .grad: the second place must add to the first."""
+    numbers = np.array([[0.0, 1.0], [2.0, 3.0]])
+    ones = np.ones((2, 2))
+    w = cg.tensor(numbers).attach_grad(req)
+    for f, wanted in (
+        (lambda: cg.matmul(w, w), ones @ numbers.T + numbers.T @ ones),
+        (lambda: cg.linear(w, w), ones @ numbers + ones @ numbers),
+        (lambda: w * w, 2 * numbers), (lambda: w - w, 0 * numbers), (lambda: w / (w + 1), 1 / (numbers + 1) ** 2),
+    ):
+        w.zero_grad()
+        recorded(f).backward()
+        np.testing.assert_allclose(w.grad.numpy(), wanted, rtol=1e-14, atol=1e-15)
+
+
+def test_head_is_never_written_over():
+    """The caller's head, also where every kernel on the way would like to write over it."""
+    x = variable()
+    head = cg.tensor([3.0, 4.0], dtype="float64")
+    recorded(lambda: cg.tanh(cg.exp(-(x * 0.1)))).backward(head)
+    assert head.tolist() == [3.0, 4.0] and head.version == 0
+    recorded(lambda: x * 1).backward(head)
+    assert x.grad is not head
+    x.grad.numpy()[...] = 0
+    assert head.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("ask", [cg.backward, lambda *a: grad(a[0], X, *a[1:])], ids=["backward", "grad"])
+def test_wrong_heads(ask):
+    y, z = recorded(lambda: (X * 2, X * 3))
+    before = state(X)
+    for outputs, gradients, error, match in [
+        ([], None, ValueError, "no outputs were given; wanted a tensor or a list of them"),
+        ([y, z], [None], ValueError, "2 outputs but 1 gradients; give one for each, or None"),
+        (y, [None, None], ValueError, "1 outputs but 2 gradients"),
+        (y, cg.ones(3, dtype="float64"), ValueError,
+         r"gradient 0 is float64 of shape \(3,\); output 0 is float64 of shape \(2,\), and they must agree"),
+        ([y, z], [None, cg.ones(2)], ValueError, r"gradient 1 is float32 of shape \(2,\); output 1 is float64"),
+        ([y, 3.0], None, TypeError, "output 1 must be a tensor, got float"),
+        (y, [[1.0, 1.0]], TypeError, "gradient 0 must be a tensor or None, got list"),
+    ]:
+        with pytest.raises(error, match=match):
+            ask(outputs, gradients)
+        assert state(X) == before
+    cg.backward([y, z])                             # nothing was freed by the refused calls
+    assert X.grad.tolist() == [5.0, 5.0]
+
+
+@pytest.fixture(autouse=True)
+def shared_variable():
+    global X
+    X = variable()
+    yield
+    X = None
+
+
+def test_nothing_recorded():
+    x = variable()
+    outside = x * x
+    for y in (outside, cg.zeros(2), recorded(lambda: cg.zeros(2) * 2), recorded(lambda: x.detach() * 2)):
+        for ask in (y.backward, lambda y=y: grad(y, x), lambda y=y: cg.backward([recorded(lambda: x * 2), y])):
+            with pytest.raises(RuntimeError, match=r"was not recorded; compute it from a variable .* inside `with cygrad.record\(\):`"):
+                ask()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+# ---- retain_graph and freed graphs -----------------------------------------------------------------------------------
+
+def freed(ask):
+    with pytest.raises(cg.GraphFreedError, match=r"backward through \w+ a second time: .*retain_graph=True"):
+        ask()
+
+
+def test_retain_graph():
+    x = variable(req="add")
+    y = recorded(lambda: cg.exp(x * x))
+    y.backward(retain_graph=True)
+    first = x.grad.tolist()
+    y.backward(retain_graph=True)
+    assert x.grad.tolist() == [2 * v for v in first]
+    y.backward()
+    assert x.grad.tolist() == [3 * v for v in first]
+    freed(y.backward)
+    assert x.grad.tolist() == [3 * v for v in first]
+    assert issubclass(cg.GraphFreedError, RuntimeError)
+
+
+def test_retained_gradients_are_bit_equal():
+    x = variable(0.3, -1.7)
+    y = recorded(lambda: (cg.tanh(x) * cg.exp(x) / (x * x + 1)).sum())
+    y.backward(retain_graph=True)
+    first = x.grad.copy().numpy().tobytes()
+    y.backward()
+    assert x.grad.numpy().tobytes() == first
+
+
+def test_a_node_that_kept_nothing_counts_too():
+    x = variable()
+    y = recorded(lambda: x + 1)
+    y.backward()
+    freed(y.backward)
+    freed(lambda: grad(y, x))
+
+
+def test_freed_from_a_sibling():
+    x = variable()
+    with cg.record():
+        a = x * x
+        b, c = a + 1, a + 2
+    b.backward()
+    before = state(x)
+    freed(c.backward)
+    freed(lambda: cg.backward([recorded(lambda: x * 1), c]))
+    freed(lambda: grad(c, x))
+    assert state(x) == before
+
+
+def test_freed_through_a_new_graph():
+    x = variable()
+    a = recorded(lambda: x * x)
+    recorded(lambda: a + 1).backward()
+    z = recorded(lambda: a * 3 + x)
+    before = state(x)
+    freed(z.backward)
+    assert state(x) == before
+    assert z.tolist() == [4.0, 14.0]
+
+
+def test_what_leads_elsewhere_is_not_freed():
+    """Only the part that ran is freed: what another output needs beyond it is still there."""
+    x, w = variable(), variable()
+    a, b = recorded(lambda: (x * x, w * w))
+    c = recorded(lambda: a * 2 + b * 3)
+    assert grad(c, a).tolist() == [2.0, 2.0]
+    a.backward()                                    # a's own node did not run
+    assert x.grad.tolist() == [2.0, 4.0]
+    freed(c.backward)
+    b.backward()
+    assert w.grad.tolist() == [2.0, 4.0]
+
+
+def test_buffers_are_freed_as_nodes_run():
+    """Not at the end: the peak of a backward pass over a chain stays far below what the graph keeps."""
+    x = cg.tensor(np.zeros(1000)).attach_grad()
+    with cg.record() as tape:
+        y = x
+        for _ in range(50):
+            y = cg.exp(y * 0.01)
+    kept = tape.saved_bytes
+    assert kept == 50 * 8000
+    live = cg.memory.stats()["live_bytes"]
+    with cg.memory.track() as t:
+        y.backward()
+    assert t.peak_bytes <= live + 3 * 8000
+    assert tape.saved_bytes == 0
+
+
+def test_freed_bytes_of_a_partial_pass():
+    x, w = variable(), variable()
+    with cg.record() as tape:
+        a = cg.exp(x)
+        b = cg.exp(w)
+        c = a * b
+    assert tape.saved_bytes == 32
+    grad(c, x)
+    assert tape.saved_bytes == 16                   # w's exp has not run
+    freed(lambda: grad(c, w))
+    b.backward()
+    assert tape.saved_bytes == 0
+
+
+# ---- create_graph ----------------------------------------------------------------------------------------------------
+
+def test_create_graph_to_third_order():
+    x = variable(0.5, 2.0)
+    with cg.record():
+        y = x * x * x * x
+        first = grad(y, x, create_graph=True)
+        second = grad(first, x, create_graph=True)
+        third = grad(second, x, create_graph=True)
+        fourth = grad(third, x)
+    v = np.array([0.5, 2.0])
+    for found, wanted in ((first, 4 * v**3), (second, 12 * v**2), (third, 24 * v), (fourth, 24 + 0 * v)):
+        np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-14)
+    assert first.requires_grad and third.requires_grad and not fourth.requires_grad
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_create_graph_outside_record():
+    """A backward with create_graph records by itself, wherever it is called."""
+    x = variable()
+    y = recorded(lambda: x * x * x)
+    first = grad(y, x, create_graph=True)
+    assert not cg.is_recording() and first.requires_grad
+    assert grad(first, x).tolist() == [6.0, 12.0]
+
+
+def test_backward_with_create_graph_puts_a_new_gradient():
+    for req in ("write", "add"):
+        x = variable(req=req)
+        old = x.grad
+        y = recorded(lambda x=x: x * x * x)
+        y.backward(create_graph=True)
+        assert x.grad is not old and x.grad.requires_grad and old.tolist() == [0.0, 0.0]
+        g, x.grad = x.grad, None
+        g.backward()
+        assert x.grad.tolist() == [6.0, 12.0]
+
+
+def test_create_graph_adds():
+    x = variable(req="add")
+    for n in (1, 2):
+        recorded(lambda: x * x).backward(create_graph=True)
+        assert x.grad.tolist() == [2.0 * n, 4.0 * n] and x.grad.requires_grad
+    recorded(lambda: x * x).backward()
+    assert x.grad.tolist() == [6.0, 12.0]
+    assert not x.grad.requires_grad
+
+
+def test_create_graph_leaves_no_cycle():
+    """The gradient carries a graph that leads to x, whose .grad it is: counts alone must free it all."""
+    with assert_no_leak():
+        x = variable()
+        y = recorded(lambda x=x: cg.exp(cg.tanh(x) * x).sum())
+        y.backward(create_graph=True)
+        second = grad(recorded(lambda x=x: x.grad.sum()), x, create_graph=True)
+        del second, y, x
+
+
+def test_create_graph_retains_and_may_be_told_not_to():
+    x = variable()
+    y = recorded(lambda: x * x)
+    grad(y, x, create_graph=True)
+    grad(y, x, create_graph=True, retain_graph=False)
+    freed(lambda: grad(y, x))
+
+
+def test_heads_with_a_graph():
+    """The head's own graph is part of the gradient's."""
+    x, h = variable(), variable(3.0, 4.0)
+    y = recorded(lambda: x * x)
+    dx = grad(y, x, h, create_graph=True)
+    assert grad(dx, h).tolist() == [2.0, 4.0]
+
+
+# ---- inputs ----------------------------------------------------------------------------------------------------------
+
+def test_backward_into_some_inputs():
+    x, w = variable(), variable()
+    with cg.record() as tape:
+        y = cg.exp(x) * cg.exp(w)
+    y.backward(inputs=[x], retain_graph=True)
+    np.testing.assert_allclose(x.grad.numpy(), np.exp([2.0, 4.0]))
+    assert w.grad.tolist() == [0.0, 0.0] and not w.fresh_grad
+    y.backward(inputs=w)
+    np.testing.assert_allclose(w.grad.numpy(), np.exp([2.0, 4.0]))
+    assert x.grad.version == 1
+    assert tape.saved_bytes == 16                   # x's own exp has not run in the second pass
+
+
+def test_inputs_refused():
+    x = variable()
+    y = recorded(lambda: x * x)
+    with pytest.raises(RuntimeError, match="inputs is empty; name the variables that are to receive gradients"):
+        y.backward(inputs=[])
+    for wrong in (cg.zeros(2), recorded(lambda: x * 1), 3.0):
+        with pytest.raises(RuntimeError, match="backward: input 1 keeps no gradient"):
+            y.backward(inputs=[x, wrong])
+    assert x.grad.tolist() == [0.0, 0.0]
+    y.backward(inputs=[x, x])
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_grad_leaves_every_grad_alone():
+    x, w = variable(), variable(req="add")
+    with cg.record():
+        a = x * w
+        y = a * a
+    before = state(x, w)
+    found = grad(y, [w, a, x])
+    assert isinstance(found, tuple) and [g.tolist() for g in found] == [[2.0, 16.0], [2.0, 8.0], [2.0, 16.0]]
+    assert state(x, w) == before
+    assert isinstance(grad(recorded(lambda: x * 2), x), cg.Tensor)
+    assert isinstance(grad(recorded(lambda: x * 2), [x]), tuple)
+
+
+def test_grad_of_the_same_input_twice():
+    x = variable()
+    a, b = grad(recorded(lambda: x * x), [x, x])
+    assert a.tolist() == b.tolist() == [2.0, 4.0]
+
+
+def test_grad_where_paths_meet():
+    """The part that leads to the input is found whatever the order of the paths: g - sum(g) once lost half of it."""
+    x, v = variable(), cg.tensor([1.0, 10.0], dtype="float64")
+    assert grad(recorded(lambda: x - cg.sum(x)), x, v).tolist() == [-10.0, -1.0]
+    assert grad(recorded(lambda: cg.sum(x) - x), x, v).tolist() == [10.0, 1.0]
+    with cg.record():
+        a = x * 1
+        b = cg.exp(a * 0)
+        c = (a + b) * b + a * cg.sum(b * a)
+    whole = grad(c, x, v, retain_graph=True)
+    c.backward(v)
+    assert whole.tolist() == x.grad.tolist()
+
+
+def random_graph(seed, n=12):
+    """A graph whose nodes feed each other in every way; its leaves and its output."""
+    random = np.random.default_rng(seed)
+    leaves = [variable(*random.uniform(-1, 1, 3)) for _ in range(3)]
+    with cg.record():
+        nodes = list(leaves)
+        for _ in range(n):
+            a, b = nodes[random.integers(len(nodes))], nodes[random.integers(len(nodes))]
+            nodes.append([lambda: a * b, lambda: a - b, lambda: cg.tanh(a), lambda: a + cg.sum(b)][random.integers(4)]())
+        return leaves, nodes, sum(nodes[-3:], nodes[0])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_partial_passes_agree_with_the_whole(seed):
+    """For each subset of leaves and an intermediate, grad says what backward says."""
+    leaves, nodes, y = random_graph(seed)
+    y.backward(retain_graph=True)
+    wanted = [x.grad.tolist() for x in leaves]
+    for chosen in itertools.chain.from_iterable(itertools.combinations(range(3), k) for k in (1, 2, 3)):
+        found = grad(y, [leaves[i] for i in chosen], retain_graph=True, allow_unused=True)
+        for i, g in zip(chosen, found, strict=True):
+            np.testing.assert_allclose(0 * np.array(wanted[i]) if g is None else g.numpy(), wanted[i], rtol=1e-12, atol=1e-13)
+    for middle in nodes[3:]:                        # and once more by way of each intermediate
+        g = grad(y, middle, retain_graph=True, allow_unused=True)
+        by_create_graph = grad(y, middle, create_graph=True, allow_unused=True)
+        assert (g is None) == (by_create_graph is None)
+        if g is not None:
+            np.testing.assert_allclose(g.numpy(), by_create_graph.detach().numpy(), rtol=1e-12, atol=1e-13)
+
+
+# ---- edges and what cannot be reached --------------------------------------------------------------------------------
+
+def test_gradient_edge():
+    x = variable()
+    with cg.record():
+        a = x * x
+        y = a * 3
+    edge = GradientEdge(a.grad_fn, 0)
+    assert (edge.node, edge.output_nr) == (a.grad_fn, 0)
+    leaf = y.grad_fn.next_functions[0][0].next_functions[0][0]
+    found = grad(y, [edge, GradientEdge(leaf, 0), GradientEdge(y.grad_fn)])
+    assert [g.tolist() for g in found] == [[3.0, 3.0], [6.0, 12.0], [1.0, 1.0]]
+    y = recorded(lambda: x * x)
+    assert grad(y, GradientEdge(y.grad_fn, 0)).tolist() == [1.0, 1.0]
+
+
+def test_unreachable_by_position():
+    x, other = variable(), variable()
+    elsewhere = recorded(lambda: x * 1)
+    y = recorded(lambda: x * x)
+    for inputs, position in (([other], 0), ([x, other], 1), ([x, x, elsewhere], 2), ([x, GradientEdge(elsewhere.grad_fn)], 1)):
+        with pytest.raises(RuntimeError, match=f"grad: input {position} is not reachable from the outputs; pass allow_unused=True"):
+            grad(y, inputs)
+    with pytest.raises(RuntimeError, match=r"grad: input 1, of shape \(2,\), is no variable and no recorded result"):
+        grad(y, [x, cg.zeros(2)])
+    found = grad(y, [other, x, elsewhere, cg.zeros(2)], allow_unused=True)
+    assert found[0] is found[2] is found[3] is None and found[1].tolist() == [2.0, 4.0]
+    y = recorded(lambda: x * x)
+    assert grad(y, other, allow_unused=True) is None
+
+
+def test_grad_refuses():
+    y = recorded(lambda: X * X)
+    with pytest.raises(ValueError, match="grad: no inputs were given"):
+        grad(y, [])
+    with pytest.raises(TypeError, match="grad: input 0 must be a tensor or a GradientEdge, got float"):
+        grad(y, [3.0])
+    with pytest.raises(TypeError, match="grad takes create_graph, allow_unused and train_mode by keyword only"):
+        grad(y, X, None, None, True)
+    with pytest.raises(TypeError, match="backward takes train_mode by keyword only"):
+        y.backward(None, False, True)
+    with pytest.raises(TypeError, match="train_mode is True, False or None"):
+        y.backward(train_mode="yes")
+    y.backward()
+    assert X.grad.tolist() == [2.0, 4.0]
+
+
+# ---- errors come before anything changes -----------------------------------------------------------------------------
+
+def test_nothing_has_changed_after_a_refusal():
+    """Two heads, of which the second cannot run: the first has not run either."""
+    x, w = variable(), variable()
+    good, old = recorded(lambda: (w * w, x * x))
+    bad = recorded(lambda: old * 2)
+    old.backward()
+    before = state(x, w)
+    with cg.record() as tape:
+        pass
+    for ask in (lambda: cg.backward([good, bad]), lambda: cg.backward([bad, good]), lambda: grad([good, bad], [w, x])):
+        freed(ask)
+        assert state(x, w) == before
+    good.backward()
+    assert w.grad.tolist() == [2.0, 4.0] and tape.nodes == 0
+
+
+def test_backward_runs_without_recording():
+    x = variable()
+    with cg.record() as tape:
+        y = x * x
+        nodes = tape.nodes
+        y.backward(retain_graph=True)
+        assert tape.nodes == nodes and cg.is_recording() and cg.is_training()
+        assert not x.grad.requires_grad
+
+
+def test_backward_from_another_thread():
+    x = variable()
+    y = recorded(lambda: x * x)
+    thread = threading.Thread(target=y.backward)
+    thread.start()
+    thread.join()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_long_chain_runs_and_is_freed():
+    x = variable(1.0)
+    with cg.record() as tape:
+        y = x
+        for _ in range(100_000):
+            y = y + x
+    assert tape.nodes == 100_000
+    y.backward()
+    assert x.grad.tolist() == [100_001.0]
+    y = recorded(lambda: x)
+    assert tape.nodes == 0
+
+
+# ---- in-place writes -------------------------------------------------------------------------------------------------
+
+def write(t, how):
+    if how == "+=":
+        t += 1
+    elif how == "[]":
+        t[...] = 7
+    elif how == "[0]":
+        t[0] = 7
+    elif how == "copy_":
+        t.copy_(cg.zeros(2, dtype=t.dtype))
+    else:
+        t.fill_(3.0)
+
+
+WAYS = ["+=", "[]", "[0]", "copy_", "fill_"]
+every_way = pytest.mark.parametrize("how", WAYS)
+
+
+@every_way
+def test_writes_raise_the_version(how):
+    x = cg.tensor([1.0, 2.0], dtype="float64")
+    view, other = x[:1], x.detach()
+    for n in (1, 2):
+        write(x, how)
+        assert x.version == view.version == other.version == n
+    if how == "+=":
+        x *= 2
+        x -= 1
+        x /= 2
+        assert x.version == 5 and x.tolist() == [2.5, 3.5]
+
+
+@every_way
+def test_saved_tensor_written_names_both_versions(how):
+    x = variable()
+    with cg.record():
+        a = x * 1
+        y = cg.exp(a)
+    with cg.no_grad():
+        write(y.detach(), how)
+    before = state(x)
+    with pytest.raises(cg.InplaceError, match=r"exp kept a tensor of shape \(2,\) for backward at version 0, but .* at version 1"):
+        y.backward()
+    assert state(x) == before
+
+
+@every_way
+def test_saved_leaf_written(how):
+    x, w = variable(), variable()
+    y = recorded(lambda: x * w)
+    with cg.no_grad():
+        write(w, how)
+    with pytest.raises(cg.InplaceError, match=r"mul kept a tensor of shape \(2,\) for backward at version 0, .* at version 1"):
+        y.backward()
+    y = recorded(lambda: x * w)
+    with cg.no_grad():
+        write(w, how)
+        write(w, how)
+    with pytest.raises(cg.InplaceError, match="at version 1, but .* is at version 3"):
+        y.backward()
+    assert x.grad.tolist() == w.grad.tolist() == [0.0, 0.0]
+    assert issubclass(cg.InplaceError, RuntimeError)
+
+
+def test_writes_that_nobody_needs_are_fine():
+    x, w = variable(), cg.tensor([1.0, 2.0], dtype="float64")
+    y = recorded(lambda: x + w)
+    w += 1
+    y.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+@every_way
+def test_leaf_written_while_recording(how):
+    x = variable()
+    for target in (x, x[:], x.T, x.reshape(2, 1)[:, 0], x.detach()):
+        with cg.record(), pytest.raises(cg.InplaceError, match=r"leaf variable of shape \(2,\) was to be written in place while recording"):
+            write(target, how)
+    assert x.version == 0 and x.tolist() == [1.0, 2.0]
+    with cg.pause():
+        write(x, how)
+    write(x, how)
+    assert x.version == 2
+
+
+@every_way
+def test_recorded_tensor_written_outside(how):
+    x = variable()
+    y = recorded(lambda: x * 2)
+    with pytest.raises(cg.InplaceError, match=r"this result of mul, of shape \(2,\), belongs to a graph .* detach\(\)"):
+        write(y, how)
+    assert y.version == 0
+    write(y.detach(), how)
+    assert y.version == 1
+
+
+@every_way
+def test_intermediate_written_while_recording(how):
+    x = variable()
+    with cg.record():
+        y = x * 3
+        write(y, how)
+        z = y * y
+    z.backward()
+    values = {"+=": [4.0, 7.0], "[]": [7.0, 7.0], "[0]": [7.0, 6.0], "copy_": [0.0, 0.0], "fill_": [3.0, 3.0]}[how]
+    through = {"+=": [1, 1], "[]": [0, 0], "[0]": [0, 1], "copy_": [0, 0], "fill_": [0, 0]}[how]
+    assert y.tolist() == values
+    assert x.grad.tolist() == [2 * v * t * 3 for v, t in zip(values, through, strict=True)]
+
+
+def test_arithmetic_in_place_is_differentiated():
+    for f, g in (
+        (lambda y, w: y.__iadd__(w), lambda y, w: y + w), (lambda y, w: y.__isub__(w), lambda y, w: y - w),
+        (lambda y, w: y.__imul__(w), lambda y, w: y * w), (lambda y, w: y.__itruediv__(w), lambda y, w: y / w),
+        (lambda y, w: y.__imul__(y), lambda y, w: y * y), (lambda y, w: y.__isub__(y), lambda y, w: y - y),
+        (lambda y, w: y.__itruediv__(y), lambda y, w: y / y),
+    ):
+        found = []
+        for h in (f, g):
+            x, w = variable(0.5, -2.0), variable(3.0, 0.7)
+            with cg.record():
+                z = h(x * 2, w) * x
+            z.backward()
+            found.append((z.tolist(), x.grad.tolist(), w.grad.tolist()))
+        np.testing.assert_allclose(*found, rtol=1e-14)
+
+
+def test_plain_tensor_becomes_an_intermediate():
+    x, t = variable(), cg.zeros(3, dtype="float64")
+    with cg.record():
+        t[1:] = x * 2
+        y = t * t
+    assert t.requires_grad and not t.is_leaf
+    y.backward()
+    assert x.grad.tolist() == [8.0, 16.0]
+
+
+def test_a_plain_value_recorded_in_place():
+    """What takes part in recording by being written into keeps its old readers right or tells them."""
+    x, t = variable(), cg.tensor([1.0, 2.0], dtype="float64")
+    with cg.record():
+        before = x * t
+        t += x
+        after = x * t
+    with pytest.raises(cg.InplaceError, match="mul kept a tensor .* at version 0"):
+        before.backward()
+    after.backward()
+    assert x.grad.tolist() == [3.0, 6.0]
+
+
+def test_solvers_write_leaves_freely():
+    x = variable()
+    solver = cg.optim.Sgd(lr=0.1)
+    solver.set_parameters([x])
+    y = recorded(lambda: x * x)
+    y.backward()
+    solver.update()
+    assert x.version == 1
+    z = recorded(lambda: x * x)
+    with cg.no_grad():
+        x += 1
+    with pytest.raises(cg.InplaceError, match="mul kept a tensor"):
+        z.backward()
