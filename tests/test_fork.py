@@ -1,0 +1,99 @@
+"""A child of fork computes, finishes, and changes nothing in the parent, even if other threads were in the middle."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+PROLOGUE = """
+import os, sys, threading, warnings, numpy as np, cygrad as cg
+warnings.simplefilter("ignore", DeprecationWarning)     # Python says that fork and threads do not go together
+x = cg.tensor(np.linspace(0, 1, 1 << 18)).attach_grad()
+w = cg.ones((128, 128)).attach_grad("add")
+def step():
+    with cg.record(): y = (cg.exp(x) * cg.tanh(x)).sum() + cg.linear(cg.ones((64, 128)), w).sum()
+    y.backward()
+    return x.grad.numpy().tobytes()
+def child_of(body):
+    pid = os.fork()
+    if pid == 0:
+        try: body()
+        except BaseException as e:
+            print("child:", repr(e), file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+def run(code):
+    out = subprocess.run([sys.executable, "-c", PROLOGUE + code], capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0 and out.stdout == "fine\n", (out.returncode, out.stderr[-2000:])
+
+
+def test_a_child_computes_after_the_parent_used_threads():
+    run("""
+expected = step()
+before = cg.memory.stats()
+def body():
+    assert cg.get_num_threads() == 1
+    for _ in range(3): assert step() == expected
+    cg.memory.empty_cache()
+assert child_of(body) == 0
+assert cg.memory.stats() == before and step() == expected
+print("fine")
+""")
+
+
+def test_children_while_other_threads_are_in_backward():
+    run("""
+expected = step()
+stop = []
+def work():
+    while not stop: step()
+threads = [threading.Thread(target=work) for _ in range(3)]
+for t in threads: t.start()
+def body():
+    for _ in range(3): assert step() == expected
+    w.zero_grad(); step()
+    assert (w.grad.numpy() == 64).all()
+codes = [child_of(body) for _ in range(8)]
+stop.append(1)
+for t in threads: t.join()
+assert codes == [0] * 8, codes
+assert step() == expected
+print("fine")
+""")
+
+
+def test_a_fork_while_a_gradient_is_half_delivered():
+    """The parent's other thread has written one of two contributions; in the child it never will write the other."""
+    run("""
+v = cg.tensor([1.0, 2.0]).attach_grad()
+reached, go_on = threading.Event(), threading.Event()
+def listener(event):
+    if threading.current_thread() is not other or reached.is_set(): return
+    if v.grad.version > start:
+        reached.set(); go_on.wait(30)
+def work():
+    with cg.record(): y = (cg.exp(v * 2.0) * v).sum()
+    y.backward()
+other = threading.Thread(target=work)
+start = v.grad.version
+def body():
+    cg.memory.events(None).__enter__()
+    with cg.record(): y = (v * 7.0).sum()
+    y.backward()
+    assert v.grad.tolist() == [7.0, 7.0], v.grad
+with cg.memory.events(listener):
+    other.start()
+    assert reached.wait(30)
+    code = child_of(body)
+    go_on.set(); other.join()
+assert code == 0
+np.testing.assert_allclose(v.grad.numpy(), np.exp(2 * np.array([1.0, 2.0])) * (1 + 2 * np.array([1.0, 2.0])), rtol=1e-5)
+print("fine")
+""")

@@ -1,0 +1,329 @@
+"""The pool: sizes, reuse, giving back, tracemalloc, the counters, a steady state, and what happens when memory runs out."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from test_shadow import loss_of, mlp
+
+import cygrad as cg
+from cygrad.core import memory as core
+
+SIZES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 4608, 4609, 5000, 8192, 8193, 65536, 65537, 1_000_000, 1 << 20, (1 << 20) + 1,
+         (1 << 20) + 4097, 5 << 20, (16 << 20) + 1]
+
+
+@pytest.fixture(autouse=True)
+def empty_pool():
+    cg.memory.empty_cache()
+    yield
+    core.set_failure(0, False)
+
+
+def stats(*names):
+    s = cg.memory.stats()
+    return [s[n] for n in names] if len(names) > 1 else s[names[0]]
+
+
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_capacity_is_enough_and_not_too_much(nbytes):
+    x = cg.empty(nbytes, "uint8")
+    live, cached = stats("live_bytes", "cached_bytes")
+    assert live == x.nbytes == nbytes
+    x.numpy()[...] = 255                            # all of it is there (AddressSanitizer looks on)
+    if nbytes > 4096:
+        assert cached <= max(nbytes // 8, 4096), cached
+    assert x.numpy().ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("nbytes", [n for n in SIZES if n > 4096])
+def test_large_blocks_are_kept_and_reused(nbytes):
+    before = stats("system_allocations")
+    x = cg.empty(nbytes, "uint8")
+    at = x.numpy().ctypes.data
+    del x
+    assert stats("cached_bytes") >= nbytes
+    for _ in range(3):
+        x = cg.empty(nbytes, "uint8")
+        assert x.numpy().ctypes.data == at
+        del x
+    assert stats("system_allocations") == before + 1
+
+
+def test_the_best_fit_is_taken_among_large_blocks():
+    blocks = [cg.empty(n, "uint8") for n in ((1 << 20) + 28 * 4096, (1 << 20) + 4 * 4096, (1 << 20) + 12 * 4096)]
+    places = [b.numpy().ctypes.data for b in blocks]
+    del blocks
+    x = cg.empty((1 << 20) + 8 * 4096, "uint8")
+    assert x.numpy().ctypes.data == places[2]
+    y = cg.empty((1 << 20) + 13 * 4096, "uint8")
+    assert y.numpy().ctypes.data == places[0]
+
+
+def test_random_allocations_never_overlap():
+    rng = np.random.default_rng(0)
+    held = {}
+    for step in range(3000):
+        n = int(rng.choice([rng.integers(0, 200), rng.integers(0, 9000), rng.integers(0, 3 << 20)], p=[0.7, 0.27, 0.03]))
+        x = cg.empty(n, "uint8")
+        mark = step % 251
+        x.numpy()[...] = mark
+        held[step] = x, mark
+        while len(held) > 40:
+            t, mark = held.pop(list(held)[rng.integers(len(held))])
+            assert (t.numpy() == mark).all()
+    for t, mark in held.values():
+        assert (t.numpy() == mark).all()
+    assert stats("live_bytes") == sum(t.nbytes for t, _ in held.values()) and stats("live_buffers") == len(held)
+
+
+def test_empty_cache_gives_back_all_that_is_free():
+    held = [cg.zeros(10), cg.zeros(5000), cg.zeros(1 << 20)]
+    for n in (3, 100, 5000, 1 << 20):
+        cg.zeros(n)
+    live, cached = stats("live_bytes", "cached_bytes")
+    cg.memory.empty_cache()
+    assert stats("live_bytes") == live and stats("cached_bytes") < cached
+    assert [t.tolist()[0] for t in held] == [0, 0, 0]
+    slabs = stats("cached_bytes")
+    assert slabs < 65536 + 4096 * 3                 # the slab of the small one, and rounding
+    del held
+    cg.memory.empty_cache()
+    assert stats("cached_bytes") == stats("live_bytes") == 0
+    x = cg.ones(10)                                 # and it goes on
+    assert x.tolist() == [1] * 10
+
+
+def test_a_slab_with_one_live_buffer_stays_and_works():
+    many = [cg.full(4, float(k)) for k in range(1000)]
+    kept = many[137]
+    del many
+    cg.memory.empty_cache()
+    again = [cg.full(4, -1.0) for _ in range(1000)]
+    assert kept.tolist() == [137.0] * 4 and all(t.tolist() == [-1.0] * 4 for t in again)
+
+
+def test_no_bytes_at_all():
+    x = cg.zeros((0, 5)).attach_grad()
+    with cg.record():
+        y = cg.exp(x * 2.0).sum()
+    y.backward()
+    assert x.grad.shape == (0, 5) and y.item() == 0
+    assert stats("live_bytes") == y.nbytes
+    assert stats("live_buffers") >= 3
+
+
+@pytest.mark.parametrize("shape", [(1 << 46,), (1 << 48,), (1 << 24, 1 << 22), (1 << 44, 2)])
+def test_more_than_the_machine_has(shape):
+    before = cg.memory.stats()
+    with pytest.raises(MemoryError, match="bytes"):
+        cg.empty(shape)
+    assert cg.memory.stats() == before
+    for s in ((1 << 40, 1 << 40), (1 << 49,), (1 << 33, 0, 1 << 33), (5, (1 << 48) - 1), (274177, 67280421310721 * 2)):
+        with pytest.raises(ValueError, match="too many elements"):
+            cg.empty(s)                             # (274177 * 67280421310721 is 2^64 + 1)
+    small = cg.ones(1).broadcast_to(shape) if len(shape) == 1 else None
+    if small is not None:
+        with pytest.raises(MemoryError):
+            small + 1.0
+        del small
+
+
+def test_tracemalloc_sees_tensors_in_a_domain_of_ours():
+    tracemalloc.start()
+    try:
+        def ours():
+            snapshot = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0xC96AD)])
+            return sum(t.size for t in snapshot.traces)
+
+        assert ours() == 0
+        x = cg.zeros(1000)                          # a line of this file
+        y = cg.zeros((100, 100), "float64")
+        assert ours() == 4000 + 80000
+        lines = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0xC96AD)]).statistics("filename")
+        assert [s.traceback[0].filename for s in lines] == [__file__]
+        del y
+        assert ours() == 4000
+        x = x * 2.0
+        assert ours() == 4000
+        del x
+        assert ours() == 0
+    finally:
+        tracemalloc.stop()
+
+
+def test_categories_follow_the_roles():
+    def nonzero():
+        return {k: v for k, v in stats("by_category").items() if v}
+
+    x = cg.zeros(100)
+    assert nonzero() == {"other": 400}
+    x.attach_grad()
+    assert nonzero() == {"parameters": 400, "gradients": 400}
+    with cg.record():
+        y = cg.exp(x)
+    assert nonzero() == {"parameters": 400, "gradients": 400, "saved": 400}
+    y.backward()
+    assert nonzero() == {"parameters": 400, "gradients": 400, "other": 400}
+    solver = cg.optim.Adam()
+    solver.set_parameters([x])
+    assert nonzero() == {"parameters": 400, "gradients": 400, "other": 400, "optimizer": 800}
+    g = x.grad
+    x.grad = None
+    assert nonzero() == {"parameters": 400, "other": 800, "optimizer": 800}
+    del solver, y, g
+    x.drop_grad()
+    assert nonzero() == {"other": 400}
+
+
+def test_track_nests():
+    with cg.memory.track() as outer:
+        a = cg.zeros(1000)
+        with cg.memory.track() as inner:
+            cg.zeros(2000)
+            b = cg.zeros(10)
+        assert inner.peak_bytes == 12000 and inner.leaked_bytes == 40
+        del a
+    assert outer.peak_bytes == 12000 and outer.leaked_bytes == 40
+    cg.memory.reset_peak()
+    assert stats("peak_bytes") == 40
+    del b
+
+
+# ---- the steady state (M7) -------------------------------------------------------------------------------------------
+
+def trainer(seed=0):
+    parameters, x, labels = mlp(seed, sizes=(64, 128, 64, 10), n=64)
+    solver = cg.optim.Adam(1e-2)
+    solver.set_parameters(parameters)
+
+    def step():
+        solver.zero_grad()
+        with cg.record():
+            loss = loss_of(parameters, x, labels)
+        loss.backward()
+        solver.update()
+
+    return parameters, step
+
+
+def test_from_step_three_on_nothing_is_taken_from_the_system():
+    parameters, step = trainer()
+    step(), step()
+    before = cg.memory.stats()
+    peaks = set()
+    for _ in range(50):
+        with cg.memory.track() as t:
+            step()
+        peaks.add(t.peak_bytes)
+        after = cg.memory.stats()
+        assert after["system_allocations"] == before["system_allocations"]
+        assert after["live_buffers"] == before["live_buffers"] and after["cached_bytes"] == before["cached_bytes"]
+        assert after["by_category"] == before["by_category"]
+    assert len(peaks) == 1
+
+
+# ---- memory runs out (M8) --------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_every_allocation_of_a_step_can_fail(persistent):
+    """MemoryError; the bytes as before; parameters bit-equal; the next step is that of a twin that never failed, which
+    shows the solver's states to be untouched too."""
+    parameters, step = trainer()
+    twins, twin_step = trainer()
+    for _ in range(2):
+        step(), twin_step()
+    core.set_failure(1 << 60, False)
+    step()
+    count = core.set_failure(0, False)
+    twin_step()
+    assert count > 8
+    for n in range(1, count + 1):
+        before = cg.memory.stats()
+        values = [p.numpy().tobytes() for p in parameters.values()]
+        core.set_failure(n, persistent)
+        try:
+            with pytest.raises(MemoryError, match=f"allocation {n} of"):
+                step()
+        finally:
+            core.set_failure(0, False)
+        after = cg.memory.stats()
+        for key in ("live_bytes", "live_buffers", "by_category"):
+            assert after[key] == before[key], (n, key)
+        assert [p.numpy().tobytes() for p in parameters.values()] == values, n
+        assert not cg.is_recording() and not cg.is_training()
+        step(), twin_step()
+        for name, p in parameters.items():
+            assert p.numpy().tobytes() == twins[name].numpy().tobytes(), (n, name)
+
+
+def test_a_retained_graph_survives_a_failed_pass():
+    parameters, x, labels = mlp()
+    with cg.record() as tape:
+        loss = loss_of(parameters, x, labels)
+    loss.backward(retain_graph=True)
+    expected = [p.grad.numpy().tobytes() for p in parameters.values()]
+    core.set_failure(1 << 60, False)
+    loss.backward(retain_graph=True)
+    count = core.set_failure(0, False)
+    saved = tape.saved_bytes
+    for n in range(1, count + 1):
+        core.set_failure(n, True)
+        with pytest.raises(MemoryError):
+            loss.backward(retain_graph=True)
+        core.set_failure(0, False)
+        assert tape.saved_bytes == saved
+        loss.backward(retain_graph=True)
+        assert [p.grad.numpy().tobytes() for p in parameters.values()] == expected, n
+
+
+def test_a_pass_that_fails_without_retain_graph_says_so_later():
+    x = cg.ones(100).attach_grad()
+    with cg.record():
+        y = (cg.exp(x) * cg.tanh(x)).sum()
+    core.set_failure(2, False)
+    with pytest.raises(MemoryError):
+        y.backward()
+    core.set_failure(0, False)
+    with pytest.raises(cg.GraphFreedError):
+        y.backward()
+
+
+def test_inplace_writes_that_fail_change_nothing():
+    x = cg.ones(100).attach_grad()
+    with cg.record():
+        h = x * 3.0
+        for write in (lambda: h.__imul__(h), lambda: h.__iadd__(np.ones(100, "f8")), lambda: h.__setitem__(0, np.ones(1))):
+            core.set_failure(1, True)
+            with pytest.raises(MemoryError):
+                write()
+            core.set_failure(0, False)
+            assert h.version == 0 and h.tolist() == [3.0] * 100
+        y = (h * h).sum()
+    y.backward()
+    assert x.grad.tolist() == [18.0] * 100
+
+
+# ---- external memory -------------------------------------------------------------------------------------------------
+
+def test_external_memory_counts_apart():
+    a = np.ones(1000)
+    x = cg.asarray(a)
+    y = cg.asarray(a[::2])
+    assert stats("external_bytes") == 8000 + 4000 and stats("live_bytes") == stats("live_buffers") == 0
+    x.attach_grad()
+    assert stats("by_category")["parameters"] == 0 and stats("live_bytes") == 8000       # its gradient
+    del x, y
+    assert stats("external_bytes") == 0
+
+
+def test_an_array_over_a_tensor_keeps_its_memory():
+    x = cg.full(2000, 7.0)
+    a = x.numpy()[::2]
+    del x
+    assert stats("live_bytes") == 8000
+    cg.memory.empty_cache()
+    y = cg.asarray(a)                               # and round again
+    z = y * 1.0
+    del a, y
+    assert stats("live_bytes") == 4000 and z.tolist() == [7.0] * 1000

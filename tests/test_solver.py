@@ -1,0 +1,178 @@
+"""Sgd and Adam, against NumPy and against PyTorch."""
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+
+
+def variable(a, dtype="float64"):
+    return cg.tensor(np.asarray(a, dtype)).attach_grad()
+
+
+def push(x, g):
+    """Let a backward bring the gradient g to x."""
+    with cg.record():
+        y = x * cg.tensor(np.asarray(g, x.dtype))
+    y.backward()
+
+
+GRADIENTS = np.random.default_rng(3).normal(size=(12, 3, 5)) * np.logspace(-6, 2, 12)[:, None, None]
+START = np.random.default_rng(4).normal(size=(3, 5))
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float64", 1e-12), ("float32", 2e-5)])
+def test_sgd_by_numpy(dtype, rtol):
+    x, w = variable(START, dtype), START.copy()
+    solver = cg.optim.Sgd(lr=0.05)
+    solver.set_parameters({"x": x})
+    for g in GRADIENTS:
+        push(x, g)
+        solver.update()
+        w -= 0.05 * g
+    np.testing.assert_allclose(x.numpy(), w, rtol, 1e-6 if dtype == "float32" else 0)
+    assert x.version == len(GRADIENTS)
+
+
+def adam(w, gradients, alpha, beta1, beta2, eps):
+    m = v = np.zeros_like(w)
+    for t, g in enumerate(gradients, 1):
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        w = w - alpha * np.sqrt(1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps)
+    return w
+
+
+@pytest.mark.parametrize("settings", [(1e-3, 0.9, 0.999, 1e-8), (0.1, 0.5, 0.9, 1e-3), (0.01, 0.0, 0.0, 1e-8)])
+@pytest.mark.parametrize("dtype, rtol", [("float64", 1e-12), ("float32", 1e-4)])
+def test_adam_by_numpy(settings, dtype, rtol):
+    x = variable(START, dtype)
+    solver = cg.optim.Adam(*settings)
+    solver.set_parameters([x])
+    for g in GRADIENTS:
+        push(x, g)
+        solver.update()
+    np.testing.assert_allclose(x.numpy(), adam(START, GRADIENTS, *settings), rtol, 1e-5 if dtype == "float32" else 0)
+
+
+def test_adam_against_pytorch():
+    """PyTorch divides by sqrt(v) / sqrt(1 - beta2^t) + eps, where ours (nnabla's, and the paper's faster form) divides by
+    sqrt(v) + eps and puts the correction into the rate: its eps in step t is ours divided by sqrt(1 - beta2^t). With that
+    eps both agree to rounding; with equal ones they differ by eps alone."""
+    torch = pytest.importorskip("torch")
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)]).step()   # its first step imports much, and cycles keep our frame
+    beta2, eps = 0.99, 1e-4
+    x, p = variable(START), torch.tensor(START, requires_grad=True)
+    solver, theirs = cg.optim.Adam(0.01, 0.9, beta2, eps), torch.optim.Adam([p], 0.01, (0.9, beta2), eps)
+    same, q = variable(START), torch.tensor(START, requires_grad=True)
+    plain, plainly = cg.optim.Adam(0.01, 0.9, beta2, eps), torch.optim.Adam([q], 0.01, (0.9, beta2), eps)
+    solver.set_parameters([x])
+    plain.set_parameters([same])
+    for t, g in enumerate(GRADIENTS[4:], 1):
+        theirs.param_groups[0]["eps"] = eps / np.sqrt(1 - beta2**t)
+        for v, r in ((x, p), (same, q)):
+            push(v, g)
+            r.grad = torch.tensor(g)
+        solver.update(), plain.update(), theirs.step(), plainly.step()
+    np.testing.assert_allclose(x.numpy(), p.detach().numpy(), 1e-12)
+    difference = np.abs(same.numpy() - q.detach().numpy()).max()
+    assert 1e-9 < difference < 1e-2
+
+
+@pytest.mark.parametrize("make", [cg.optim.Sgd, cg.optim.Adam])
+def test_parameters_that_no_backward_reached_are_left_alone(make):
+    x, y = variable([1.0, 2.0]), variable([3.0])
+    solver = make(0.1)
+    solver.set_parameters([x, y])
+    solver.update()
+    push(x, [1.0, 1.0])
+    assert x.fresh_grad and not y.fresh_grad
+    solver.update()
+    moved = x.tolist()
+    assert moved != [1.0, 2.0] and y.tolist() == [3.0] and (x.version, y.version) == (1, 0)
+    assert not x.fresh_grad
+    solver.update()                                 # the gradient was used
+    assert x.tolist() == moved
+    push(x, [1.0, 1.0])
+    solver.zero_grad()
+    assert x.grad.tolist() == [0.0, 0.0]
+    solver.update()
+    assert x.tolist() == moved
+    x.grad = None
+    solver.zero_grad(), solver.update()
+    assert x.tolist() == moved
+
+
+def test_a_gradient_of_zero_is_a_gradient():
+    x = variable([1.0])
+    solver = cg.optim.Adam(0.1)
+    solver.set_parameters([x])
+    push(x, [1.0])
+    solver.update()
+    before = x.item()
+    push(x, [0.0])
+    solver.update()                                 # the mean of before carries on
+    assert x.item() < before
+
+
+def test_a_gradient_that_is_not_contiguous():
+    x = variable(START)
+    solver = cg.optim.Sgd(0.5)
+    solver.set_parameters([x])
+    x.grad = cg.tensor(np.ascontiguousarray(GRADIENTS[0].T)).T
+    x.fresh_grad = True
+    solver.update()
+    np.testing.assert_allclose(x.numpy(), START - 0.5 * GRADIENTS[0], 1e-15)
+
+
+def test_update_allocates_nothing_and_a_new_set_starts_anew():
+    x = variable(np.ones(1000))
+    solver = cg.optim.Adam(0.1)
+    solver.set_parameters({"a": x})
+    assert cg.memory.stats()["by_category"]["optimizer"] == 16000
+    push(x, np.ones(1000))
+    with cg.memory.events() as log:
+        solver.update()
+    assert log == []
+    first = x.numpy().copy()
+    solver.set_parameters({"a": x})
+    x[...] = 1.0
+    push(x, np.ones(1000))
+    solver.update()
+    assert (x.numpy() == first).all()
+    assert list(solver.get_parameters()) == ["a"] and solver.get_parameters()["a"] is x
+
+
+def test_learning_rate():
+    solver = cg.optim.Sgd(0.5)
+    x = variable([1.0])
+    solver.set_parameters([x])
+    solver.set_learning_rate(0.25)
+    push(x, [1.0])
+    solver.update()
+    assert x.item() == 0.75 and solver.learning_rate() == 0.25
+
+
+def test_wrong_arguments_say_so_and_change_nothing():
+    for make, text in ((lambda: cg.optim.Sgd(0.0), "lr must be greater than 0, got 0.0"),
+                       (lambda: cg.optim.Adam(-1.0), "alpha must be greater than 0"),
+                       (lambda: cg.optim.Adam(beta1=1.0), "beta1 must be at least 0 and less than 1, got 1.0"),
+                       (lambda: cg.optim.Adam(beta2=float("nan")), "beta2 must be at least 0"),
+                       (lambda: cg.optim.Adam(eps=0.0), "eps must be greater than 0")):
+        with pytest.raises(ValueError, match=text):
+            make()
+    x = variable([1.0, 2.0])
+    solver = cg.optim.Sgd(0.1)
+    solver.set_parameters({"x": x})
+    with pytest.raises(ValueError, match="lr must be"):
+        solver.set_learning_rate(float("nan"))
+    plain, strided = cg.ones(3), cg.ones((2, 3)).T.attach_grad()
+    with cg.record():
+        made = x * 2.0
+    for bad, error, text in (([np.ones(3)], TypeError, "'0' must be a tensor, got ndarray"),
+                             ({"w": plain}, ValueError, r"'w', of shape \(3,\), is no variable; attach_grad"),
+                             ({"w": made}, ValueError, "is no variable"),
+                             ({"w": strided}, ValueError, "is not contiguous")):
+        with pytest.raises(error, match=text):
+            solver.set_parameters(bad)
+    assert list(solver.get_parameters()) == ["x"] and solver.learning_rate() == 0.1
