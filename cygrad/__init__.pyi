@@ -60,6 +60,7 @@ from cygrad.ops.elementwise import sub as sub
 from cygrad.ops.reduce import sum as sum
 from cygrad.ops.elementwise import tanh as tanh
 from cygrad.core.bridge import tensor as tensor
+from cygrad import testing as testing
 from cygrad.autograd.modes import train_mode as train_mode
 from cygrad.ops.shape import transpose as transpose
 from cygrad.core.bridge import zeros as zeros

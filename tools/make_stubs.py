@@ -1,9 +1,9 @@
 """Write the type stubs: python tools/make_stubs.py [--check]
 
-One .pyi for each compiled module, and one for each Python module whose functions say no types. Names and signatures are
+One .pyi for each compiled module, and one for each Python module that users see something of. Names and signatures are
 those of the running package; the operators among them, and Tensor's methods, come from THE TABLE. What no signature
-says stands here, once: the type of a parameter by its name, the result of a function that is not a tensor, and those few
-whose result depends on their arguments. A public parameter or result without a type ends the run with its name."""
+says stands here, once: the type of a parameter by its name, the result of a function that is not a tensor, and those
+few whose result depends on their arguments. A public parameter or result without a type ends the run with its name."""
 
 import dataclasses
 import enum
@@ -16,8 +16,8 @@ import surface
 NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the parameter's name wherever it stands
-    "amsbound": "bool",
-    "b": "_Data | None",
+    "b": "_Data | None", "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
+    "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
     "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
     "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None", "log_softmax.axis": "int",
     "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",
@@ -46,7 +46,7 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
     "Operator.formula": "Any", "Operator.name": "str", "Operator.numpy": "Any",
-    **{f"Operator.{flag}": "bool" for flag in ("promotes", "floats", "fused", "differentiable", "by_mode", "views")},
+    **{f"Operator.{flag}": "bool" for flag in "promotes floats fused differentiable by_mode views signs".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
@@ -58,12 +58,19 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.size": "int", "Tensor.strides": "tuple[int, ...]", "Tensor.tolist": "Any", "Tensor.version": "int",
     "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
     "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
-    "Row.name": "str", "Row.family": "str",
+    "Tensor.copy_": "Tensor", "Tensor.fill_": "Tensor",
+    "Row.name": "str", "Row.family": "str", "Failure.failed": "bool",
+    "gradcheck": "Literal[True]", "fail_allocation": "AbstractContextManager[Failure]",
+    "assert_no_leak": "AbstractContextManager[None]",
     "backward": "None", "mark_variables": "None", "set_default_dtype": "None", "get_default_dtype": "np.dtype[Any]",
     "set_num_threads": "None", "get_num_threads": "int", "get_include": "str",
     "is_recording": "bool", "is_training": "bool", "set_recording": "bool", "set_training": "bool",
     "empty_cache": "None", "reset_peak": "int", "stats": "dict[str, Any]",
     "events.__enter__": "list[_Event]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
+}
+
+INSTANCE = {                # attributes that no class shows, since __init__ makes them
+    "Failure": ["allocations: int | None"],
 }
 
 FIELDS = {                  # of dataclasses, where the annotation says less
@@ -81,19 +88,25 @@ def {name}({parameters}) -> {result}: ...
 @overload
 def {name}({first}: _F) -> _F: ..."""
 
+_GRAD = """\
+@overload
+def grad(outputs: Tensor | Sequence[Tensor], inputs: {inputs}, \
+gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, \
+*args: Never, create_graph: bool = False, allow_unused: {unused}, \
+train_mode: bool | None = None) -> {result}: ..."""
+_ONE, _SEVERAL = "Tensor | GradientEdge", "Sequence[Tensor | GradientEdge]"
+
 WHOLE = {                   # what is said in full, since one result type would not be true
-    "grad": """\
-@overload
-def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | GradientEdge, gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, *args: Never, create_graph: bool = False, allow_unused: Literal[False] = False, train_mode: bool | None = None) -> Tensor: ...
-@overload
-def grad(outputs: Tensor | Sequence[Tensor], inputs: Sequence[Tensor | GradientEdge], gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, *args: Never, create_graph: bool = False, allow_unused: Literal[False] = False, train_mode: bool | None = None) -> tuple[Tensor, ...]: ...
-@overload
-def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | GradientEdge, gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, *args: Never, create_graph: bool = False, allow_unused: bool, train_mode: bool | None = None) -> Tensor | None: ...
-@overload
-def grad(outputs: Tensor | Sequence[Tensor], inputs: Sequence[Tensor | GradientEdge], gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, *args: Never, create_graph: bool = False, allow_unused: bool, train_mode: bool | None = None) -> tuple[Tensor | None, ...]: ...""",
+    "grad": "\n".join([
+        _GRAD.format(inputs=_ONE, unused="Literal[False] = False", result="Tensor"),
+        _GRAD.format(inputs=_SEVERAL, unused="Literal[False] = False", result="tuple[Tensor, ...]"),
+        _GRAD.format(inputs=_ONE, unused="bool", result="Tensor | None"),
+        _GRAD.format(inputs=_SEVERAL, unused="bool", result="tuple[Tensor | None, ...]"),
+    ]),
     "record": _SCOPE.format(name="record", parameters="train_mode: bool | None = True", result="_Recording",
                             first="train_mode"),
-    "pause": _SCOPE.format(name="pause", parameters="train_mode: bool | None = False", result="Scope", first="train_mode"),
+    "pause": _SCOPE.format(name="pause", parameters="train_mode: bool | None = False", result="Scope",
+                           first="train_mode"),
     **{name: _SCOPE.format(name=name, parameters="f: None = None", result="Scope", first="f")
        for name in ("train_mode", "predict_mode", "no_grad", "enable_grad")},
 }
@@ -102,11 +115,13 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     **{f"__{op}__": "(self, y: _Operand, /) -> Tensor" for op in
        "add sub mul truediv matmul pow radd rsub rmul rtruediv rmatmul rpow lt le gt ge".split()},
     **{f"__i{op}__": "(self, y: _Operand, /) -> Self" for op in "add sub mul truediv".split()},
-    "__pow__": "(self, y: float, mod: None = None, /) -> Tensor", "__rpow__": "(self, y: float, mod: None = None, /) -> Tensor",
+    "__pow__": "(self, y: float, mod: None = None, /) -> Tensor",
+    "__rpow__": "(self, y: float, mod: None = None, /) -> Tensor",
     "__eq__": "(self, y: _Operand, /) -> Tensor", "__ne__": "(self, y: _Operand, /) -> Tensor",
     "__neg__": "(self) -> Tensor", "__pos__": "(self) -> Tensor", "__abs__": "(self) -> Tensor",
-    "__bool__": "(self) -> bool", "__int__": "(self) -> int", "__float__": "(self) -> float", "__index__": "(self) -> int",
-    "__len__": "(self) -> int", "__iter__": "(self) -> Iterator[Tensor]", "__hash__": "(self) -> int",
+    "__bool__": "(self) -> bool", "__int__": "(self) -> int", "__float__": "(self) -> float",
+    "__index__": "(self) -> int", "__len__": "(self) -> int", "__hash__": "(self) -> int",
+    "__iter__": "(self) -> Iterator[Tensor]",
     "__getitem__": "(self, index: Any, /) -> Tensor", "__setitem__": "(self, index: Any, value: _Data, /) -> None",
     "__array__": "(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]",
     "__copy__": "(self) -> Tensor", "__format__": "(self, spec: str) -> str",
@@ -129,6 +144,7 @@ ALIASES = {                 # name: definition; after them what may be needed fr
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
 }
 SOURCES = {
+    "contextlib": ["AbstractContextManager"],
     "dataclasses": ["dataclass"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
     "typing": ["Any", "Literal", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
@@ -150,7 +166,8 @@ class Stub:
         """The module that something shown in this package was made in."""
         made = getattr(value, "__module__", None)
         if made and made.startswith("cygrad."): return made
-        return next(n for n, m in surface.modules().items() if n.startswith(self.module.__name__ + ".") and name in vars(m))
+        inner = self.module.__name__ + "."
+        return next(n for n, m in surface.modules().items() if n.startswith(inner) and name in vars(m))
 
     def default(self, value):
         if isinstance(value, (bool, int, float, str, type(None))): return repr(value)
@@ -205,7 +222,8 @@ class Stub:
             parameters = list(inspect.signature(f).parameters.values())
         except (TypeError, ValueError):
             return self.lines.append(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...")
-        self.lines.append(f"def {name}({self.parameters(name, parameters, strict)}) -> {self.result(None, name, strict)}: ...")
+        text = self.parameters(name, parameters, strict)
+        self.lines.append(f"def {name}({text}) -> {self.result(None, name, strict)}: ...")
 
     def constant(self, name, value):
         kind = type(value).__name__
@@ -243,6 +261,7 @@ class Stub:
         bases = {object: "", tuple: "(tuple[Any, ...])"}.get(base, f"({base.__name__})")
         self.lines.append(f"class {name}{bases}:")
         body = Stub(self.module, self.shown, self.untyped)
+        body.lines += INSTANCE.get(name, [])
         for member, value in vars(cls).items(): body.member(name, cls, member, value, strict)
         self.lines += ["    " + line for text in body.lines for line in text.split("\n")] or ["    pass"]
 
@@ -263,7 +282,7 @@ class Stub:
             self.lines.append(f"def {name}{text}: ...{ignore}")
         elif name.startswith("_"):
             return
-        elif isinstance(value, property) or inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value):
+        elif surface.is_attribute(value):
             kind = self.result(owner, key, strict)
             self.lines.append(f"@property\ndef {name}(self) -> {kind}: ...")
             if isinstance(value, property) and value.fset:
@@ -307,14 +326,15 @@ class Stub:
                 seen += "\n" + definition
                 (aliases if name != "_Recording" else self.lines).append(definition)
         out = ["# Written by tools/make_stubs.py; do not edit."]
-        if used("enum.IntEnum", seen) or used("enum.IntFlag", seen) or used("enum.Enum", seen): out.append("import enum")
+        if "(enum." in seen: out.append("import enum")
         for source, names in SOURCES.items():
             wanted = [n for n in names if used(n, seen)]
             if wanted: out.append(f"from {source} import {', '.join(wanted)}")
         if "np." in seen: out.append("import numpy as np")
         if "npt." in seen: out.append("import numpy.typing as npt")
         for name, source in CLASSES.items():
-            if source != self.module.__name__ and used(name, seen) and f" as {name}" not in body: out.append(f"from {source} import {name}")
+            if source != self.module.__name__ and used(name, seen) and f" as {name}" not in body:
+                out.append(f"from {source} import {name}")
         return "\n".join([*out, *aliases]) + "\n\n"
 
 
@@ -348,13 +368,13 @@ def main():
     classes = {known.partition(".")[0] for known in RESULTS}
     shown = {id(v) for m in packages for v in surface.public(m).values()}
     shown |= {id(v) for m in modules.values() for n, v in surface.own(m).items() if n in classes and inspect.isclass(v)}
-    packages.append(modules["cygrad.ops.table"])
     files, errors = {}, []
     for name, module in modules.items():
         if name == "cygrad": continue
-        if not surface.is_compiled(module) and module not in packages: continue
+        made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]
+        if not (surface.is_compiled(module) or module in packages or any(id(v) in shown for v in made)): continue
         path = surface.Path(module.__file__)
-        path = path.with_suffix(".pyi") if path.suffix == ".py" else path.with_name(path.name.partition(".")[0] + ".pyi")
+        path = path.with_name(path.name.partition(".")[0] + ".pyi")
         files[path] = Stub(module, shown, errors).text()
     if errors: sys.exit("\n".join(["without a type in tools/make_stubs.py:", *errors]))
     files[surface.ROOT / "cygrad" / "__init__.pyi"] = front()

@@ -1,4 +1,4 @@
-"""What cygrad shows, read from the running package: its modules, the names in them, signatures and docstrings. The stubs
+"""What cygrad shows, read from the running package: modules, the names in them, signatures and docstrings. The stubs
 and the generated pages of docs/ are written from this."""
 
 import importlib
@@ -35,6 +35,10 @@ def is_function(value):
 LOWER_FLOORS = {"cygrad.core", "cygrad.kernels"}    # attributes of cygrad because they were imported, not to be used
 
 
+def is_attribute(value):
+    return isinstance(value, property) or inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value)
+
+
 def public(module):
     """The names that a module offers: its __all__ or what does not start with an underscore; of modules, those of ours
     that are meant for users."""
@@ -42,7 +46,8 @@ def public(module):
     found = {}
     for name in sorted(names):
         value = getattr(module, name)
-        if inspect.ismodule(value) and (not value.__name__.startswith("cygrad.") or value.__name__ in LOWER_FLOORS): continue
+        ours = getattr(value, "__name__", "").startswith("cygrad.") and value.__name__ not in LOWER_FLOORS
+        if inspect.ismodule(value) and not ours: continue
         found[name] = value
     return found
 
@@ -63,7 +68,7 @@ def text(value):
     """The docstring without the signature that Cython puts before it."""
     doc = inspect.getdoc(value) or ""
     name = re.escape(getattr(value, "__name__", "") or "")
-    doc = re.sub(rf"\A(\w+\.)*{name}\([^\n]*\)( -> [^\n]*)?(\n|\Z)", "", doc) if name else doc
+    doc = re.sub(rf"\A(\w+\.)*_?{name}\([^\n]*\)( -> [^\n]*)?(\n|\Z)", "", doc) if name else doc
     return inspect.cleandoc(doc)
 
 
@@ -90,15 +95,14 @@ def constructor(cls):
     return list(inspect.signature(scope["f"]).parameters.values())
 
 
-def signature(value):
-    """(x, axis=None) of a function or a class, without self; empty for what has none."""
-    if inspect.isclass(value):
-        parameters = constructor(value)
-        return "" if parameters is None else str(inspect.Signature(parameters))
+def signature(value, method=False):
+    """(x, axis=None) of a function, a method or a class, without self; empty for what has none."""
     try:
-        return str(inspect.signature(value))
-    except (TypeError, ValueError):
+        parameters = constructor(value) if inspect.isclass(value) else [*inspect.signature(value).parameters.values()]
+    except (TypeError, ValueError):                 # a property
         return ""
+    if parameters is None or [p.name for p in parameters] == ["_", "__"]: return ""     # not to be called by users
+    return str(inspect.Signature(parameters[1:] if method else parameters))
 
 
 def write(files, check):
