@@ -5,7 +5,6 @@ those of the running package; the operators among them, and Tensor's methods, co
 says stands here, once: the type of a parameter by its name, the result of a function that is not a tensor, and those
 few whose result depends on their arguments. A public parameter or result without a type ends the run with its name."""
 
-import dataclasses
 import enum
 import inspect
 import re
@@ -59,7 +58,7 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
     "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
     "Tensor.copy_": "Tensor", "Tensor.fill_": "Tensor",
-    "Row.name": "str", "Row.family": "str", "Failure.failed": "bool",
+    "Row.name": "str", "Row.family": "str", "Row.tries": "list[_Call]", "Failure.failed": "bool",
     "gradcheck": "Literal[True]", "fail_allocation": "AbstractContextManager[Failure]",
     "assert_no_leak": "AbstractContextManager[None]",
     "backward": "None", "mark_variables": "None", "set_default_dtype": "None", "get_default_dtype": "np.dtype[Any]",
@@ -69,14 +68,17 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "events.__enter__": "list[_Event]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
 
+ROW = {
+    "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
+    "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str]", "methods": "tuple[str, ...]",
+    "ties": "tuple[float, ...]", "public": "bool",
+}
+PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
+    "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]]"}
+
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
     "Failure": ["allocations: int | None"],
-}
-
-FIELDS = {                  # of dataclasses, where the annotation says less
-    "Row.function": "Callable[..., Any]", "Row.like": "Callable[..., Any]", "Row.operator": "Operator",
-    "Row.tries": "list[tuple[tuple[Any, ...], dict[str, Any]]]", "Row.keeps": "dict[str, str]",
-    "Row.methods": "tuple[str, ...]", "Row.ties": "tuple[float, ...]",
+    "Row": [f"{name}: {kind}" for name, kind in ROW.items()],
 }
 
 TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
@@ -137,6 +139,7 @@ OVERRIDES = {"__eq__", "__ne__"}                    # object promises a bool
 
 ALIASES = {                 # name: definition; after them what may be needed from elsewhere
     "_GradReq": "_GradReq: TypeAlias = Literal['write', 'add', 'null']",
+    "_Call": "_Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]",
     "_Event": "_Event: TypeAlias = tuple[str, int, int, str]",
     "_Operand": "_Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic",
     "_Data": "_Data: TypeAlias = Tensor | npt.ArrayLike",
@@ -145,7 +148,6 @@ ALIASES = {                 # name: definition; after them what may be needed fr
 }
 SOURCES = {
     "contextlib": ["AbstractContextManager"],
-    "dataclasses": ["dataclass"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
     "typing": ["Any", "Literal", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
     "typing_extensions": ["disjoint_base"],
@@ -239,20 +241,8 @@ class Stub:
         self.lines.append(f"class {name}(enum.{base}):")
         self.lines += [f"    {member.name} = {int(member.value)}" for member in cls]
 
-    def dataclass(self, name, cls):
-        self.lines += [f"@dataclass(frozen={cls.__dataclass_params__.frozen})", f"class {name}:"]
-        for field in dataclasses.fields(cls):
-            kind = FIELDS.get(f"{name}.{field.name}", getattr(field.type, "__name__", str(field.type)))
-            required = field.default is field.default_factory is dataclasses.MISSING
-            self.lines.append(f"    {field.name}: {kind}" + ("" if required else " = ..."))
-        body = Stub(self.module, self.shown, self.untyped)
-        for member, value in vars(cls).items():
-            if isinstance(value, property): body.member(name, cls, member, value, id(cls) in self.shown)
-        self.lines += ["    " + line for text in body.lines for line in text.split("\n")]
-
     def klass(self, name, cls):
         if issubclass(cls, enum.Enum): return self.enumeration(name, cls)
-        if dataclasses.is_dataclass(cls): return self.dataclass(name, cls)
         strict = id(cls) in self.shown
         base = cls.__bases__[0]
         if surface.is_compiled(self.module) and not cls.__flags__ & 1 << 9:         # no heap type of Python's `class`

@@ -1,11 +1,13 @@
 """What cygrad shows, read from the running package: modules, the names in them, signatures and docstrings. The stubs
 and the generated pages of docs/ are written from this."""
 
+import functools
 import importlib
 import inspect
 import pkgutil
 import re
 import sys
+import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,11 +34,12 @@ def is_function(value):
     return inspect.isroutine(value) and not inspect.isclass(value)
 
 
+ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
 LOWER_FLOORS = {"cygrad.core", "cygrad.kernels"}    # attributes of cygrad because they were imported, not to be used
 
 
 def is_attribute(value):
-    return isinstance(value, property) or inspect.isgetsetdescriptor(value) or inspect.ismemberdescriptor(value)
+    return isinstance(value, ATTRIBUTES)
 
 
 def public(module):

@@ -1,9 +1,9 @@
 # Written by tools/make_stubs.py; do not edit.
-from dataclasses import dataclass
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 import numpy.typing as npt
 from cygrad.core.graph import Operator
+_Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 E: dict[Any, Any]
 L: dict[Any, Any]
@@ -13,20 +13,22 @@ R: dict[Any, Any]
 ROWS: dict[str, Row]
 S: dict[Any, Any]
 TABLE: list[Row]
-@dataclass(frozen=True)
 class Row:
     function: Callable[..., Any]
     operator: Operator
     like: Callable[..., Any]
-    tries: list[tuple[tuple[Any, ...], dict[str, Any]]]
-    keeps: dict[str, str] = ...
-    methods: tuple[str, ...] = ...
-    ties: tuple[float, ...] = ...
-    public: bool = ...
+    samples: Callable[[], list[_Call]]
+    keeps: dict[str, str]
+    methods: tuple[str, ...]
+    ties: tuple[float, ...]
+    public: bool
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[float, ...] = ..., public: bool = True) -> None: ...
     @property
     def name(self) -> str: ...
     @property
     def family(self) -> str: ...
+    @property
+    def tries(self) -> list[_Call]: ...
 def call(*inputs: Any, **attributes: Any) -> Any: ...
 def cross_entropy_like(x: Any, labels: Any, reduction: Any = 'mean') -> Any: ...
 def log_softmax_like(x: Any, axis: Any = -1) -> Any: ...
