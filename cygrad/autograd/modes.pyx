@@ -3,6 +3,9 @@ gives back on exit exactly what it found, and decorates functions, generators an
 
 import functools
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+
 from cygrad.core.tape cimport Tape
 from cygrad.core.modes cimport Flags, flags
 
@@ -11,6 +14,15 @@ cdef extern from "Python.h":
 
 cdef enum:
     LEAVE = -1              # a flag that the scope does not touch
+
+
+cdef void set_tape(Flags* f, Tape tape) noexcept:
+    """Let `tape` (or None) be the thread's. The thread owns a count on it: a scope may die, or be left by another
+    thread, while it is open here."""
+    cdef void* before = f.tape
+    if tape is not None: Py_INCREF(tape)
+    f.tape = <void*>tape if tape is not None else NULL
+    Py_XDECREF(<PyObject*>before)
 
 
 cdef class Scope:
@@ -27,7 +39,7 @@ cdef class Scope:
         if self.opens_tape: tape = Tape()
         if self.found is None: self.found = []
         self.found.append((PyThread_get_thread_ident(), f.recording, f.training, before, tape))
-        if tape is not None: f.tape = <void*>tape
+        if tape is not None: set_tape(f, tape)
         if self.recording != LEAVE: f.recording = self.recording
         if self.training != LEAVE: f.training = self.training
         return tape
@@ -40,7 +52,7 @@ cdef class Scope:
         while i >= 0 and self.found[i][0] != thread: i -= 1     # another thread is in this scope too: that is its own
         if i < 0: raise RuntimeError("a scope was left that this thread has not entered")
         _, recording, training, before, tape = self.found.pop(i)
-        if tape is not None: f.tape = <void*>before if before is not None else NULL
+        if tape is not None: set_tape(f, before)
         if self.recording != LEAVE: f.recording = recording
         if self.training != LEAVE: f.training = training
 
@@ -71,7 +83,7 @@ cdef object decorated(Scope s, f):
 cdef class Suspended:
     """The flags of a generator or coroutine while it does not run."""
     cdef int recording, training
-    cdef Tape tape, held        # the thread's own pointer to its tape counts nothing: `held` keeps it alive
+    cdef Tape tape
 
     cdef void swap(self) noexcept:
         """Exchange these flags with the thread's."""
@@ -79,8 +91,8 @@ cdef class Suspended:
         cdef Tape now = <Tape>f.tape if f.tape != NULL else None
         f.recording, self.recording = self.recording, f.recording
         f.training, self.training = self.training, f.training
-        f.tape = <void*>self.tape if self.tape is not None else NULL
-        self.held, self.tape = self.tape, now
+        set_tape(f, self.tape)
+        self.tape = now
 
 
 class Resumed:

@@ -126,9 +126,16 @@ def mark_variables(variables, gradients, grad_reqs="write"):
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
+    cdef int d
     if not lay.same_shape(x.layout, g.layout) or x.dtype != g.dtype:
         raise ValueError(f"{what} is {DTYPES[g.dtype]} of shape {g.shape}; the tensor is {DTYPES[x.dtype]} of shape "
                          f"{x.shape}, and they must agree")
+    if g.buffer.flags & READONLY:
+        raise ValueError(f"{what} lies over read-only memory, but backward writes into it; give a copy()")
+    for d in range(g.layout.ndim):
+        if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
+            raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but backward "
+                             f"writes into each; give a copy()")
     return 0
 
 

@@ -7,6 +7,8 @@ hash: a node remembers its place in the pass's table of entries.
 Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
 variable's `.grad` receives each contribution as it comes, unless the sum is asked for (autograd.grad, hooks)."""
 
+import os
+
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -18,16 +20,16 @@ from cygrad.core.formula cimport by_formula
 import cygrad.core.signs                           # plugs itself into the pool
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
-    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad, sole,
-    slots_of, socket,
+    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad,
+    next_pass, raise_rewritten, runs, seize, sole, slots_of, socket,
 )
-from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, drop, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
-from cygrad.core.errors import GraphFreedError, InplaceError
+from cygrad.core.errors import GraphFreedError
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the heads keep the graph alive
@@ -44,6 +46,14 @@ cdef driver.Loop* copy_loop = driver.find("copy")
 cdef int passes = 0             # running passes, nested and in other threads
 
 
+def _after_fork():
+    global passes
+    passes = flags().passes                         # those of other threads do not run here
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+
+
 cdef class Pass:
     """A backward pass: its table of entries and the nodes that are ready."""
     cdef Entry* entries
@@ -51,6 +61,7 @@ cdef class Pass:
     cdef Py_ssize_t* ready      # a heap of entries, the latest recorded node on top
     cdef Py_ssize_t n_ready
     cdef bint retain, graph, selective, alone
+    cdef uint64_t number
     cdef list heads             # keeps the graph alive
     cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
     cdef list captures          # (node, output number, position) of the wanted results
@@ -209,10 +220,7 @@ cdef class Pass:
                 f"that one with retain_graph=True to keep it")
         for k in range(node.n_slots):
             if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
-                raise InplaceError(
-                    f"{node.name()} kept a tensor of shape {lay.shape_tuple(s[k].layout)} for backward at version "
-                    f"{s[k].version}, but it has been written in place since and is at version "
-                    f"{s[k].what.buffer.version}; write to a copy(), or compute what needs it before the write")
+                raise_rewritten(node, &s[k])
         return 0
 
     # ---- gradients on their way
@@ -292,9 +300,17 @@ cdef class Pass:
 
     cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A contribution arrives at a variable: overwrite .grad with it (first, "write"), or add it."""
+        cdef bint seized = seize(leaf, self.number)
+        try:
+            return self.into_grad(leaf, e, g)
+        finally:
+            if seized: leaf.writer = 0
+
+    cdef int into_grad(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         cdef Array a[3]
+        cdef Tensor grad                            # ours while the kernel runs: another thread may assign x.grad
         cdef bint over = leaf.req == WRITE and not e.reached
-        if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and leaf.busy):
+        if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and self.half_way(leaf)):
             drop_gradient(g)                        # (busy: another pass is half way, what it writes stays whole)
             return 0
         if leaf.grad is not None and leaf.grad.tracked:     # it has a graph: not ours to write to
@@ -308,7 +324,8 @@ cdef class Pass:
             over = True
         a[0].data = g.buffer.data + g.layout.offset * itemsize(leaf.dtype)
         a[0].layout, a[0].dtype = g.layout, leaf.dtype
-        a[1] = array_of(leaf.grad)
+        grad = leaf.grad
+        a[1] = array_of(grad)
         if over:
             driver.each(copy_loop, a)
         else:
@@ -316,14 +333,23 @@ cdef class Pass:
             a[1] = a[0]
             a[0] = a[2]
             driver.each(add_loop, a)
-        leaf.grad.buffer.version += 1
+        grad.buffer.version += 1
         drop_gradient(g)
         return self.arrived(leaf, e)
+
+    cdef bint half_way(self, Leaf leaf) noexcept:
+        """Whether another pass has delivered a part of its gradient."""
+        return leaf.busy != self.number and runs(leaf.busy)
+
+    cdef void whole(self, Leaf leaf) noexcept:
+        """This pass has no part left to deliver."""
+        if leaf.busy == self.number: leaf.busy = 0
 
     cdef int arrived(self, Leaf leaf, Entry* e) noexcept:
         if not e.reached: self.written += 1
         e.reached = leaf.fresh = True
-        leaf.busy = e.pending > 1
+        if e.pending > 1: leaf.busy = self.number
+        else: self.whole(leaf)
         return 0
 
     cdef Leaf direct(self, Node node, Entry* e):
@@ -332,7 +358,7 @@ cdef class Pass:
         if node.op is not None or e.captured or self.graph or not self.alone: return None
         leaf = <Leaf>node
         if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or leaf.grad.tracked
-                or not leaf.grad.layout.dense or (leaf.busy and not e.reached)):
+                or not leaf.grad.layout.dense or leaf.grad.buffer.saved or (self.half_way(leaf) and not e.reached)):
             return None
         return leaf
 
@@ -340,17 +366,22 @@ cdef class Pass:
         """All contributions to a variable have come."""
         cdef Leaf leaf = <Leaf>e.node
         cdef Gradient g
-        leaf.busy = False
+        cdef bint seized
+        self.whole(leaf)
         if e.g.buffer == NULL: return 0
         if e.captured:
             self.capture(e)
         elif self.graph:
             t = <Tensor><void*>e.g.buffer
             if leaf.tensor != NULL and leaf.req != NULL_REQ:
-                if leaf.req == ADD and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
-                put_grad(leaf, t)
+                seized = seize(leaf, self.number)
+                try:
+                    if leaf.req == ADD and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
+                    put_grad(leaf, t)
+                finally:
+                    if seized: leaf.writer = 0
                 self.arrived(leaf, e)
-                leaf.busy = False
+                self.whole(leaf)
         else:
             g = e.g
             e.g.buffer = NULL
@@ -360,7 +391,7 @@ cdef class Pass:
             finally:
                 drop_gradient(&g)
             e.pending = 0
-            leaf.busy = False
+            self.whole(leaf)
         self.forget(e)
         return 0
 
@@ -428,9 +459,7 @@ cdef class Pass:
         cdef Py_ssize_t k
         cdef bint any_wanted = False
         cdef Leaf leaf
-        cdef Buffer* held[FEW]                      # what kernels write directly: another thread may let go of it
         if node.op is None: return self.leaf_turn(e)
-        memset(held, 0, sizeof(held))
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)
@@ -458,8 +487,6 @@ cdef class Pass:
                 if leaf is not None:
                     b.into[i] = <void*>leaf
                     b.first[i] = leaf.req == WRITE and not child.reached
-                    held[i] = leaf.grad.buffer
-                    hold(held[i])
         try:
             if e.g.buffer != NULL and any_wanted:
                 if node.n_out > 1:
@@ -468,7 +495,9 @@ cdef class Pass:
                 else:
                     b.g[0] = e.g
                 e.g.buffer = NULL
-                if node.op.fused and not self.graph: node.op.backward(b)
+                if node.op.fused and not self.graph:
+                    node.op.backward(b)
+                    b.give_back()
                 else: by_formula(node, b)
             else:
                 self.forget(e)
@@ -484,14 +513,12 @@ cdef class Pass:
                 edge = edge_of(node, i)
                 child = &self.entries[self.find(<Node>edge.node)]
                 if b.want[i] == 2:                  # the kernel wrote it
-                    held[i].version += 1
                     self.arrived(<Leaf>edge.node, child)
                 self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         finally:
+            b.give_back()
             for k in range(MAX_OUTPUTS): self.forget_one(&b.g[k])
             for i in range(node.n_in): self.forget_one(&b.dx[i])
-            for i in range(FEW):
-                if held[i] != NULL: drop(held[i])
             if node.n_in > FEW: PyMem_Free(b.dx)
             b.dx, b.want = b.few_dx, b.few_want
             b.node = None
@@ -510,14 +537,15 @@ cdef class Pass:
         for at in range(self.n):
             node = <Node>self.entries[at].node
             if self.entries[at].runs: node.state = RUNNING
-        b.retain, b.graph = self.retain, self.graph
+        b.retain, b.graph, b.number = self.retain, self.graph, self.number
         f.recording = self.graph
         try:
             gradients.reverse()
             for root, nr in zip(roots, numbers):
                 gradient = gradients.pop()          # nobody else holds it: it may be written over
                 g.buffer = NULL
-                if not self.entries[self.find(<Node>root)].needed: continue
+                at = self.find(<Node>root)
+                if at < 0 or not self.entries[at].needed: continue
                 if self.graph:
                     Py_INCREF(gradient)
                     g.buffer = <Buffer*><void*>gradient
@@ -535,7 +563,7 @@ cdef class Pass:
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
                     if node.op is None:
-                        if self.entries[at].reached: (<Leaf>node).busy = False
+                        self.whole(<Leaf>node)
                     elif node.state == RUNNING:
                         if self.retain: node.state = RECORDED
                         else:
@@ -559,7 +587,9 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
     p.alone = passes == 0
     p.strict = strict
     p.shared_leaves = {}
+    p.number = next_pass()
     passes += 1
+    flags().passes += 1
     try:
         p.go(roots, numbers, gradients)
     except Exception as e:
@@ -568,4 +598,5 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
         raise
     finally:
         passes -= 1
+        flags().passes -= 1
     return p.results

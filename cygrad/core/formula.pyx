@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
     BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, fresh, from_gradient,
-    gradient_of, new_tensor, slot_from, socket,
+    gradient_of, new_tensor, raise_rewritten, slot_from, socket,
 )
 from cygrad.core.memory cimport OTHER, Buffer, hold, mark_gradient
 from cygrad.kernels.array cimport itemsize
@@ -58,6 +58,7 @@ cdef class Context:
         cdef Tensor t
         if s == NULL or s.kind == EMPTY:
             raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
+        if s.kind != CONSTANT and s.version != s.what.buffer.version: raise_rewritten(self.b.node, s)
         if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
             t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
             unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)

@@ -101,7 +101,9 @@ cdef class Leaf(Node):
     cdef void* tensor       # the variable, uncounted: it clears this when it dies
     cdef Tensor grad
     cdef uint8_t req        # a GradReq
-    cdef bint busy          # a pass has delivered one of several contributions
+    cdef uint64_t busy      # the number of the pass that has delivered one of several contributions; 0: none
+    cdef uint64_t writer    # the number of the pass whose kernel writes .grad now, maybe without the GIL; 0: none
+    cdef unsigned long thread       # ... and its thread
     cdef bint fresh         # reached by a backward since it was last used or zeroed
 
 
@@ -137,6 +139,9 @@ cdef class Backward:
     cdef uint8_t* want
     cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
     cdef bint first[FEW]    # ... and is to be overwritten
+    cdef uint64_t number    # the pass
+    cdef void* lent[FEW]    # the .grad that target() gave out, counted until give_back()
+    cdef bint seized[FEW]
     cdef Gradient few_dx[FEW]
     cdef uint8_t few_want[FEW]
 
@@ -150,6 +155,7 @@ cdef class Backward:
     cdef bint over_gradient(self, int i, Array* out) noexcept
     cdef int same_gradient(self, int i, bint last) except -1
     cdef bint target(self, int i, Array* out, bint* first) noexcept
+    cdef void give_back(self) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
 
 
@@ -169,6 +175,10 @@ cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
+cdef int raise_rewritten(Node node, Slot* s) except -1
+cdef uint64_t next_pass() noexcept
+cdef bint runs(uint64_t number) noexcept
+cdef bint seize(Leaf leaf, uint64_t number) noexcept
 cdef int check_current(Tensor t) except -1
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept

@@ -2,6 +2,8 @@
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
+import os
+
 import numpy as np
 
 cimport cython
@@ -22,7 +24,11 @@ from cygrad.kernels.driver cimport gather
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
 
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_rest()
+
 cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
 
@@ -96,11 +102,12 @@ cdef void free_slots(Node n) noexcept:
 
 
 cdef void empty_slot(Slot* s) noexcept:
-    if s.kind == EMPTY: return
+    cdef int kind = s.kind
+    if kind == EMPTY: return
     if s.need == SIGNS: unsign(s)
-    if s.kind == KEPT: let_go(s.what.buffer)
-    s.kind = EMPTY
+    s.kind = EMPTY                                  # first: the end of external memory can run Python, which may look
     lay.forget(s.layout)
+    if kind == KEPT: let_go(s.what.buffer)
 
 
 cdef inline void unsign(Slot* s) noexcept:
@@ -187,6 +194,41 @@ cdef class Leaf(Node):
         put_grad(self, None)
 
 
+# Passes have numbers, so that what a parent's other threads had begun when it forked counts for nothing in the child.
+
+cdef uint64_t last_pass = 0, first_pass = 1
+
+cdef uint64_t next_pass() noexcept:
+    global last_pass
+    last_pass += 1
+    return last_pass
+
+
+cdef bint runs(uint64_t number) noexcept:
+    """Whether a pass of this number was begun in this process (0: none)."""
+    return number >= first_pass
+
+
+cdef bint seize(Leaf leaf, uint64_t number) noexcept:
+    """Wait until nobody else writes .grad, then be who does: kernels release the GIL, and two sums into one place lose
+    one. False if this thread does already, further out; else set leaf.writer to 0 when done."""
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    while runs(leaf.writer):
+        if leaf.thread == thread: return False
+        with nogil: cg_rest()
+    leaf.writer, leaf.thread = number, thread
+    return True
+
+
+def _after_fork():
+    global first_pass, freeing
+    first_pass = last_pass + 1
+    freeing = False
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+
+
 cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     """Let the variable's .grad be `grad` (or None)."""
     if leaf.grad is not None: unmark_gradient(leaf.grad.buffer)
@@ -246,6 +288,13 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
     return 0
 
 
+cdef int raise_rewritten(Node node, Slot* s) except -1:
+    raise InplaceError(
+        f"{node.name()} kept a tensor of shape {lay.shape_tuple(s.layout)} for backward at version {s.version}, but it "
+        f"has been written in place since and is at version {s.what.buffer.version}; write to a copy(), or compute what "
+        f"needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
+
+
 cdef class Backward:
     """One node's turn in a backward pass, over buffers."""
 
@@ -263,6 +312,7 @@ cdef class Backward:
         cdef Array a
         if s == NULL or s.kind == EMPTY:
             raise RuntimeError(f"{self.node.name()} asks in backward for what it does not keep")
+        if s.kind == KEPT and s.version != s.what.buffer.version: raise_rewritten(self.node, s)
         a.dtype = s.dtype
         a.layout = s.layout
         a.data = (<char*>&s.what.number if s.kind == CONSTANT
@@ -340,11 +390,27 @@ cdef class Backward:
         cdef Leaf leaf
         if i >= FEW or self.into[i] == NULL: return False
         leaf = <Leaf>self.into[i]
+        self.into[i] = NULL
+        self.seized[i] = seize(leaf, self.number)   # which may have waited: look again
+        if leaf.grad is None or leaf.grad.tracked or not leaf.grad.layout.dense or leaf.grad.buffer.saved:
+            if self.seized[i]: leaf.writer = 0
+            return False
+        Py_INCREF(leaf.grad)
+        self.lent[i] = <void*>leaf.grad
         out[0] = array_of(leaf.grad)
         first[0] = self.first[i]
-        self.into[i] = NULL
         self.want[i] = 2                            # delivered
         return True
+
+    cdef void give_back(self) noexcept:
+        """The kernel has written (or failed half way): what target() lent is a new version, and others may write it."""
+        cdef int i
+        for i in range(FEW):
+            if self.lent[i] == NULL: continue
+            (<Tensor>self.lent[i]).buffer.version += 1
+            if self.seized[i]: (<Leaf>edge_of(self.node, i).node).writer = 0
+            Py_DECREF(<object>self.lent[i])
+            self.lent[i] = NULL
 
     cdef const Layout* input_layout(self, int i) noexcept:
         """The shape that gradient i must have."""

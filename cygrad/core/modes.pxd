@@ -4,6 +4,7 @@ cdef extern from "cygrad/flags.h":
     ctypedef struct Flags "struct cg_flags":
         int recording
         int training
+        int passes
         void* tape
         void* capture
 

@@ -8,16 +8,16 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of, attach,
     check_current, copy_plain, data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
 )
-from cygrad.core.memory cimport OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.tape cimport Tape
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
@@ -294,8 +294,9 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     if op.promotes: alive = prepare(op, x, n)
     if f.recording: wanted_of(x, n, &wanted)
     for i in range(n):                              # an operand that lies across the target is read before: copy it
-        if x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
-            if x[i].array.layout == target.layout and not must_keep(op, x, n, attributes, wanted, i): continue
+        if x[i].buffer != target.buffer and overlap(&x[i], target) or \
+                x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
+            if x[i].buffer == target.buffer and x[i].array.layout == target.layout and not must_keep(op, x, n, attributes, wanted, i): continue
             copied = copy_plain(<Tensor>x[i].tensor)
             copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
             copied.tracked = (<Tensor>x[i].tensor).tracked
@@ -329,13 +330,35 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         if wanted:
             buffers[0] = target.buffer
             target.buffer.rewrites += 1
-            target.rewrites = target.buffer.rewrites
             node = note(op, x, n, &c, buffers, attributes, wanted, f)
+            target.rewrites = target.buffer.rewrites    # last: without its node the tensor counts as stale
     finally:
         if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
         if workspace != NULL: drop(workspace)
     if node is not None: attach(target, node, 0)
     return 0
+
+
+cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
+    """The addresses of the lowest and the highest element."""
+    cdef int d
+    cdef Py_ssize_t reach
+    first[0] = last[0] = <uintptr_t>a.data
+    for d in range(a.layout.ndim):
+        reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * itemsize(a.dtype)
+        if reach < 0: first[0] += reach
+        else: last[0] += reach
+
+
+cdef bint overlap(Operand* x, Tensor target) noexcept:
+    """Whether an operand lies across the target in another buffer: two tensors may share one NumPy array."""
+    cdef Array y = array_of(target)
+    cdef uintptr_t first, last, y_first, y_last
+    if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
+    if x.array.layout.size == 0 or y.layout.size == 0: return False
+    extent(&x.array, &first, &last)
+    extent(&y, &y_first, &y_last)
+    return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
 
 
 cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t wanted, int i) except -1:
@@ -351,9 +374,14 @@ cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t 
 
 
 cdef int check_writable(Tensor t, Flags* f) except -1:
+    cdef int d
     if t.buffer.flags & READONLY:
         raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
                          f"first")
+    for d in range(t.layout.ndim):
+        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1:
+            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and cannot "
+                             f"be written; copy() it first")
     if f.recording and t.buffer.parameters:
         what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
         raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "

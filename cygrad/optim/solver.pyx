@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh
-from cygrad.core.memory cimport OPTIMIZER
+from cygrad.core.memory cimport OPTIMIZER, READONLY
 from cygrad.kernels cimport update
 
 
@@ -45,6 +45,9 @@ cdef class Solver:
             if not x.tracked or x.node.op is not None:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is no variable; attach_grad() or "
                                  f"requires_grad_() it first")
+            if x.buffer.flags & READONLY:
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, lies over read-only memory and cannot be "
+                                 f"updated; use a copy()")
             if not x.layout.dense:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
         made = {}

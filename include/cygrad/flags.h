@@ -5,6 +5,7 @@
 struct cg_flags {
     int recording;
     int training;
+    int passes;    /* backward passes that this thread is in, nested ones counted */
     void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
     void *capture; /* a borrowed list that takes note of every operation, or NULL */
 };

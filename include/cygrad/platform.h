@@ -60,6 +60,18 @@ static inline void *cg_system_take(size_t nbytes) {
     return p;
 }
 
+/* Let others have the processor for a moment. */
+#if defined(_MSC_VER)
+#include <windows.h>
+static inline void cg_rest(void) { Sleep(0); }
+#else
+#include <time.h>
+static inline void cg_rest(void) {
+    struct timespec t = {0, 20000};
+    nanosleep(&t, NULL);
+}
+#endif
+
 static inline void cg_system_give(void *p) {
 #if defined(_MSC_VER)
     _aligned_free(p);
