@@ -21,8 +21,10 @@ if Path(cygrad.__file__).resolve().parent.parent != ROOT:
 
 
 def modules():
-    """Every module of the package that can be imported without starting something, by name."""
+    """Every module of the package that can be imported without starting something, by name. The demo is a program: it
+    has no names for others, and needs packages that cygrad does not."""
     names = [m.name for m in pkgutil.walk_packages(cygrad.__path__, "cygrad.") if not m.name.endswith("__main__")]
+    names = [name for name in names if not f"{name}.".startswith("cygrad.demo.")]
     return {name: importlib.import_module(name) for name in ["cygrad", *sorted(names)] if "._" not in name}
 
 
@@ -35,7 +37,7 @@ def is_function(value):
 
 
 ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
-LOWER_FLOORS = {"cygrad.core", "cygrad.kernels"}    # attributes of cygrad because they were imported, not to be used
+NOT_SHOWN = {"cygrad.core", "cygrad.kernels", "cygrad.demo"}     # there because they were imported, not to be used
 
 
 def is_attribute(value):
@@ -49,7 +51,7 @@ def public(module):
     found = {}
     for name in sorted(names):
         value = getattr(module, name)
-        ours = getattr(value, "__name__", "").startswith("cygrad.") and value.__name__ not in LOWER_FLOORS
+        ours = getattr(value, "__name__", "").startswith("cygrad.") and value.__name__ not in NOT_SHOWN
         if inspect.ismodule(value) and not ours: continue
         found[name] = value
     return found
