@@ -46,7 +46,7 @@ CYTHON_WARNS = [
 
 
 class Build(build_ext):
-    """Flags by compiler, chosen when the compiler is known. Cython runs only here: an sdist needs none of its output."""
+    """Flags by compiler, chosen when the compiler is known. Cython runs here alone: an sdist needs none of its work."""
 
     def finalize_options(self):
         super().finalize_options()

@@ -182,8 +182,7 @@ cdef object as_array(data, dtype):
             a = np.array(data)
         except (ValueError, TypeError) as e:
             raise type(e)(f"the data is no rectangular array of numbers: {e}") from None
-        if a.dtype == np.float64: a = a.astype(DTYPES[default_dtype()])
-        elif a.size == 0 and not isinstance(data, np.ndarray): a = a.astype(DTYPES[default_dtype()])
+        if dtype is None and (a.dtype == np.float64 or a.size == 0): a = a.astype(DTYPES[default_dtype()])
     if a.dtype.kind not in "biuf":
         raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has dtype {a.dtype}; cygrad has "
                         f"{', '.join(map(str, DTYPES))}")

@@ -1,0 +1,75 @@
+# The short verbs. `make demo` and `make test` need python3 (headers, venv), a C compiler and make; the rest they fetch.
+
+PYTHON ?= python3
+VENV ?= .venv
+TESTS ?=
+PY = $(VENV)/bin/python
+SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
+FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CC)
+
+.PHONY: demo test test-all bench lint build stubs docs check asan clean FORCE
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/has-demo $(VENV)/built
+	$(PY) -m cygrad demo
+
+# The tests but for the slow ones. TESTS="tests/test_table.py -k exp" picks some.
+test: $(VENV)/has-test $(VENV)/built
+	$(PY) -m pytest -q $(TESTS)
+
+# Everything, the long sweeps whole.
+test-all: $(VENV)/has-test $(VENV)/built
+	CYGRAD_LONG=1 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
+
+bench: $(VENV)/has-bench $(VENV)/built
+	$(PY) -m benchmarks
+
+lint: $(VENV)/has-lint
+	$(VENV)/bin/ruff check .
+	PATH="$(abspath $(VENV)/bin):$$PATH" $(VENV)/bin/cython-lint cygrad
+
+build: $(VENV)/built
+
+# The type stubs and the generated pages of docs/, from the table and the modules.
+stubs: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_stubs.py
+
+docs: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_docs.py
+
+# Whether they are what they would be written as, and the stubs true of the compiled modules.
+check: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_stubs.py --check
+	$(PY) tools/make_docs.py --check
+	$(PY) -m mypy.stubtest cygrad --concise --allowlist tools/stubtest_allow.txt
+
+asan: $(VENV)/has-test
+	PYTHON=$(abspath $(PY)) bash tests/asan.sh
+
+clean:
+	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
+	find cygrad -name '*.so' -delete
+
+# An environment is made once, extras are installed when pyproject.toml has changed, and the build follows its sources
+# and the switches of setup.py.
+$(PY):
+	@sh tools/machine.sh "$(PYTHON)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/has-%: pyproject.toml tools/requirements.py | $(PY)
+	$(PY) tools/requirements.py $* > $@.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
+	@touch $@
+
+$(VENV)/has-build: pyproject.toml tools/requirements.py | $(PY)
+	$(PY) tools/requirements.py > $@.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
+	@touch $@
+
+$(VENV)/flags: FORCE | $(PY)
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
+
+$(VENV)/built: $(SOURCES) $(VENV)/flags $(VENV)/has-build
+	@sh tools/machine.sh "$(PY)"
+	$(PY) setup.py --quiet build_ext --inplace
+	@touch $@

@@ -1,0 +1,18 @@
+# Written by tools/make_stubs.py; do not edit.
+
+from cygrad.autograd.passes import GradientEdge as GradientEdge
+from cygrad.autograd.passes import backward as backward
+from cygrad.autograd.modes import enable_grad as enable_grad
+from cygrad.autograd.passes import grad as grad
+from cygrad.core.modes import is_recording as is_recording
+from cygrad.core.modes import is_training as is_training
+from cygrad.autograd.variables import mark_variables as mark_variables
+from cygrad.autograd.modes import no_grad as no_grad
+from cygrad.autograd.modes import pause as pause
+from cygrad.autograd.modes import predict_mode as predict_mode
+from cygrad.autograd.modes import record as record
+from cygrad.core.modes import set_recording as set_recording
+from cygrad.core.modes import set_training as set_training
+from cygrad.autograd.variables import stop_gradient as stop_gradient
+from cygrad.autograd.modes import train_mode as train_mode
+__all__ = ['GradientEdge', 'backward', 'enable_grad', 'grad', 'is_recording', 'is_training', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'set_recording', 'set_training', 'stop_gradient', 'train_mode']

@@ -1,0 +1,9 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any
+import numpy as np
+import numpy.typing as npt
+
+DTYPES: tuple[Any, ...]
+def dtype_number(dtype: Any) -> Any: ...
+def get_default_dtype() -> np.dtype[Any]: ...
+def set_default_dtype(dtype: npt.DTypeLike) -> None: ...

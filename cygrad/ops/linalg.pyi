@@ -1,0 +1,16 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+from cygrad.core.graph import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+OPERATORS: dict[Any, Any]
+@final
+class Linear(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class MatMul(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+def linear(x: _Data, w: _Data, b: _Data | None = None) -> Tensor: ...
+def matmul(x: _Data, y: _Data) -> Tensor: ...

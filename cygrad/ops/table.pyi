@@ -1,0 +1,39 @@
+# Written by tools/make_stubs.py; do not edit.
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+_Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+E: dict[Any, Any]
+L: dict[Any, Any]
+LABELS: npt.NDArray[Any]
+O: dict[Any, Any]
+R: dict[Any, Any]
+ROWS: dict[str, Row]
+S: dict[Any, Any]
+TABLE: list[Row]
+class Row:
+    function: Callable[..., Any]
+    operator: Operator
+    like: Callable[..., Any]
+    samples: Callable[[], list[_Call]]
+    keeps: dict[str, str]
+    methods: tuple[str, ...]
+    ties: tuple[float, ...]
+    public: bool
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[float, ...] = ..., public: bool = True) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def tries(self) -> list[_Call]: ...
+def call(*inputs: Any, **attributes: Any) -> Any: ...
+def cross_entropy_like(x: Any, labels: Any, reduction: Any = 'mean') -> Any: ...
+def log_softmax_like(x: Any, axis: Any = -1) -> Any: ...
+def one(f: Any = ...) -> Any: ...
+def positive(*shape: Any, seed: Any = 0) -> Any: ...
+def put_slice_like(x: Any, shape: Any, index: Any) -> Any: ...
+def real(*shape: Any, low: Any = -2.0, high: Any = 2.0, seed: Any = 0) -> Any: ...
+def two(f: Any = ...) -> Any: ...

@@ -1,0 +1,6 @@
+# Written by tools/make_stubs.py; do not edit.
+
+from cygrad.testing.scopes import assert_no_leak as assert_no_leak
+from cygrad.testing.scopes import fail_allocation as fail_allocation
+from cygrad.testing.gradients import gradcheck as gradcheck
+__all__ = ['assert_no_leak', 'fail_allocation', 'gradcheck']

@@ -1,0 +1,378 @@
+"""The package as others get it: sdist, wheel, editable install, extensions that cimport cygrad, builds with switches.
+
+What builds all of cygrad is slow (a minute each on two cores)."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cygrad as cg
+
+ROOT = Path(__file__).resolve().parent.parent
+MEGABYTE = 1_000_000
+SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include"]
+SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS")
+
+TRAIN = """\
+import sys, warnings
+warnings.simplefilter("error")
+import numpy as np
+import cygrad as cg
+x = cg.tensor(np.random.default_rng(0).normal(size=(32, 3)), dtype=cg.float32)
+y = x @ cg.tensor([[1.0], [-2.0], [0.5]])
+w = cg.zeros((1, 3)).attach_grad()
+solver = cg.optim.Adam(alpha=0.1)
+solver.set_parameters({"w": w})
+for _ in range(200):
+    with cg.record():
+        loss = ((cg.linear(x, w) - y) ** 2).mean()
+    loss.backward()
+    solver.update()
+assert float(loss) < 1e-4, float(loss)
+foreign = {m.partition(".")[0] for m in sys.modules} & {"torch", "sklearn", "matplotlib", "tqdm", "pytest", "Cython"}
+assert not foreign, foreign
+print(cg.__file__)
+"""
+
+# An operator of somebody else: what CONTRIBUTING teaches, in a package of its own.
+CUBE = """\
+# cython: language_level=3, cdivision=True
+from libc.stdint cimport uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Call, Operator
+from cygrad.kernels.array cimport FLOAT32
+from cygrad.kernels.driver cimport gather
+
+from cygrad.core.run import apply
+
+
+cdef class Cube(Operator):
+    '''y = x^3        dx = 3 g x^2'''
+
+    def __cinit__(self):
+        self.name = "cube"
+        self.promotes = self.floats = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].dtype = c.x[0].dtype
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Py_ssize_t i, n = c.y[0].layout.size
+        cdef float* f = <float*>c.y[0].data
+        cdef double* d = <double*>c.y[0].data
+        gather(c.y[0].data, &c.x[0], 0, n)
+        if c.y[0].dtype == FLOAT32:
+            for i in range(n): f[i] = f[i] * f[i] * f[i]
+        else:
+            for i in range(n): d[i] = d[i] * d[i] * d[i]
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1
+
+    def formula(self, c, int i, g):
+        return 3 * g * c.input(0) * c.input(0)
+
+
+OPERATOR = Cube()
+
+def cube(x):
+    return apply(OPERATOR, x)
+"""
+
+CUBE_SETUP = """\
+import cygrad
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+setup(ext_modules=cythonize([Extension("cube", ["cube.pyx"], include_dirs=[cygrad.get_include()])]))
+"""
+
+CUBE_RUN = """\
+import cube, cygrad as cg
+x = cg.tensor([[1.0, 2.0], [3.0, -1.0]]).attach_grad()
+with cg.record():
+    y = cube.cube(x.T)
+assert y.tolist() == [[1.0, 27.0], [8.0, -1.0]], y
+y.backward()
+assert x.grad.tolist() == [[3.0, 12.0], [27.0, 3.0]], x.grad
+with cg.record():
+    (g,) = cg.autograd.grad([cube.cube(x)], [x], create_graph=True)
+assert cg.autograd.grad(g, x).tolist() == [[6.0, 12.0], [18.0, -6.0]]
+"""
+
+
+def run(*command, cwd, **environment):
+    """Run a command in an environment without our switches and PYTHONPATH; its output, or the test fails with it."""
+    inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=inherited | environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+def copy_sources(target):
+    """The files that a build reads, without what was built or generated here."""
+    target.mkdir()
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"))
+        else:
+            shutil.copy(ROOT / name, target / name)
+    return target
+
+
+def environment(path):
+    """A fresh virtual environment; its Python."""
+    run(sys.executable, "-m", "venv", path, cwd=path.parent)
+    return path / "bin" / "python"
+
+
+def pip(python, *arguments, cwd):
+    return run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments, cwd=cwd)
+
+
+def build_cube(python, where):
+    """Build and run an extension that cimports cygrad, with nothing but the environment of `python`."""
+    where.mkdir()
+    for name, text in {"cube.pyx": CUBE, "setup.py": CUBE_SETUP, "run.py": CUBE_RUN}.items():
+        (where / name).write_text(text)
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=where)
+    run(python, "-W", "error", "run.py", cwd=where)
+
+
+# ---- what stands in the tree -----------------------------------------------------------------------------------------
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_run_time_needs_numpy_and_scipy_only():
+    names = {re.match(r"[\w-]+", need)[0] for need in PROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy"}
+
+
+def test_the_version_is_said_once():
+    assert "version" in PROJECT["project"]["dynamic"] and re.fullmatch(r"\d+\.\d+\.\d+", cg.__version__)
+
+
+def test_get_include_has_the_headers():
+    assert Path(cg.get_include(), "cygrad", "platform.h").is_file()
+
+
+def test_an_extension_builds_against_this_tree(tmp_path):
+    (tmp_path / "path").mkdir()
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n')
+    wrapper.chmod(0o755)
+    build_cube(wrapper, tmp_path / "cube")
+
+
+# ---- what a machine may lack -----------------------------------------------------------------------------------------
+
+def machine(tmp_path, python=sys.executable, **environment):
+    return subprocess.run(["/bin/sh", ROOT / "tools" / "machine.sh", python], capture_output=True, text=True,
+                          cwd=tmp_path, env={"PATH": os.environ["PATH"]} | environment)
+
+
+def fake_python(tmp_path, change):
+    """A Python that lies: `change` runs before what it is asked to do."""
+    path = tmp_path / "python-fake"
+    path.write_text(f"""#!/bin/sh
+[ "$1" = -c ] || exec "{sys.executable}" "$@"
+exec "{sys.executable}" -c '{change}
+exec(__import__("sys").argv.pop(1))' "$2"
+""")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_machine_that_has_all_is_told_nothing(tmp_path):
+    done = machine(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("change, says", [
+    ("import sys; sys.version_info = (3, 10)", r"cygrad wants Python 3.11 or newer: make PYTHON="),
+    ("import sys; sys.modules[\"venv\"] = None", r"has no venv module; .* apt install python3-venv"),
+    ("import sysconfig; sysconfig.get_path = lambda _: \"/nowhere\"", r"there is no /nowhere/Python.h; .* python3-dev"),
+])
+def test_what_python_lacks_is_said_in_one_line(change, says, tmp_path):
+    done = machine(tmp_path, fake_python(tmp_path, change))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert re.search(rf"^cygrad: .*{says}", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("environment, says", [
+    (dict(CC="no-such-compiler"), "there is no C compiler no-such-compiler; install one"),
+    (dict(CC="false"), "false cannot compile a file that includes Python.h"),
+])
+def test_a_compiler_that_lacks_is_said_in_one_line(environment, says, tmp_path):
+    done = machine(tmp_path, **environment)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+
+
+def test_no_python_is_said_in_one_line(tmp_path):
+    done = machine(tmp_path, "no-such-python")
+    assert done.returncode == 1 and done.stderr.startswith("cygrad: there is no no-such-python; install Python 3.11")
+
+
+# ---- switches, on a package of one module ----------------------------------------------------------------------------
+
+GOOD = "def f(int x): return x + 1\n"
+POINTER = "def f(int x):\n    cdef int *p, q = 1\n    return q\n"
+VERBATIM = """\
+cdef extern from *:
+    '''
+    static int g(int n, unsigned m) { %s; }
+    '''
+    int g(int n, unsigned m)
+def f(int x): return g(x, 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Our setup.py over a package that builds in seconds: a function that builds `source` with switches and gives the
+    exit status, the output and the bytes built."""
+    where = tmp_path_factory.mktemp("tiny")
+    shutil.copy(ROOT / "setup.py", where / "setup.py")
+    shutil.copytree(ROOT / "include", where / "include")
+    (where / "cygrad").mkdir()
+    (where / "cygrad" / "__init__.py").touch()
+    module = where / "cygrad" / "tiny.pyx"
+
+    def build(source, **switches):
+        if not module.exists() or module.read_text() != source: module.write_text(source)
+        inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
+        done = subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=where, text=True,
+                              env=inherited | switches, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        built = next((where / "cygrad").glob("tiny.*.so"), None)
+        return done.returncode, done.stdout, built and built.read_bytes()
+
+    return build
+
+
+@pytest.mark.slow
+def test_other_switches_compile_again_and_the_same_do_not(tiny):
+    status, output, release = tiny(GOOD)
+    assert status == 0 and " -c " in output, output
+    status, output, again = tiny(GOOD)
+    assert status == 0 and " -c " not in output and again == release, output
+    status, output, debug = tiny(GOOD, CYGRAD_DEBUG="1")
+    assert status == 0 and " -DCYGRAD_DEBUG=1" in output and debug != release, output
+    status, output, back = tiny(GOOD)
+    assert status == 0 and " -c " in output and back == release, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, says", [
+    (POINTER, "Non-trivial type declarators"),                                                  # Cython
+    (VERBATIM % "int k; return n + m", "-Werror=unused-variable"),                              # C, -Wall
+    (VERBATIM % "return n < m", "-Werror=sign-compare"),                                        # C, -Wextra
+])
+def test_warnings_end_the_build_where_they_are_errors(source, says, tiny):
+    status, output, _ = tiny(source, CYGRAD_WERROR="1")
+    assert status != 0 and says in output, output
+
+
+# ---- the whole package -----------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """The sdist of this tree, and the wheel that is built from that sdist."""
+    where = tmp_path_factory.mktemp("distributions")
+    source = copy_sources(where / "source")
+    hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
+    run(sys.executable, "-c", hook, "build_sdist", where, cwd=source)
+    sdist = next(where.glob("*.tar.gz"))
+    with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", filter="data")
+    unpacked = next((where / "unpacked").iterdir())
+    run(sys.executable, "-c", hook, "build_wheel", where, cwd=unpacked)
+    return sdist, next(where.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
+    sdist, _ = distributions
+    assert sdist.stat().st_size < 3 * MEGABYTE
+    with tarfile.open(sdist) as archive: names = {name.partition("/")[2] for name in archive.getnames()}
+    kinds = (".py", ".pyx", ".pxd", ".pyi")
+    wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob("*.p*") if p.suffix in kinds}
+    wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "include").rglob("*.h")}
+    assert wanted | {"setup.py", "pyproject.toml", "LICENSE", "README.md", "cygrad/py.typed"} <= names
+    assert not [name for name in names if name.endswith((".c", ".so", ".o")) or name.startswith("build")]
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_whole(distributions):
+    _, wheel = distributions
+    assert wheel.stat().st_size < 3 * MEGABYTE
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        modules = {name: archive.read(name) for name in names if name.endswith(".so")}
+        metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert len(modules) == len(list((ROOT / "cygrad").rglob("*.pyx"))) + 1              # and Cython's helpers
+    for name, content in modules.items(): assert b".debug_info" not in content, f"{name} has debug info"
+    for kind in ("*.pxd", "*.pyi", "*.py"):
+        assert {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob(kind)} <= names
+    headers = {f"cygrad/include/{p.relative_to(ROOT / 'include')}" for p in (ROOT / "include").rglob("*.h")}
+    assert headers | {"cygrad/py.typed"} <= names
+    assert not [name for name in names if name.endswith((".c", ".pyx", ".o"))]
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"cygrad"}
+    assert "License-Expression: Apache-2.0" in metadata and f"Version: {cg.__version__}" in metadata
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path):
+    _, wheel = distributions
+    python = environment(tmp_path / "venv")
+    pip(python, wheel, cwd=tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(python, "train.py", cwd=tmp_path).startswith(str(tmp_path / "venv"))
+    found = run(python, "-c", "import cygrad; print(cygrad.get_include())", cwd=tmp_path)
+    assert found.strip().endswith("site-packages/cygrad/include")
+    listed = run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check", cwd=tmp_path)
+    names = {line.partition("==")[0] for line in listed.split()}
+    assert names - {"pip", "setuptools"} == {"cygrad", "numpy", "scipy"}
+    pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
+    build_cube(python, tmp_path / "cube")
+
+
+@pytest.mark.slow
+def test_an_editable_install_follows_the_tree_and_can_be_cimported(tmp_path):
+    source = copy_sources(tmp_path / "source")
+    python = environment(tmp_path / "venv")
+    pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
+    pip(python, "--no-build-isolation", "--editable", source, cwd=tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(python, "train.py", cwd=tmp_path).startswith(str(source))
+    with open(source / "cygrad" / "__init__.py", "a") as file: file.write('\nadded = "since the install"\n')
+    assert "since the install" in run(python, "-c", "import cygrad; print(cygrad.added)", cwd=tmp_path)
+    build_cube(python, tmp_path / "cube")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", ["CYGRAD_NO_OPENMP", "CYGRAD_DEBUG"])
+def test_builds_with_a_switch_train(switch, tmp_path):
+    source = copy_sources(tmp_path / "source")
+    output = run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=source, **{switch: "1"})
+    assert ("-fopenmp" in output) is (switch != "CYGRAD_NO_OPENMP" and sys.platform == "linux")
+    assert ("-DCYGRAD_DEBUG=1" in output) is (switch == "CYGRAD_DEBUG")
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(sys.executable, tmp_path / "train.py", cwd=source, PYTHONPATH=str(source)).startswith(str(source))
+
+
+def test_compiled_modules_are_named_for_this_python():
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert list((ROOT / "cygrad" / "core").glob(f"graph{suffix}"))
