@@ -70,8 +70,8 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
         l.strides[d] = step
         step *= shape[d]
         if shape[d]:
-            bound *= shape[d]
-            if shape[d] > MAX_SIZE or bound > MAX_SIZE:
+            if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
+            else:
                 forget(l)
                 raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
     l.size = step

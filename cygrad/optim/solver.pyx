@@ -37,7 +37,7 @@ cdef class Solver:
         cdef Tensor x
         cdef Parameter p
         if not hasattr(parameters, "items"):
-            parameters = {str(i): x for i, x in enumerate(parameters)}
+            parameters = {str(i): v for i, v in enumerate(parameters)}
         for name, v in parameters.items():
             if not isinstance(v, Tensor):
                 raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
