@@ -13,8 +13,8 @@ class GradientEdge(tuple):
     def __new__(cls, node, output_nr=0):
         return super().__new__(cls, (node, output_nr))
 
-    node = property(lambda self: self[0])
-    output_nr = property(lambda self: self[1])
+    node = property(lambda self: self[0], doc="The node: a tensor's grad_fn, or one of its next_functions.")
+    output_nr = property(lambda self: self[1], doc="Which of the node's outputs, from 0.")
 
 
 def _heads(outputs, gradients, what):

@@ -123,7 +123,7 @@ def truth(Tensor self):
     return bool(item(self))
 
 def index(Tensor self):
-    if self.dtype >= FLOAT32: raise TypeError(f"a {self.dtype} tensor is no index; only integers are")
+    if self.dtype >= FLOAT32: raise TypeError(f"a {DTYPES[self.dtype]} tensor is no index; only integers are")
     return int(item(self))
 
 def tolist(Tensor self):

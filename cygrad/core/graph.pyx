@@ -542,6 +542,7 @@ cdef class Tensor:
 
     @property
     def ndim(self):
+        """The number of dimensions."""
         return self.layout.ndim
 
     @property
@@ -551,6 +552,7 @@ cdef class Tensor:
 
     @property
     def itemsize(self):
+        """Bytes of one element."""
         return itemsize(self.dtype)
 
     @property

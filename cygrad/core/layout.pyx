@@ -70,10 +70,10 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
         l.strides[d] = step
         step *= shape[d]
         if shape[d]:
-            if shape[d] > MAX_SIZE // bound:        # (before the product, which could overflow)
+            if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
+            else:
                 forget(l)
                 raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
-            bound *= shape[d]
     l.size = step
     l.dense = True
     return l

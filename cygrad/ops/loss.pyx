@@ -190,7 +190,7 @@ def cross_entropy(x, labels, reduction="mean"):
     cdef Tensor t = ensure_tensor(x), l = ensure_tensor(labels)
     if reduction not in REDUCTIONS:
         raise ValueError(f"cross_entropy: reduction is {reduction!r}; it is one of {', '.join(REDUCTIONS)}")
-    if t.dtype < FLOAT32: raise TypeError(f"cross_entropy: x is {t.dtype}; wanted a floating dtype")
+    if t.dtype < FLOAT32: raise TypeError(f"cross_entropy: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if l.dtype >= FLOAT32 or l.dtype == 0:
         raise TypeError(f"cross_entropy: the labels are {DTYPES[l.dtype]}; wanted integers")
     if l.dtype != INT64: l = l.astype(DTYPES[INT64])

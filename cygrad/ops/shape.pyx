@@ -451,7 +451,7 @@ def setitem(Tensor x, index, value):
     check_writable(x, flags())
     if v.dtype != x.dtype:
         if v.dtype >= FLOAT32 and x.dtype < FLOAT32:
-            raise TypeError(f"setitem: a {v.dtype} value cannot be written into a {DTYPES[x.dtype]} tensor; cast it with "
+            raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; cast it with "
                             f"astype")
         v = astype(v, DTYPES[x.dtype])
     l = sliced(x.layout, at)

@@ -31,10 +31,12 @@ class Row:
 
     @property
     def name(self):
+        """The name of what users call, and of the row."""
         return self.function.__name__
 
     @property
     def family(self):
+        """The module that the operator is in."""
         return self.function.__module__.rpartition(".")[2]
 
     @cached_property

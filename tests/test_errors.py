@@ -1,0 +1,443 @@
+"""The wording of every error: what was wanted, what came and what to do.
+
+`test_every_raise_is_tested` reads the raise statements of all files, so an error without a case here fails."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.core.replay import Replay
+from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
+
+def VARIABLE():
+    return cg.tensor([1.0, 2.0]).attach_grad()
+
+
+def RESULT():
+    x = VARIABLE()
+    with cg.record():
+        return x * x
+
+
+def recording(f):
+    with cg.record():
+        return f()
+
+
+def set_grad(x, value):
+    x.grad = value
+
+
+def written_after_it_was_kept():
+    x, w = VARIABLE(), VARIABLE()
+    with cg.record():
+        y = x * w
+    w += 1
+    w += 1
+    y.backward()
+
+
+def stale_view():
+    x = VARIABLE()
+    with cg.record():
+        y = x * 1
+        view = y[:1]
+        y += 1
+        return view * 2
+
+
+def write_through_a_view():
+    x = VARIABLE()
+    with cg.record():
+        y = (x * 1)[:1]
+        y += 1
+
+
+def in_two_passes_at_once():
+    y, errors = RESULT(), []
+
+    def listen(event):                              # called by every allocation, so also in the middle of a pass
+        if not errors and y.grad_fn is not None:
+            errors.append(None)
+            try:
+                y.backward(retain_graph=True)
+            except RuntimeError as e:
+                errors[0] = str(e)
+            else:
+                errors.clear()
+
+    head = cg.ones(2)
+    with cg.memory.events(listen):
+        y.backward(head)
+    raise RuntimeError(errors[0])
+
+
+def view_of_a_leaf():
+    x = VARIABLE()
+    with cg.record():
+        x[:1].fill_(0)
+
+
+def own_gradient():
+    x = VARIABLE()
+    x.grad = x
+
+
+def backward_twice():
+    y = RESULT()
+    y.backward()
+    y.backward()
+
+
+def failing_allocation():
+    with fail_allocation(1):
+        cg.zeros(2)
+
+
+def nested_failures():
+    with fail_allocation(2), fail_allocation(1):
+        pass
+
+
+def counting():
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return x * len(calls)
+
+    return f
+
+
+def leaking():
+    with assert_no_leak():
+        x = cg.zeros(2)
+    return x
+
+
+CASES = [
+    (lambda: cg.Tensor([1.0]), TypeError,
+     "a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like"),
+    (lambda: cg.zeros(2, dtype="nonsense"), TypeError,
+     "'nonsense' is not a dtype; cygrad has <*>"),
+    (lambda: cg.zeros(2, dtype="float16"), TypeError,
+     "cygrad has no dtype float16; it has <*>; convert with astype first"),
+    (lambda: cg.set_default_dtype("int64"), TypeError,
+     "the default dtype is float32 or float64, got int64"),
+    (lambda: cg.ones(2, dtype="uint64") + cg.ones(2, dtype="int8"), TypeError,
+     "uint64 and int8 have no common integer dtype; convert one with astype"),
+    (lambda: cg.tensor(["a"]), TypeError,
+     "a tensor holds numbers; this list has dtype <U1; cygrad has <*>"),
+    (lambda: cg.tensor([[1, 2], [3]]), ValueError,
+     "the data is no rectangular array of numbers: <*>"),
+    (lambda: cg.asarray(np.zeros((1,) * 17)), ValueError,
+     "a tensor has at most 16 dimensions, got an array of shape (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+     "1, 1)"),
+    (lambda: cg.zeros((1,) * 17), ValueError,
+     "a tensor has at most 16 dimensions, got a shape of 17"),
+    (lambda: cg.zeros((2, -1)), ValueError,
+     "a shape has no negative sizes, got (2, -1)"),
+    (lambda: cg.zeros(2.5), TypeError,
+     "a shape is a whole number or a tuple of them, got 2.5"),
+    (lambda: cg.zeros((2**40, 2**40)), ValueError,
+     "a shape of (1099511627776, 1099511627776) has too many elements"),
+    (lambda: cg.empty(2**47, dtype="float64"), MemoryError,
+     "1125899906842624 bytes are more than any machine has"),
+    (lambda: cg.empty(2**44, dtype="float64"), MemoryError,
+     "the system gave no block of 140737488355328 bytes; cygrad holds <*> bytes, <*> of them in live tensors"),
+    (lambda: cg.arange(0, 3, 0), ValueError,
+     "arange wants a step other than 0"),
+    (lambda: len(cg.tensor(1.0)), TypeError,
+     "a 0-d tensor has no length"),
+    (lambda: list(cg.tensor(1.0)), TypeError,
+     "a 0-d tensor cannot be iterated over"),
+    (lambda: cg.zeros(2).item(), ValueError,
+     "item() wants a tensor of one element, this one has shape (2,)"),
+    (lambda: bool(cg.zeros(2)), ValueError,
+     "the truth of a tensor of shape (2,) is not one value; use any() or all() of its numpy()"),
+    (lambda: [1, 2][cg.tensor(1.0)], TypeError,
+     "a float32 tensor is no index; only integers are"),
+    (lambda: np.array(cg.zeros(2), dtype="float64", copy=False), ValueError,
+     "a float32 tensor cannot become float64 without a copy"),
+    (lambda: recording(lambda: VARIABLE().numpy()), RuntimeError,
+     "numpy() of a tensor of shape (2,) that gradients flow through, while recording: they would be lost "
+     "silently; use detach().numpy(), or pause() the recording"),
+    (lambda: cg.ones(2, dtype="uint8") + 300, OverflowError,
+     "the number 300 does not fit the dtype uint8 of the other operand"),
+    (lambda: pow(cg.zeros(2), 2, 3), TypeError,
+     "pow() of a tensor takes no third argument"),
+    (lambda: cg.zeros((2, 3)) + cg.zeros((2, 4)), ValueError,
+     "add: shapes (2, 3) and (2, 4) do not broadcast; sizes 3 and 4 in dimension -1 must agree, or one of them "
+     "be 1"),
+    (lambda: cg.pow(cg.zeros(2), "x"), TypeError,
+     "pow: the exponent must be a Python number, got str"),
+    (lambda: cg.neg(cg.tensor([True])), TypeError,
+     "neg: <*>"),
+    (lambda: cg.ops.ROWS["relu_gradient"].function(cg.tensor([1]), cg.tensor([1])), TypeError,
+     "relu_gradient has no meaning for int64 tensors; cast to a float first"),
+    (lambda: cg.zeros((2, 3)).sum(2), IndexError,
+     "axis 2 is out of range for a tensor of 2 dimensions"),
+    (lambda: cg.zeros((2, 3)).sum("a"), TypeError,
+     "an axis is a whole number, got 'a'"),
+    (lambda: cg.zeros((2, 3)).sum((0, -2)), ValueError,
+     "axis 0 stands twice in (0, -2)"),
+    (lambda: cg.zeros((2, 3)).reshape(4, 2), ValueError,
+     "reshape: a tensor of shape (2, 3) has 6 elements, which do not fill shape (4, 2)"),
+    (lambda: cg.zeros((2, 3)).reshape(-1, -1), ValueError,
+     "reshape: a shape has sizes of 0 and more and at most one -1, got (-1, -1)"),
+    (lambda: cg.zeros((2, 3)).transpose(0, 0), ValueError,
+     "transpose: the axes (0, 0) do not name each of the 2 dimensions once"),
+    (lambda: cg.zeros(3).broadcast_to((3, 2)), ValueError,
+     "broadcast_to: a tensor of shape (3,) cannot be repeated to shape (3, 2); each size must be equal or 1, "
+     "counted from the last"),
+    (lambda: cg.zeros(3)[(None,) * 16], ValueError,
+     "a tensor has at most 16 dimensions, this index would give 17"),
+    (lambda: cg.zeros((2, 3))[0, 0, 0], IndexError,
+     "3 indices for a tensor of 2 dimensions"),
+    (lambda: cg.zeros((2, 3))[..., ...], IndexError,
+     "an index has at most one Ellipsis (...)"),
+    (lambda: cg.zeros((2, 3))["a"], TypeError,
+     "an index is made of ints, slices, ... and None, got str"),
+    (lambda: cg.zeros((2, 3))[0, 3], IndexError,
+     "index 3 is out of range for dimension 1 of size 3"),
+    (lambda: cg.zeros(2, dtype="int64").__setitem__(0, cg.tensor(1.5)), TypeError,
+     "setitem: a float32 value cannot be written into a int64 tensor; cast it with astype"),
+    (lambda: cg.zeros(2).fill_("a"), TypeError,
+     "fill_ wants a number, got str"),
+    (lambda: cg.zeros(2).__iadd__(cg.zeros((2, 2))), ValueError,
+     "add in place: the result has shape (2, 2), but the tensor written to has shape (2,)"),
+    (lambda: cg.zeros(2).__iadd__(cg.zeros(2, dtype="float64")), TypeError,
+     "add in place: the result has dtype float64, but the tensor written to has dtype float32; write x = x add "
+     "y, or cast the operand"),
+    (lambda: cg.asarray(np.frombuffer(b"ab", "uint8")).fill_(0), ValueError,
+     "this tensor of shape (2,) lies over read-only memory and cannot be written; copy() it first"),
+    (lambda: cg.zeros(1).broadcast_to((3, 2)).fill_(0), ValueError,
+     "this tensor of shape (3, 2) repeats its elements (broadcast in dimension 0) and cannot be written; copy() "
+     "it first"),
+    (lambda: cg.matmul(cg.zeros((32, 10)), cg.zeros((12, 5))), ValueError,
+     "matmul: x is (32, 10) but y is (12, 5); the inner sizes 10 and 12 must agree"),
+    (lambda: cg.matmul(cg.zeros(3), cg.zeros((4, 2))), ValueError,
+     "matmul: x is (3,) but y is (4, 2); the inner sizes 3 and 4 must agree"),
+    (lambda: cg.matmul(cg.zeros(3), 2.0), ValueError,
+     "matmul: x is (3,) and y is (); each needs a dimension at least, multiply by a number with *"),
+    (lambda: cg.linear(cg.zeros((2, 3)), cg.zeros((2, 4))), ValueError,
+     "linear: x is (2, 3) and w is (2, 4); wanted x (..., n_in) and w (n_out, n_in)"),
+    (lambda: cg.linear(cg.zeros((2, 3)), cg.zeros((2, 3)), cg.zeros(3)), ValueError,
+     "linear: b is (3,) but w is (2, 3); wanted b (2,)"),
+    (lambda: cg.linear(cg.zeros((2, 3), dtype="int64"), cg.zeros((2, 3), dtype="int64")), TypeError,
+     "linear wants floating tensors; cast x and w with astype"),
+    (lambda: cg.log_softmax(cg.tensor(1.0)), IndexError,
+     "axis -1 is out of range for a tensor of 0 dimensions"),
+    (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 1, 2])), ValueError,
+     "cross_entropy: x is (2, 3) and the labels are (3,); wanted x (n, classes) and labels (n,); reshape what "
+     "has more dimensions"),
+    (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 3])), IndexError,
+     "cross_entropy: label 3 of row 1 is no class; x has 3 classes, from 0 to 2"),
+    (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 1]), reduction="max"), ValueError,
+     "cross_entropy: reduction is 'max'; it is one of none, mean, sum"),
+    (lambda: cg.cross_entropy(cg.zeros((2, 3), dtype="int64"), cg.tensor([0, 1])), TypeError,
+     "cross_entropy: x is int64; wanted a floating dtype"),
+    (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0.0, 1.0])), TypeError,
+     "cross_entropy: the labels are float32; wanted integers"),
+    (lambda: cg.set_num_threads(0), ValueError,
+     "set_num_threads wants a whole number of at least 1, got 0"),
+    (lambda: cg.record("yes"), TypeError,
+     "train_mode is True, False or None (leave it), got 'yes'"),
+    (lambda: cg.no_grad(3), TypeError,
+     "a scope decorates functions, got 3"),
+    (lambda: cg.no_grad().__exit__(), RuntimeError,
+     "a scope was left that this thread has not entered"),
+    (lambda: VARIABLE().attach_grad("plus"), ValueError,
+     "grad_req is \"write\", \"add\" or \"null\", got 'plus'"),
+    (lambda: cg.zeros(2, dtype="int64").attach_grad(), TypeError,
+     "a gradient was asked for of a tensor of dtype int64; only float32 and float64 tensors have gradients: "
+     "cast it with astype first"),
+    (lambda: cg.mark_variables([cg.zeros(2)], []), ValueError,
+     "mark_variables: 1 variables, 0 gradients and 1 grad_reqs; there must be as many of each"),
+    (lambda: cg.mark_variables([cg.zeros(2)], [3.0]), TypeError,
+     "mark_variables: variable and gradient 0 must be tensors, got Tensor and float"),
+    (lambda: cg.mark_variables(cg.zeros(2), cg.zeros(3)), ValueError,
+     "mark_variables: gradient 0 is float32 of shape (3,); the tensor is float32 of shape (2,), and they must "
+     "agree"),
+    (lambda: cg.mark_variables(RESULT(), cg.zeros(2)), RuntimeError,
+     "this result of mul, of shape (2,), is no leaf: its gradient is not kept; use autograd.grad(outputs, "
+     "this), or attach_grad() on its detach()"),
+    (lambda: set_grad(VARIABLE(), 3.0), TypeError,
+     "grad is a tensor or None, got float"),
+    (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
+     "the gradient assigned is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
+    (lambda: own_gradient(), ValueError,
+     "a tensor cannot be its own gradient; assign a copy()"),
+    (lambda: set_grad(VARIABLE(), cg.asarray(np.frombuffer(bytes(8), "float32"))), ValueError,
+     "the gradient assigned lies over read-only memory, but backward writes into it; give a copy()"),
+    (lambda: set_grad(VARIABLE(), cg.zeros(1).broadcast_to(2)), ValueError,
+     "the gradient assigned, of shape (2,), repeats its elements (stride 0 in dimension 0), but backward writes "
+     "into each; give a copy()"),
+    (lambda: set_grad(cg.zeros(2), cg.zeros(2)), RuntimeError,
+     "this tensor keeps no gradient; attach_grad() or requires_grad_() first"),
+    (lambda: setattr(cg.zeros(2), "fresh_grad", True), RuntimeError,
+     "this tensor keeps no gradient; attach_grad() or requires_grad_() first"),
+    (lambda: cg.backward([]), ValueError,
+     "backward: no outputs were given; wanted a tensor or a list of them"),
+    (lambda: cg.backward([RESULT()], []), ValueError,
+     "backward: 1 outputs but 0 gradients; give one for each, or None"),
+    (lambda: cg.backward([3.0]), TypeError,
+     "backward: output 0 must be a tensor, got float"),
+    (lambda: cg.backward(cg.zeros(2)), RuntimeError,
+     "backward: output 0, of shape (2,), was not recorded; compute it from a variable (attach_grad() or "
+     "requires_grad_()) inside `with cygrad.record():`"),
+    (lambda: cg.backward(RESULT(), [3.0]), TypeError,
+     "backward: gradient 0 must be a tensor or None, got float"),
+    (lambda: cg.backward(RESULT(), cg.zeros(3)), ValueError,
+     "backward: gradient 0 is float32 of shape (3,); output 0 is float32 of shape (2,), and they must agree"),
+    (lambda: RESULT().backward(train_mode=3), TypeError,
+     "backward: train_mode is True, False or None (the mode of the forward pass), got 3"),
+    (lambda: RESULT().backward(None, None, True), TypeError,
+     "backward takes train_mode by keyword only: backward(outputs, gradients, retain_graph, train_mode=...)"),
+    (lambda: RESULT().backward(inputs=[]), RuntimeError,
+     "backward: inputs is empty; name the variables that are to receive gradients, or leave it out"),
+    (lambda: RESULT().backward(inputs=[cg.zeros(2)]), RuntimeError,
+     "backward: input 0 keeps no gradient; attach_grad() or requires_grad_() makes a variable"),
+    (lambda: cg.autograd.grad(RESULT(), VARIABLE(), None, None, True), TypeError,
+     "grad takes create_graph, allow_unused and train_mode by keyword only"),
+    (lambda: cg.autograd.grad(RESULT(), []), ValueError,
+     "grad: no inputs were given; wanted a tensor or a list of them"),
+    (lambda: cg.autograd.grad(RESULT(), [3.0]), TypeError,
+     "grad: input 0 must be a tensor or a GradientEdge, got float"),
+    (lambda: cg.autograd.grad(RESULT(), cg.zeros(2)), RuntimeError,
+     "grad: input 0, of shape (2,), is no variable and no recorded result; attach_grad() it before the forward "
+     "pass, or pass allow_unused=True"),
+    (lambda: cg.autograd.grad(RESULT(), VARIABLE()), RuntimeError,
+     "grad: input 0 is not reachable from the outputs; pass allow_unused=True to get None for it"),
+    (lambda: backward_twice(), cg.GraphFreedError,
+     "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
+     "retain_graph=True to keep it"),
+    (lambda: written_after_it_was_kept(), cg.InplaceError,
+     "mul kept a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
+     "at version 2; write to a copy(), or compute what needs it before the write (a variable's .grad is written "
+     "by backward itself: keep a copy() of it)"),
+    (lambda: recording(lambda: VARIABLE().fill_(0)), cg.InplaceError,
+     "a leaf variable of shape (2,) was to be written in place while recording; write inside pause() or "
+     "no_grad(), or make a new tensor"),
+    (lambda: view_of_a_leaf(), cg.InplaceError,
+     "a view of a leaf variable of shape (1,) was to be written in place while recording; write inside pause() "
+     "or no_grad(), or make a new tensor"),
+    (lambda: RESULT().fill_(0), cg.InplaceError,
+     "this result of mul, of shape (2,), belongs to a graph and was to be written outside record(): its "
+     "gradient would not know; write to its detach() instead"),
+    (lambda: stale_view(), cg.InplaceError,
+     "this tensor of shape (1,) shares memory with one that was written in place while recording, after this "
+     "one was made: its gradient would be wrong; take the view again after the write, or write to a copy()"),
+    (lambda: write_through_a_view(), cg.InplaceError,
+     "this view made by getitem, of shape (1,), was to be written while recording; write through the tensor "
+     "itself: x[index] = value"),
+    (lambda: in_two_passes_at_once(), RuntimeError,
+     "backward runs through this graph (at mul) already, in another thread or in a hook of its own; wait for "
+     "that pass, or record the graph anew"),
+    (lambda: Replay(lambda: None), RuntimeError,
+     "Replay: the function ran no operation on tensors"),
+    (lambda: cg.optim.Sgd(lr=0), ValueError,
+     "lr must be greater than 0, got 0.0"),
+    (lambda: cg.optim.Adam(beta1=1), ValueError,
+     "beta1 must be at least 0 and less than 1, got 1.0"),
+    (lambda: cg.optim.Sgd().set_parameters([3.0]), TypeError,
+     "set_parameters: '0' must be a tensor, got float"),
+    (lambda: cg.optim.Sgd().set_parameters([cg.zeros(2)]), ValueError,
+     "set_parameters: '0', of shape (2,), is no variable; attach_grad() or requires_grad_() it first"),
+    (lambda: cg.optim.Sgd().set_parameters({"w": cg.zeros((2, 3)).T.attach_grad()}), ValueError,
+     "set_parameters: 'w', of shape (3, 2), is not contiguous; use a copy()"),
+    (lambda: cg.optim.Sgd().set_parameters([cg.asarray(np.frombuffer(bytes(8), "float32")).attach_grad()]), ValueError,
+     "set_parameters: '0', of shape (2,), lies over read-only memory and cannot be updated; use a copy()"),
+    (lambda: failing_allocation(), MemoryError,
+     "allocation 1 of 8 bytes fails on request (testing.fail_allocation)"),
+    (lambda: fail_allocation(0).__enter__(), ValueError,
+     "fail_allocation: n is a whole number of at least 1, got 0"),
+    (lambda: nested_failures(), RuntimeError,
+     "fail_allocation: another scope of it is open; they do not nest"),
+    (lambda: gradcheck(cg.exp, [1.0]), TypeError,
+     "gradcheck: no input is a floating tensor or array; there is nothing to differentiate"),
+    (lambda: gradcheck(lambda x: 3, np.ones(2)), TypeError,
+     "gradcheck: output 0 of f must be a tensor, got int"),
+    (lambda: gradcheck(cg.exp, np.ones(2), order=0), ValueError,
+     "gradcheck: order is a whole number of at least 1, got 0"),
+    (lambda: gradcheck(lambda x: x.detach(), np.ones(2)), RuntimeError,
+     "gradcheck: no output of f depends on an input through recorded operations"),
+    (lambda: gradcheck(cg.log, -np.ones(2)), AssertionError,
+     "gradcheck: f is nan at the inputs; choose them inside its domain"),
+    (lambda: gradcheck(counting(), np.ones(2)), AssertionError,
+     "gradcheck: f gives other values when it is called again with the same inputs"),
+    (lambda: gradcheck(lambda x: x.detach() + x * 0, np.array([2.0])), AssertionError,
+     "gradcheck: derivative 1 for input 0, of shape (1,), is wrong at element (0,): backward says 0, finite "
+     "differences say <*>"),
+    (lambda: leaking(), AssertionError,
+     "assert_no_leak: the scope ends with +8 live bytes in +1 buffers (other +8) against its start"),
+]
+
+
+# What no caller can bring about: a machine without memory (or with a lot), a mistake inside cygrad.
+UNREACHABLE = [
+    "no memory for .*",
+    "the system gave no slab of .*",
+    ".* has no (infer|forward|fused backward|gradient)",
+    ".* asks in (backward|its formula) for what it does not keep",
+    "the formula of .* gave .*",
+    ".* does not write in place",
+    "the table of kernels is full.*",
+    "no kernel is named .*",
+    "this tensor is lent for reading only",
+    "a matrix product of .* is larger than the 32-bit sizes of BLAS allow",        # without 8 GiB at hand
+]
+# Tested where a process of its own is at hand: test_threads_in_the_environment.
+ELSEWHERE = ["CYGRAD_NUM_THREADS is .*"]
+
+
+@pytest.mark.parametrize("f, error, wording", CASES, ids=[wording[:50] for _, _, wording in CASES])
+def test_wording(f, error, wording):
+    pattern = "^" + ".*".join(map(re.escape, wording.split("<*>"))) + "$"
+    with pytest.raises(error, match=pattern) as caught:
+        f()
+    assert type(caught.value) is error
+    del caught
+
+
+def test_threads_in_the_environment():
+    for asked in ("0", "two", "-1"):
+        run = subprocess.run([sys.executable, "-c", "import cygrad"], env={**os.environ, "CYGRAD_NUM_THREADS": asked},
+                             capture_output=True, text=True)
+        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it wants a whole number of at least 1" in run.stderr
+
+
+def raised(path):
+    """(line, pattern) of each raise statement with a message: its literal text, with .* for what is put in."""
+    source = path.read_text()
+    for found in re.finditer(r"\braise [A-Za-z_.]+(\(\w+\))?\(", source):
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(source[end], 0)
+            end += 1
+        literals = re.findall(r'f?"((?:[^"\\]|\\.)*)"', source[found.end():end])
+        text = "".join(literals).replace('\\"', '"')
+        pieces = re.split(r"\{[^{}]*\}", text)
+        if text:
+            yield source.count("\n", 0, found.start()) + 1, ".*".join(map(re.escape, pieces))
+
+
+def test_every_raise_is_tested():
+    package = Path(cg.__file__).parent
+    known = [wording.replace("<*>", "x") for _, _, wording in CASES]
+    missing = []
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyx")]):
+        for line, pattern in raised(path):
+            said = pattern.replace("\\", "").replace(".*", "x")
+            if any(re.fullmatch(pattern, k, re.DOTALL) for k in known):
+                continue
+            if any(re.fullmatch(p, said) for p in UNREACHABLE + ELSEWHERE):
+                continue
+            missing.append(f"{path.relative_to(package)}:{line}: {said}")
+    assert not missing, "no test has the wording of\n" + "\n".join(missing)
