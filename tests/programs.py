@@ -161,7 +161,11 @@ def affine(p, i, x, j, y):
 
 
 def softmax(p, i, x, j, y):
-    return ((i,), int(p.rng.integers(len(x))), x) if x and 0 not in x else None
+    if not x or 0 in x:
+        return None
+    # (along another axis the result lies transposed, and whether a reshape of it is a view is each library's own affair:
+    # a write would show the difference)
+    return (i,), len(x) - 1 if p.kind == "inplace" else int(p.rng.integers(len(x))), x
 
 
 def entropy(p, i, x, j, y):
@@ -208,6 +212,11 @@ def in_cygrad(name, x, arguments):
 
 
 def in_torch(name, x, arguments):
+    y = torch_step(name, x, arguments)
+    return y if name in ("reshape", "transpose", "broadcast_to", "getitem") else y.contiguous()
+
+
+def torch_step(name, x, arguments):
     import torch
     from torch.nn import functional as F
     t = x[0]

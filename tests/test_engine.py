@@ -371,6 +371,14 @@ def test_second_derivative_of_a_mean():
     np.testing.assert_allclose(x.grad.numpy(), [2.0, 4.0, 6.0], rtol=1e-6)
 
 
+def test_second_derivative_of_linear_over_nothing():
+    x, w = cg.ones((2, 0, 3)).attach_grad(), cg.ones((0, 3)).attach_grad()
+    with cg.record():
+        y = cg.linear(x, w).sum()
+    gx, gw = cg.autograd.grad(y, [x, w], create_graph=True)
+    assert gx.shape == (2, 0, 3) and gw.shape == (0, 3)
+
+
 @pytest.mark.parametrize("through", ["base", "view", "twin"])
 def test_plain_memory_that_took_a_recorded_value_is_not_read_past_the_graph(through):
     x = cg.tensor([3.0]).attach_grad()

@@ -59,7 +59,7 @@ def test_every_program_ends_at_zero(kind, no_collector):
 @pytest.mark.parametrize("kind", ["create_graph", "inplace"])
 def test_they_compute_what_pytorch_computes(kind):
     pytest.importorskip("torch")
-    compared = refused = 0
+    compared = refused = beyond = 0
     for seed in range(KINDS.index(kind), COUNT, len(KINDS)):
         if kind == "create_graph" and seed // 3 % (COMPARED // 2): continue
         program = Program(seed)
@@ -69,7 +69,11 @@ def test_they_compute_what_pytorch_computes(kind):
             refused += 1
             continue
         with np.errstate(all="ignore"):
-            wanted, expected = reference(program)
+            try:
+                wanted, expected = reference(program)
+            except RuntimeError:                    # writes across themselves, and its own trouble with size 0
+                beyond += 1
+                continue
         rtol, atol = (1e-5, 1e-5) if program.single else (1e-8, 1e-9)
         np.testing.assert_allclose(loss, wanted, rtol, atol, err_msg=repr(program))
         for i, (g, e) in enumerate(zip(gradients, expected, strict=True)):
@@ -80,4 +84,4 @@ def test_they_compute_what_pytorch_computes(kind):
             scale = max(1.0, np.abs(e).max(initial=0))
             np.testing.assert_allclose(g, e, rtol, atol * scale, err_msg=f"variable {i} of {program!r}")
         compared += 1
-    assert compared >= refused / 4 and compared > 0
+    assert compared >= refused / 4 and compared > 0 and beyond <= compared / 20, (compared, refused, beyond)

@@ -284,9 +284,10 @@ cdef class Linear(Operator):
     def formula(self, c, int i, g):
         if i == 0: return matmul(g, c.input(1))
         if i == 2: return sum_to_shape(g, g.shape[-1:])
-        rows = reshape(g, (-1, g.shape[-1])) if g.ndim != 2 else g
         x = c.input(0)
-        return matmul(transpose(rows), reshape(x, (-1, x.shape[-1])) if x.ndim != 2 else x)
+        n = int(np.prod(g.shape[:-1], dtype=int))   # (-1 says nothing where a size is 0)
+        rows = reshape(g, (n, g.shape[-1])) if g.ndim != 2 else g
+        return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
 
 
 cdef size_t room_flat(const Array* a) noexcept:
