@@ -65,7 +65,8 @@ def test_cycle():
         loop = [cg.zeros(2)]
         loop.append(loop)
 
-    assert complaints(leave)[0] == "8 live_bytes more than before, which a reference cycle held until the collector came"
+    found = complaints(leave)
+    assert found[0] == "8 live_bytes more than before, which a reference cycle held until the collector came"
 
 
 def test_dtype_and_threads():

@@ -16,7 +16,7 @@ from cygrad.ops import TABLE
 from cygrad.testing import assert_no_leak, gradcheck
 
 DTYPES = ("float32", "float64")
-CASES = [pytest.param(row, args, kwargs, id=f"{row.name}-{i}") for row in TABLE for i, (args, kwargs) in enumerate(row.tries)]
+CASES = [pytest.param(row, *pair, id=f"{row.name}-{i}") for row in TABLE for i, pair in enumerate(row.tries)]
 DIFFERENTIABLE = [case for case in CASES if case.values[0].operator.differentiable]
 ROWS = [pytest.param(row, id=row.name) for row in TABLE]
 DIFFERENTIABLE_ROWS = [pytest.param(row, id=row.name) for row in TABLE if row.operator.differentiable]
@@ -53,7 +53,8 @@ def floating_places(args):
 def close(a, b, dtype):
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
-    np.testing.assert_allclose(a, b, rtol=3e-6 if dtype == "float32" else 1e-13, atol=2e-6 if dtype == "float32" else 1e-13)
+    rtol, atol = (3e-6, 2e-6) if dtype == "float32" else (1e-13, 1e-13)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
 def same_bits(a, b):
@@ -517,7 +518,8 @@ def torch_counterparts(torch):
 
 
 def has_negative_step(index):
-    return any(isinstance(i, slice) and i.step is not None and i.step < 0 for i in (index if isinstance(index, tuple) else (index,)))
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, slice) and i.step is not None and i.step < 0 for i in entries)
 
 
 @pytest.fixture(scope="module")
@@ -565,7 +567,8 @@ def test_agrees_with_torch(row, args, kwargs, torch):
     def their_grad(ys, xs, heads, create_graph):
         return torch.autograd.grad(ys, xs, heads, create_graph=create_graph, allow_unused=True)
 
-    found = derivatives([ours[i] for i in places], y, our_grad, lambda t, seed: cg.tensor(numbers(t, seed), dtype=t.dtype))
+    found = derivatives([ours[i] for i in places], y, our_grad,
+                        lambda t, seed: cg.tensor(numbers(t, seed), dtype=t.dtype))
     expected = derivatives([theirs[i] for i in places], wanted, their_grad,
                            lambda t, seed: torch.tensor(numbers(t, seed), dtype=t.dtype))
     for a, b in zip(found, expected, strict=True):
@@ -574,4 +577,5 @@ def test_agrees_with_torch(row, args, kwargs, torch):
         if a is None:
             assert b is None or not b.any()
         else:
-            np.testing.assert_allclose(a, b, rtol=1e-5 if y.dtype == "float32" else 1e-11, atol=1e-6 if y.dtype == "float32" else 1e-12)
+            rtol, atol = (1e-5, 1e-6) if y.dtype == "float32" else (1e-11, 1e-12)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)

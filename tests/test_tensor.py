@@ -92,7 +92,8 @@ def test_asarray_of_buffers_and_dlpack():
 
     a = np.array([1.0, 2.0], "float32")
     raw = bytearray(b"\x01\x02")
-    for data, numbers, dtype in ((Exporter(a), [1.0, 2.0], "float32"), (raw, [1, 2], "uint8"), (memoryview(a), [1.0, 2.0], "float32")):
+    for data, numbers, dtype in ((Exporter(a), [1.0, 2.0], "float32"), (memoryview(a), [1.0, 2.0], "float32"),
+                                 (raw, [1, 2], "uint8")):
         x = cg.asarray(data)
         assert x.tolist() == numbers and x.dtype == dtype
     x = cg.asarray(raw)
@@ -270,7 +271,7 @@ def test_numpy_while_recording():
         y = x * 2
         for t in (x, y):
             for f in (cg.Tensor.numpy, np.asarray, np.linalg.norm):
-                with pytest.raises(RuntimeError, match=r"while recording: they would be lost silently; use detach\(\).numpy\(\)"):
+                with pytest.raises(RuntimeError, match=r"while recording: they would be lost .*; use detach"):
                     f(t)
             assert t.detach().numpy().tolist() == t.tolist()
         assert plain.numpy().tolist() == [1.0] and np.asarray(plain).tolist() == [1.0]
@@ -323,7 +324,7 @@ def test_scalars():
     assert float(x) == 2.75 and int(x) == 2 and bool(x) is True and bool(cg.tensor(0.0)) is False
     assert math.floor(float(x)) == 2 and f"{cg.tensor(2.75):.1f}" == "2.8"
     assert [10, 20, 30][cg.tensor(1)] == 20 and list(range(cg.tensor(3))) == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"the truth of a tensor of shape \(2,\) is not one value; use any\(\) or all\(\)"):
+    with pytest.raises(ValueError, match=r"the truth of a tensor of shape \(2,\) is not one value; use any"):
         bool(cg.zeros(2))
     with pytest.raises(ValueError, match="item"):
         float(cg.zeros(2))
@@ -337,7 +338,8 @@ def test_reading_works_while_recording():
         y = x * 2
         s = y.sum()
         nodes = tape.nodes
-        assert (y.tolist(), s.item(), float(s), int(s), bool(s), len(y), y.nbytes) == ([2.0, 4.0], 6.0, 6.0, 6, True, 2, 8)
+        assert y.tolist() == [2.0, 4.0] and len(y) == 2 and y.nbytes == 8
+        assert (s.item(), float(s), int(s), bool(s)) == (6.0, 6.0, 6, True)
         assert repr(y) == "tensor([2., 4.], grad_fn=<mul>)" and str(y) == repr(y)
         assert (y == y).tolist() == [True, True] and (y > 3).tolist() == [False, True]
         assert y.copy().tolist() == [2.0, 4.0] and not y.copy().requires_grad
@@ -363,7 +365,8 @@ def test_printing():
 def test_comparing_is_elementwise_and_hashing_by_identity():
     x, y = cg.tensor([1.0, 2.0]), cg.tensor([1.0, 3.0])
     assert (x == y).tolist() == [True, False] and (x != y).tolist() == [False, True]
-    assert (x < y).tolist() == [False, True] and (x >= 2).tolist() == [False, True] and (1 < x).tolist() == [False, True]
+    for found in (x < y, x >= 2, 1 < x):
+        assert found.tolist() == [False, True]
     assert (x == y).dtype == "bool"
     assert len({x, y, x}) == 2 and hash(x) == hash(x)
     assert (x == "text") is False and (x != None) is True  # noqa: E711
@@ -445,8 +448,8 @@ def test_mixed_dtypes_are_differentiated():
 def test_views_share_memory():
     x = cg.arange(24, dtype="float32").reshape(2, 3, 4)
     live = cg.memory.stats()["live_bytes"]
-    for view in (x[0], x[:, 1:], x[..., ::-1], x[None], x.T, x.reshape(6, 4), x.transpose(1, 0, 2), x.broadcast_to((5, 2, 3, 4)),
-                 x[0, 1, 2], x[1:1], cg.broadcast_to(x, (2, 2, 3, 4)), x.detach()):
+    for view in (x[0], x[:, 1:], x[..., ::-1], x[None], x.T, x.reshape(6, 4), x.transpose(1, 0, 2),
+                 x.broadcast_to((5, 2, 3, 4)), x[0, 1, 2], x[1:1], cg.broadcast_to(x, (2, 2, 3, 4)), x.detach()):
         assert cg.memory.stats()["live_bytes"] == live
         if view.size:
             assert np.shares_memory(view.numpy(), x.numpy())
@@ -457,9 +460,10 @@ def test_views_share_memory():
     assert x[0, 1].tolist() == [104.0, 105.0, 106.0, 107.0] and x.version == 1
 
 
-INDICES = [0, -1, (1, 2), (0, -1, 3), slice(None), slice(1, None), slice(None, None, -1), (slice(None), slice(2, 0, -1)),
-           (Ellipsis, 0), (0, Ellipsis), (None, 0), (Ellipsis, None), (slice(5, 9),), (slice(None, None, 2), None, -1, slice(3, 0, -2)),
-           (), Ellipsis, None, (slice(-1, -100, -1), Ellipsis, slice(-2, None))]
+INDICES = [0, -1, (1, 2), (0, -1, 3), slice(None), slice(1, None), slice(None, None, -1),
+           (slice(None), slice(2, 0, -1)), (Ellipsis, 0), (0, Ellipsis), (None, 0), (Ellipsis, None), (slice(5, 9),),
+           (slice(None, None, 2), None, -1, slice(3, 0, -2)), (), Ellipsis, None,
+           (slice(-1, -100, -1), Ellipsis, slice(-2, None))]
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
@@ -507,7 +511,7 @@ def test_setitem_broadcasts_and_casts():
     n = cg.zeros(2, dtype="int64")
     n[0] = 3
     assert n.tolist() == [3, 0]
-    with pytest.raises(TypeError, match="setitem: a float32 value cannot be written into a int64 tensor; cast it with astype"):
+    with pytest.raises(TypeError, match="setitem: a float32 value cannot be written into a int64 tensor"):
         n[0] = cg.tensor(1.5)
     with pytest.raises(ValueError):
         x[0] = cg.zeros(2)
@@ -528,8 +532,8 @@ def test_copy_and_astype():
 def test_in_place_shapes_and_dtypes():
     x = cg.zeros(2)
     for wrong, error, match in (
-        (cg.zeros((2, 2)), ValueError, r"add in place: the result has shape \(2, 2\), but the tensor written to has shape \(2,\)"),
-        (cg.zeros(2, dtype="float64"), TypeError, "add in place: the result has dtype float64, but the tensor written to has dtype float32"),
+        (cg.zeros((2, 2)), ValueError, r"the result has shape \(2, 2\), but the tensor written to has shape \(2,\)"),
+        (cg.zeros(2, dtype="float64"), TypeError, "result has dtype float64, but the tensor written to has dtype flo"),
         (cg.zeros(3), ValueError, "do not broadcast"),
     ):
         with pytest.raises(error, match=match):

@@ -151,7 +151,8 @@ def test_assert_no_leak():
 
 def test_assert_no_leak_says_what():
     with pytest.raises(AssertionError, match=(
-        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) against its start$"
+        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) against "
+        r"its start$"
     )):
         with assert_no_leak():
             x = cg.zeros(3)

@@ -10,15 +10,15 @@ from cygrad.core.graph import Tensor
 def gradcheck(f, inputs, order=1, *, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
     """Check the gradients of `f` against central finite differences, up to the order-th derivative. Returns True.
 
-    f: takes the inputs one by one and gives a tensor or a tuple of them; it must give the same values for the same inputs.
-    inputs: one input or a list. Floating tensors and arrays are copied as float64 and differentiated; whatever else is in
-    the list (integer tensors, numbers) is handed on as it is. eps: the step, times |x| where that is above 1. rtol, atol:
-    how far the two may lie apart. seed: of the directions: outputs of many elements are weighted at random and summed, so
-    each element of each input costs two calls of f; order 2 does the same with the gradient as the function, and with
-    the weights among its inputs.
+    f: takes the inputs one by one and gives a tensor or a tuple of them, the same values for the same inputs.
+    inputs: one input or a list. Floating tensors and arrays are copied as float64 and differentiated; whatever else is
+    in the list (integer tensors, numbers) is handed on as it is.
+    eps: the step, times |x| where that is above 1. rtol, atol: how far the two may lie apart.
+    seed: of the weights: the elements of the outputs are weighted at random and summed, so each element of each input
+    costs two calls of f. Order 2 does the same with the gradient as the function and the weights among its inputs.
 
-    Raises AssertionError that names the input, the element and both numbers; TypeError for an f that gives no tensors or
-    inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output depends on an input.
+    Raises AssertionError that names the input, the element and both numbers; TypeError for an f that gives no tensors
+    or inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output depends on an input.
     """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise ValueError(f"gradcheck: order is a whole number of at least 1, got {order!r}")
@@ -111,7 +111,7 @@ def _check(f, xs, names, order, eps, rtol, atol, random):
             measured = (above - below) / (float(high) - float(low))
             if not abs(said[at] - measured) <= atol + rtol * abs(measured):
                 raise AssertionError(
-                    f"gradcheck: derivative {order} for {name}, of shape {x.shape}, is wrong at element {at}: backward says "
-                    f"{said[at]:.10g}, finite differences say {measured:.10g}"
+                    f"gradcheck: derivative {order} for {name}, of shape {x.shape}, is wrong at element {at}: backward "
+                    f"says {said[at]:.10g}, finite differences say {measured:.10g}"
                 )
     return heads
