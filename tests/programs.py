@@ -89,7 +89,7 @@ def broadcast(x, y):
         return None
 
 
-# ---- what a step can be: each maker returns (operands, arguments, shape of the result) or None ------------------------
+# ---- what a step can be: each maker returns (operands, arguments, shape of the result) or None -----------------------
 
 def same(p, i, x, j, y):
     return (i,), None, x
@@ -131,8 +131,11 @@ def repeated(p, i, x, j, y):                        # (a write to it is refused:
 def indexed(p, i, x, j, y):
     if not x or 0 in x:
         return None
-    index = tuple(int(p.rng.integers(n)) if p.rng.random() < 0.3 else slice(int(p.rng.integers(n)), None, int(p.rng.integers(1, 3)))
-                  for n in x[:p.rng.integers(1, len(x) + 1)])
+    index = []
+    for n in x[:p.rng.integers(1, len(x) + 1)]:
+        start = int(p.rng.integers(n))
+        index.append(start if p.rng.random() < 0.3 else slice(start, None, int(p.rng.integers(1, 3))))
+    index = tuple(index)
     if p.rng.random() < 0.3:
         index = (None, *index)
     return (i,), index, np.empty(x)[index].shape
@@ -163,8 +166,8 @@ def affine(p, i, x, j, y):
 def softmax(p, i, x, j, y):
     if not x or 0 in x:
         return None
-    # (along another axis the result lies transposed, and whether a reshape of it is a view is each library's own affair:
-    # a write would show the difference)
+    # (along another axis the result lies transposed, and whether a reshape of it is a view is each library's own
+    # affair: a write would show the difference)
     return (i,), len(x) - 1 if p.kind == "inplace" else int(p.rng.integers(len(x))), x
 
 
@@ -178,7 +181,8 @@ def entropy(p, i, x, j, y):
 MAKERS = dict(
     add=pair, sub=pair, mul=pair, div=pair, neg=same, pow=power, exp=same, log=same, tanh=same, relu=same, less=pair,
     greater_equal=pair, sum=reduction, mean=reduction, reshape=reshaped, transpose=transposed, broadcast_to=repeated,
-    getitem=indexed, put_slice=put, astype=same, matmul=product, linear=affine, log_softmax=softmax, cross_entropy=entropy,
+    getitem=indexed, put_slice=put, astype=same, matmul=product, linear=affine, log_softmax=softmax,
+    cross_entropy=entropy,
 )
 WRITES = ("iadd", "isub", "imul", "itruediv", "setitem")
 IN_PLACE = {name: getattr(operator, name) for name in WRITES[:4]}
@@ -278,7 +282,8 @@ def run_kind(program):
     rng = np.random.default_rng(program.seed)
     way = int(rng.integers(3)) if program.kind == "exception" else None
     with cg.record():
-        loss = forward(program, [*variables, *constants], in_cygrad, int(rng.integers(len(program.steps))) if way == 0 else None)
+        stop = int(rng.integers(len(program.steps))) if way == 0 else None
+        loss = forward(program, [*variables, *constants], in_cygrad, stop)
     if not isinstance(loss, cg.Tensor) or not loss.requires_grad:
         return float(loss), [None] * len(variables)
     if way is not None:                             # the n-th allocation of backward fails, and in way 2 all after it

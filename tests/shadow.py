@@ -23,7 +23,7 @@ class Shadow:
             self.errors.append(f"event {self.events}, {event}: the buffer was {before}")
             return
         if before is not None:
-            if before[0] != nbytes or kind == "free" and before[1] != category or kind == "category" and before[1] == category:
+            if before[0] != nbytes or (before[1] == category) != (kind == "free"):
                 self.errors.append(f"event {self.events}, {event}: the buffer was {before}")
             self.total -= before[0]
             self.by_category[before[1]] -= before[0]
@@ -36,7 +36,8 @@ class Shadow:
 
     def compare(self, event):
         stats = cg.memory.stats()
-        ours = dict(live_bytes=self.total, live_buffers=len(self.live), by_category=self.by_category, peak_bytes=self.peak)
+        ours = dict(live_bytes=self.total, live_buffers=len(self.live), by_category=self.by_category,
+                    peak_bytes=self.peak)
         theirs = {key: stats[key] for key in ours}
         if ours != theirs:
             self.errors.append(f"event {self.events}, {event}: the shadow has {ours}, the pool {theirs}")

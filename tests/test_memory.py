@@ -1,4 +1,4 @@
-"""The pool: sizes, reuse, giving back, tracemalloc, the counters, a steady state, and what happens when memory runs out."""
+"""The pool: sizes, reuse, giving back, tracemalloc, the counters, a steady state, and memory that runs out."""
 
 import tracemalloc
 
@@ -9,8 +9,8 @@ from test_shadow import loss_of, mlp
 import cygrad as cg
 from cygrad.core import memory as core
 
-SIZES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 4608, 4609, 5000, 8192, 8193, 65536, 65537, 1_000_000, 1 << 20, (1 << 20) + 1,
-         (1 << 20) + 4097, 5 << 20, (16 << 20) + 1]
+SIZES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 4608, 4609, 5000, 8192, 8193, 65536, 65537, 1_000_000, 1 << 20,
+         (1 << 20) + 1, (1 << 20) + 4097, 5 << 20, (16 << 20) + 1]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_random_allocations_never_overlap():
     rng = np.random.default_rng(0)
     held = {}
     for step in range(3000):
-        n = int(rng.choice([rng.integers(0, 200), rng.integers(0, 9000), rng.integers(0, 3 << 20)], p=[0.7, 0.27, 0.03]))
+        n = int(rng.integers(0, rng.choice([200, 9000, 3 << 20], p=[0.7, 0.27, 0.03])))
         x = cg.empty(n, "uint8")
         mark = step % 251
         x.numpy()[...] = mark
@@ -140,8 +140,8 @@ def test_tracemalloc_sees_tensors_in_a_domain_of_ours():
         x = cg.zeros(1000)                          # a line of this file
         y = cg.zeros((100, 100), "float64")
         assert ours() == 4000 + 80000
-        lines = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0xC96AD)]).statistics("filename")
-        assert [s.traceback[0].filename for s in lines] == [__file__]
+        traces = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, 0xC96AD)])
+        assert [s.traceback[0].filename for s in traces.statistics("filename")] == [__file__]
         del y
         assert ours() == 4000
         x = x * 2.0
@@ -293,7 +293,8 @@ def test_inplace_writes_that_fail_change_nothing():
     x = cg.ones(100).attach_grad()
     with cg.record():
         h = x * 3.0
-        for write in (lambda: h.__imul__(h), lambda: h.__iadd__(np.ones(100, "f8")), lambda: h.__setitem__(0, np.ones(1))):
+        for write in (lambda: h.__imul__(h), lambda: h.__iadd__(np.ones(100, "f8")),
+                      lambda: h.__setitem__(0, np.ones(1))):
             core.set_failure(1, True)
             with pytest.raises(MemoryError):
                 write()

@@ -1,7 +1,8 @@
 """Random programs: with the garbage collector off each ends at no live byte and no live buffer (M12), and what they
 compute is what PyTorch computes, or a refusal, never something else.
 
-CYGRAD_PROGRAMS is how many run (1000); the full run is `CYGRAD_PROGRAMS=10000 python -m pytest tests/test_random_programs.py`."""
+CYGRAD_PROGRAMS is how many run (1000); the full run is
+`CYGRAD_PROGRAMS=10000 python -m pytest tests/test_random_programs.py`."""
 
 import gc
 import os

@@ -43,7 +43,8 @@ def training_steps():
 
 def exceptions():
     x = cg.tensor(np.ones((4, 3))).attach_grad()
-    for bad in (lambda y: y @ y, lambda y: y + np.ones(7), lambda y: y.reshape(5), lambda y: cg.cross_entropy(y, [9] * 4)):
+    for bad in (lambda y: y @ y, lambda y: y + np.ones(7), lambda y: y.reshape(5),
+                lambda y: cg.cross_entropy(y, [9] * 4)):
         with pytest.raises((ValueError, IndexError)), cg.record():
             bad(cg.exp(x) * 2.0)
     with cg.record():
@@ -114,8 +115,8 @@ def views_and_detached():
     d.grad = None
 
 
-@pytest.mark.parametrize("scene", [training_steps, exceptions, create_graph, inplace, leases, external, views_and_detached],
-                         ids=lambda f: f.__name__)
+@pytest.mark.parametrize("scene", [training_steps, exceptions, create_graph, inplace, leases, external,
+                                   views_and_detached], ids=lambda f: f.__name__)
 def test_scenes(scene):
     gc.collect()
     gc.disable()                                    # counts alone

@@ -56,9 +56,9 @@ def test_adam_by_numpy(settings, dtype, rtol):
 
 
 def test_adam_against_pytorch():
-    """PyTorch divides by sqrt(v) / sqrt(1 - beta2^t) + eps, where ours (nnabla's, and the paper's faster form) divides by
-    sqrt(v) + eps and puts the correction into the rate: its eps in step t is ours divided by sqrt(1 - beta2^t). With that
-    eps both agree to rounding; with equal ones they differ by eps alone."""
+    """PyTorch divides by sqrt(v) / sqrt(1 - beta2^t) + eps, where ours (nnabla's, and the paper's faster form) divides
+    by sqrt(v) + eps and puts the correction into the rate: its eps in step t is ours divided by sqrt(1 - beta2^t). With
+    that eps both agree to rounding; with equal ones they differ by eps alone."""
     torch = pytest.importorskip("torch")
     beta2, eps, gradients = 0.99, 1e-4, GRADIENTS[4:]
 
