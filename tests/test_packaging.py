@@ -38,7 +38,7 @@ for _ in range(200):
     loss.backward()
     solver.update()
 assert float(loss) < 1e-4, float(loss)
-foreign = {m.partition(".")[0] for m in sys.modules} & {"torch", "sklearn", "matplotlib", "tqdm", "pytest", "Cython"}
+foreign = {m.partition(".")[0] for m in sys.modules} & {"torch", "sklearn", "matplotlib", "tqdm", "pytest"}
 assert not foreign, foreign
 print(cg.__file__)
 """
@@ -296,7 +296,8 @@ def distributions(tmp_path_factory):
     hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
     run(sys.executable, "-c", hook, "build_sdist", where, cwd=source)
     sdist = next(where.glob("*.tar.gz"))
-    with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", filter="data")
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}             # Python 3.11.4
+    with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", **safely)
     unpacked = next((where / "unpacked").iterdir())
     run(sys.executable, "-c", hook, "build_wheel", where, cwd=unpacked)
     return sdist, next(where.glob("*.whl"))

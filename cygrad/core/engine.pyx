@@ -7,9 +7,6 @@ hash: a node remembers its place in the pass's table of entries.
 Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
 variable's `.grad` receives each contribution as it comes, unless the sum is asked for (autograd.grad, hooks)."""
 
-import os
-
-cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
@@ -21,11 +18,12 @@ import cygrad.core.signs                           # plugs itself into the pool
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
     Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad,
-    next_pass, raise_rewritten, runs, seize, sole, slots_of, socket,
+    raise_rewritten, seize, sole, slots_of,
 )
 from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
+from cygrad.core.running cimport begin, end, runs
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -43,15 +41,6 @@ cdef struct Entry:              # one node in the running pass
 
 cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
-cdef int passes = 0             # running passes, nested and in other threads
-
-
-def _after_fork():
-    global passes
-    passes = flags().passes                         # those of other threads do not run here
-
-
-if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef class Pass:
@@ -65,6 +54,7 @@ cdef class Pass:
     cdef list heads             # keeps the graph alive
     cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
     cdef list captures          # (node, output number, position) of the wanted results
+    cdef set wanted             # the addresses of their nodes
     cdef list results
     cdef int written            # variables whose .grad has been written
     cdef str strict             # the caller's name, if every wanted input must be reachable
@@ -152,7 +142,7 @@ cdef class Pass:
                         i = self.entries[at].pending        # how many of its edges have been followed
                         if i == node.n_in:
                             self.entries[at].pending = 0
-                            if self.is_wanted(node):
+                            if <size_t><void*>node in self.wanted:
                                 self.entries[at].needed = True
                                 self.entries[at].captured = len(self.results) > 0   # else: into the node's own .grad
                             count -= 1
@@ -204,11 +194,6 @@ cdef class Pass:
         self.ready = <Py_ssize_t*>PyMem_Malloc((self.n + 1) * sizeof(Py_ssize_t))
         if self.ready == NULL: raise MemoryError("no memory for a backward pass")
         return 0
-
-    cdef bint is_wanted(self, Node node):
-        for n, _, _ in self.captures:
-            if n is node: return True
-        return False
 
     cdef int check(self, Node node) except -1:
         """What would go wrong in this node's turn, said before anything has changed."""
@@ -576,20 +561,21 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
     """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or what is wanted: a
     list of (node, output number, position), position -1 meaning the node's own .grad. Returns the results by
     position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises."""
-    global passes
     cdef Pass p = Pass.__new__(Pass)
     cdef int count = 0
+    cdef bint alone
     p.retain, p.graph = retain, graph
     p.selective = captures is not None
     p.captures = captures if captures is not None else []
-    for _, _, position in p.captures: count = max(count, position + 1)
+    p.wanted = set()
+    for node, _, position in p.captures:
+        p.wanted.add(<size_t><void*>node)
+        count = max(count, position + 1)
     p.results = [None] * count
-    p.alone = passes == 0
     p.strict = strict
     p.shared_leaves = {}
-    p.number = next_pass()
-    passes += 1
-    flags().passes += 1
+    p.number = begin(&alone)
+    p.alone = alone
     try:
         p.go(roots, numbers, gradients)
     except Exception as e:
@@ -597,6 +583,5 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
             e.add_note(f"cygrad: backward stopped here; {p.written} gradients had been written before")
         raise
     finally:
-        passes -= 1
-        flags().passes -= 1
+        end()
     return p.results

@@ -176,8 +176,6 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
 cdef int raise_rewritten(Node node, Slot* s) except -1
-cdef uint64_t next_pass() noexcept
-cdef bint runs(uint64_t number) noexcept
 cdef bint seize(Leaf leaf, uint64_t number) noexcept
 cdef int check_current(Tensor t) except -1
 cdef int put_grad(Leaf leaf, Tensor grad) except -1

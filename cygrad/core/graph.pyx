@@ -15,6 +15,8 @@ from cpython.type cimport PyType_Modified
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
+from cygrad.core.release cimport empty_list, let_go_later
+from cygrad.core.running cimport runs
 from cygrad.core.memory cimport (
     EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
 )
@@ -71,28 +73,6 @@ cdef class Operator:
 
 
 # ---- Node ------------------------------------------------------------------------------------------------------------
-# A node that dies hands its edges to a list; who empties it already goes on with them. So a chain of a million nodes is
-# freed by a loop.
-
-cdef void** dying = NULL
-cdef Py_ssize_t n_dying = 0, room_dying = 0
-cdef bint freeing = False
-
-
-cdef inline void let_die(void* node) noexcept:
-    global dying, n_dying, room_dying
-    cdef void** more
-    if n_dying == room_dying:
-        more = <void**>PyMem_Realloc(dying, (2 * room_dying + 64) * sizeof(void*))
-        if more == NULL:                            # no memory for the list: recurse rather than leak
-            Py_DECREF(<object>node)
-            return
-        dying = more
-        room_dying = 2 * room_dying + 64
-    dying[n_dying] = node
-    n_dying += 1
-
-
 cdef void free_slots(Node n) noexcept:
     """Let go of all that `n` keeps."""
     cdef Slot* s = slots_of(n)
@@ -123,7 +103,6 @@ cdef class Node:
     """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
 
     def __dealloc__(self):
-        global n_dying, freeing
         cdef int i
         cdef void* child
         if self.after != NULL:
@@ -139,20 +118,11 @@ cdef class Node:
             else:
                 lay.forget(self.layout)
         if self.n_in == 0: return
-        if self.n_in > 2:
-            for i in range(self.n_in):
-                child = (<Edge*>self.edge[0])[i].node
-                if child != NULL: let_die(child)
-            PyMem_Free(self.edge[0])
-        else:
-            if self.edge[0] != NULL: let_die(self.edge[0])
-            if self.edge[1] != NULL: let_die(self.edge[1])
-        if freeing: return
-        freeing = True
-        while n_dying:
-            n_dying -= 1
-            Py_DECREF(<object>dying[n_dying])
-        freeing = False
+        for i in range(self.n_in):                  # a list takes the edges: a chain of any length is freed by a loop
+            child = edge_of(self, i).node
+            if child != NULL: let_go_later(child)
+        if self.n_in > 2: PyMem_Free(self.edge[0])
+        empty_list()
 
     def name(self):
         """The operator's name; "leaf" for a variable's accumulator."""
@@ -194,21 +164,6 @@ cdef class Leaf(Node):
         put_grad(self, None)
 
 
-# Passes have numbers, so that what a parent's other threads had begun when it forked counts for nothing in the child.
-
-cdef uint64_t last_pass = 0, first_pass = 1
-
-cdef uint64_t next_pass() noexcept:
-    global last_pass
-    last_pass += 1
-    return last_pass
-
-
-cdef bint runs(uint64_t number) noexcept:
-    """Whether a pass of this number was begun in this process (0: none)."""
-    return number >= first_pass
-
-
 cdef bint seize(Leaf leaf, uint64_t number) noexcept:
     """Wait until nobody else writes .grad, then be who does: kernels release the GIL, and two sums into one place lose
     one. False if this thread does already, further out; else set leaf.writer to 0 when done."""
@@ -218,15 +173,6 @@ cdef bint seize(Leaf leaf, uint64_t number) noexcept:
         with nogil: cg_rest()
     leaf.writer, leaf.thread = number, thread
     return True
-
-
-def _after_fork():
-    global first_pass, freeing
-    first_pass = last_pass + 1
-    freeing = False
-
-
-if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef int put_grad(Leaf leaf, Tensor grad) except -1:

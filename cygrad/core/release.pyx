@@ -1,0 +1,45 @@
+"""Objects that die with others: a node that is freed hands what it held to a list, and whoever empties the list already
+goes on with it. So nothing recurses, however long the chain."""
+
+import os
+
+from cpython.mem cimport PyMem_Realloc
+from cpython.ref cimport Py_DECREF
+
+cdef void** waiting = NULL
+cdef Py_ssize_t n_waiting = 0, room = 0
+cdef bint emptying = False
+
+
+cdef void let_go_later(void* node) noexcept:
+    """Take over a count on an object."""
+    global waiting, n_waiting, room
+    cdef void** more
+    if n_waiting == room:
+        more = <void**>PyMem_Realloc(waiting, (2 * room + 64) * sizeof(void*))
+        if more == NULL:                            # no memory for the list: recurse rather than leak
+            Py_DECREF(<object>node)
+            return
+        waiting = more
+        room = 2 * room + 64
+    waiting[n_waiting] = node
+    n_waiting += 1
+
+
+cdef void empty_list() noexcept:
+    """Let go of all that waits, and of what that hands over."""
+    global n_waiting, emptying
+    if emptying: return
+    emptying = True
+    while n_waiting:
+        n_waiting -= 1
+        Py_DECREF(<object>waiting[n_waiting])
+    emptying = False
+
+
+def _after_fork():
+    global emptying
+    emptying = False                                # another thread may have been at it
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
