@@ -682,3 +682,16 @@ def test_solvers_write_leaves_freely():
         x += 1
     with pytest.raises(cg.InplaceError, match="mul kept a tensor"):
         z.backward()
+
+
+def test_an_exception_carries_where_it_happened():
+    x = cg.tensor([1.0, 2.0]).attach_grad()
+    with cg.record():
+        y = (x * x).exp()
+    notes = []
+    try:
+        with cg.testing.fail_allocation(1, persistent=True):
+            y.backward(y)
+    except MemoryError as e:
+        notes = e.__notes__
+    assert [n for n in notes if "in backward, at exp" in n and "0 gradients had been written" in n], notes

@@ -89,6 +89,19 @@ def own_gradient():
     x.grad = x
 
 
+def twice_in_a_solver():
+    x = VARIABLE()
+    cg.optim.Sgd().set_parameters({"a": x, "b": x})
+
+
+def graph_into_a_given_buffer():
+    x = cg.tensor([1.0, 2.0])
+    cg.mark_variables(x, cg.zeros(2))
+    with cg.record():
+        y = x * x
+    y.backward(create_graph=True)
+
+
 def backward_twice():
     y = RESULT()
     y.backward()
@@ -315,6 +328,13 @@ CASES = [
      "pass, or pass allow_unused=True"),
     (lambda: cg.autograd.grad(RESULT(), VARIABLE()), RuntimeError,
      "grad: input 0 is not reachable from the outputs; pass allow_unused=True to get None for it"),
+    (lambda: graph_into_a_given_buffer(), RuntimeError,
+     "create_graph=True would put a new tensor in the place of the gradient that mark_variables was given for a "
+     "variable of shape (2,); use autograd.grad, or attach_grad()"),
+    (lambda: twice_in_a_solver(), ValueError,
+     "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
+    (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,
+     "a matrix product of (2147483648, 1) and (1, 1) is larger than the 32-bit sizes of BLAS allow"),
     (lambda: backward_twice(), cg.GraphFreedError,
      "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
      "retain_graph=True to keep it"),
@@ -391,7 +411,6 @@ UNREACHABLE = [
     "the table of kernels is full.*",
     "no kernel is named .*",
     "this tensor is lent for reading only",
-    "a matrix product of .* is larger than the 32-bit sizes of BLAS allow",        # without 8 GiB at hand
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment.
 ELSEWHERE = ["CYGRAD_NUM_THREADS is .*"]

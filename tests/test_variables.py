@@ -335,3 +335,16 @@ def test_a_variable_that_dies_takes_its_gradient_along():
     y.backward()
     del y
     assert cg.memory.stats()["live_bytes"] == 0
+
+
+def test_create_graph_never_replaces_a_buffer_of_the_callers():
+    x, g = cg.tensor([1.0, 2.0]), cg.zeros(2)
+    cg.mark_variables(x, g)
+    with cg.record():
+        y = x * x
+    with pytest.raises(RuntimeError, match="mark_variables"):
+        y.backward(create_graph=True)
+    assert x.grad is g and g.tolist() == [0, 0]
+    (d,) = cg.autograd.grad(y, [x], create_graph=True)
+    assert d.tolist() == [2, 4]
+    x.drop_grad()

@@ -75,6 +75,7 @@ def attach_grad(Tensor self, grad_req="write"):
     check_leaf(self)
     set_leaf(self, req)
     leaf = <Leaf>self.node
+    leaf.given = False
     if req == NULL_REQ: put_grad(leaf, None)
     elif leaf.grad is None: put_grad(leaf, zeros_of(leaf))
     leaf.fresh = False
@@ -123,6 +124,7 @@ def mark_variables(variables, gradients, grad_reqs="write"):
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
         put_grad(<Leaf>(<Tensor>v).node, gradient)
+        (<Leaf>(<Tensor>v).node).given = True
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
@@ -183,6 +185,7 @@ def _set_grad(Tensor self, value):
         raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
     if value is not None: check_gradient(self, value, "the gradient assigned")
     put_grad(leaf, value)
+    leaf.given = False
 
 
 def _requires_grad(Tensor self):

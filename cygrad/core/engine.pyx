@@ -57,6 +57,7 @@ cdef class Pass:
     cdef set wanted             # the addresses of their nodes
     cdef list results
     cdef int written            # variables whose .grad has been written
+    cdef Node current           # whose turn it is
     cdef str strict             # the caller's name, if every wanted input must be reachable
 
     def __dealloc__(self):
@@ -174,7 +175,9 @@ cdef class Pass:
         for at in range(self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node
-            if node.op is None: continue
+            if node.op is None:
+                self.check_leaf(<Leaf>node, &self.entries[at])
+                continue
             for i in range(node.n_in):
                 e = edge_of(node, i)
                 if e.node == NULL: continue
@@ -193,6 +196,13 @@ cdef class Pass:
                                        f"allow_unused=True to get None for it")
         self.ready = <Py_ssize_t*>PyMem_Malloc((self.n + 1) * sizeof(Py_ssize_t))
         if self.ready == NULL: raise MemoryError("no memory for a backward pass")
+        return 0
+
+    cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
+        if self.graph and leaf.given and leaf.req != NULL_REQ and not e.captured:
+            raise RuntimeError(f"create_graph=True would put a new tensor in the place of the gradient that mark_variables "
+                               f"was given for a variable of shape {lay.shape_tuple(leaf.layout)}; use autograd.grad, or "
+                               f"attach_grad()")
         return 0
 
     cdef int check(self, Node node) except -1:
@@ -540,6 +550,7 @@ cdef class Pass:
                 self.contribute(<Node>root, nr, &g)
             while self.n_ready:
                 at = self.pop()
+                self.current = <Node>self.entries[at].node
                 self.turn(b, at)
             done = True
         finally:
@@ -579,8 +590,8 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
     try:
         p.go(roots, numbers, gradients)
     except Exception as e:
-        if p.n_ready or p.written:
-            e.add_note(f"cygrad: backward stopped here; {p.written} gradients had been written before")
+        if p.current is not None:
+            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written} gradients had been written before")
         raise
     finally:
         end()

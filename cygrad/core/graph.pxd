@@ -104,6 +104,7 @@ cdef class Leaf(Node):
     cdef uint64_t busy      # the number of the pass that has delivered one of several contributions; 0: none
     cdef uint64_t writer    # the number of the pass whose kernel writes .grad now, maybe without the GIL; 0: none
     cdef unsigned long thread       # ... and its thread
+    cdef bint given         # .grad is the caller's own (mark_variables): never another tensor
     cdef bint fresh         # reached by a backward since it was last used or zeroed
 
 

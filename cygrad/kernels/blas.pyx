@@ -25,10 +25,6 @@ cdef dgemm_t dgemm = NULL
 cdef set_threads_t set_threads = NULL
 cdef get_threads_t get_threads = NULL
 
-cdef enum:
-    LARGE = 0x7fffffff      # sizes are 32-bit in this interface
-
-
 cdef int load() except -1:
     """Take the pointers."""
     global sgemm, dgemm, set_threads, get_threads
@@ -77,6 +73,13 @@ cdef void product(int dtype, bint ta, bint tb, int m, int n, int k, const char* 
               <double*>c, &ldc)
 
 
+cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1:
+    """Raises ValueError for a product of (m, k) and (k, n) whose sizes 32 bits do not hold: BLAS's interface here."""
+    if m > 0x7fffffff or n > 0x7fffffff or k > 0x7fffffff:
+        raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
+    return 0
+
+
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
@@ -88,8 +91,7 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
         if beta == 0:
             for row in range(m): memset(c + row * ldc * size, 0, n * size)
         return 0
-    if max(m, n, k, lda, ldb, ldc) > LARGE:
-        raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
+    check_sizes(m, n, max(k, lda, ldb, ldc))
     if sgemm == NULL: load()
     lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
     if get_threads != NULL:

@@ -14,7 +14,7 @@ from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.blas cimport gemm
+from cygrad.kernels.blas cimport check_sizes, gemm
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 
@@ -100,7 +100,9 @@ cdef class MatMul(Operator):
             d = batch.ndim
             lay.forget(batch)
             c.y[0].layout = lay.dense(d + 2, shape)
-        if c.x[0].dtype >= FLOAT32: c.workspace_bytes = room(&c.x[0]) + room(&c.x[1])
+        if c.x[0].dtype >= FLOAT32:
+            check_sizes(x.shape[x.ndim - 2], y.shape[y.ndim - 1], x.shape[x.ndim - 1])
+            c.workspace_bytes = room(&c.x[0]) + room(&c.x[1])
         return 0
 
     cdef int forward(self, Call* c) except -1:
@@ -220,6 +222,7 @@ cdef class Linear(Operator):
         shape[x.ndim - 1] = w.shape[0]
         c.y[0].layout = lay.dense(x.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
+        check_sizes(rows_of(x), w.shape[0], w.shape[1])
         c.workspace_bytes = room_flat(&c.x[0]) + room(&c.x[1])
         return 0
 

@@ -38,6 +38,7 @@ cdef class Solver:
         cdef Parameter p
         if not hasattr(parameters, "items"):
             parameters = {str(i): v for i, v in enumerate(parameters)}
+        names = {}
         for name, v in parameters.items():
             if not isinstance(v, Tensor):
                 raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
@@ -50,6 +51,10 @@ cdef class Solver:
                                  f"updated; use a copy()")
             if not x.layout.dense:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
+            if id(v) in names:
+                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; each is updated once, "
+                                 f"name it once")
+            names[id(v)] = name
         made = {}
         for name, v in parameters.items():
             p = Parameter.__new__(Parameter)
