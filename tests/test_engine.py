@@ -228,7 +228,7 @@ def test_a_kept_gradient_costs_its_bytes_and_no_more():
 # ---- retain_graph ----------------------------------------------------------------------------------------------------
 
 def test_retain_graph_keeps_all_and_gives_the_same_again():
-    for seed in range(0, 60):
+    for seed in range(60):
         program = Program(seed)
         if program.kind == "inplace":
             continue
@@ -331,7 +331,7 @@ def test_grad_through_two_ways_of_different_length():
 
 
 def test_inputs_of_random_graphs_equal_the_whole_pass():
-    for seed in range(0, 150):
+    for seed in range(150):
         program = Program(seed)
         if program.kind == "inplace":
             continue
@@ -536,7 +536,7 @@ def test_a_scope_left_by_another_thread():
 
     def close():
         try:
-            g.close()
+            g.close()                               # noqa: F821 (deleted below, when the thread has ended)
         except RuntimeError as e:
             errors.append(str(e))
 

@@ -98,8 +98,8 @@ cdef class Suspended:
 class Resumed:
     """A generator, coroutine or asynchronous generator whose every step runs under flags of its own."""
 
-    def __init__(self, flags, body):
-        self._flags = flags
+    def __init__(self, suspended, body):
+        self._flags = suspended
         self._body = body
 
     def _step(self, step, *args):
@@ -132,7 +132,7 @@ cdef Suspended entered(Scope s):
     """The flags that a body has which starts in the scope `s`, from where we are."""
     cdef Flags* f = flags()
     cdef Suspended out = Suspended.__new__(Suspended)
-    tape = s.__enter__()
+    _tape = s.__enter__()                           # alive until the flags have it
     out.recording, out.training = f.recording, f.training
     out.tape = <Tape>f.tape if f.tape != NULL else None
     s.__exit__()
@@ -181,8 +181,8 @@ def decorate(Scope s, f):
 
 
 def record(train_mode=True):
-    """Record operations, in train mode (False: in predict mode; None: in the mode that is). `as` gives the tape: `.nodes`
-    and `.saved_bytes` say what the graph recorded in it holds right now."""
+    """Record operations, in train mode (False: in predict mode; None: in the mode that is). `as` gives the tape:
+    `.nodes` and `.saved_bytes` say what the graph recorded in it holds right now."""
     if callable(train_mode): return decorate(scope(True, True, True), train_mode)
     return scope(True, flag(train_mode, "train_mode"), True)
 

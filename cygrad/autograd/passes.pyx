@@ -37,8 +37,8 @@ def _heads(outputs, gradients, what):
             raise TypeError(f"{what}: output {i} must be a tensor, got {type(y).__name__}")
         if not y.requires_grad:
             raise RuntimeError(
-                f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() or "
-                f"requires_grad_()) inside `with cygrad.record():`"
+                f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
+                f"or requires_grad_()) inside `with cygrad.record():`"
             )
         if g is None:
             g = head_ones(y)
@@ -46,8 +46,8 @@ def _heads(outputs, gradients, what):
             raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
         elif g.shape != y.shape or g.dtype != y.dtype:
             raise ValueError(
-                f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, and "
-                f"they must agree"
+                f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, "
+                f"and they must agree"
             )
         node, number = leaf_or_node(y)
         nodes.append(node)
@@ -82,11 +82,13 @@ def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=Fal
     if inputs is not None:
         inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
         if not inputs:
-            raise RuntimeError("backward: inputs is empty; name the variables that are to receive gradients, or leave it out")
+            raise RuntimeError("backward: inputs is empty; name the variables that are to receive gradients, or leave "
+                               "it out")
         captures = []
         for i, x in enumerate(inputs):
             if not isinstance(x, Tensor) or not x.requires_grad or not x.is_leaf:
-                raise RuntimeError(f"backward: input {i} keeps no gradient; attach_grad() or requires_grad_() makes a variable")
+                raise RuntimeError(f"backward: input {i} keeps no gradient; attach_grad() or requires_grad_() makes a "
+                                   f"variable")
             captures.append((*leaf_or_node(x), -1))
     retain = create_graph if retain_graph is None else retain_graph
     run_pass(nodes, numbers, heads, retain, create_graph, captures)
@@ -95,7 +97,8 @@ def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=Fal
 def grad(
     outputs, inputs, gradients=None, retain_graph=None, *args, create_graph=False, allow_unused=False, train_mode=None
 ):
-    """The gradients of `outputs` for `inputs`, as a tuple (one tensor for one input given bare); every .grad stays as it is.
+    """The gradients of `outputs` for `inputs`, as a tuple (one tensor for one input given bare); every .grad stays as
+    it is.
 
     inputs: recorded tensors, variables or GradientEdges. Raises RuntimeError for an input that is not reachable, by its
     position, unless allow_unused, when its gradient is None. The rest is as in backward().
@@ -117,8 +120,8 @@ def grad(
         elif x.requires_grad:
             captures.append((*leaf_or_node(x), i))
         elif not allow_unused:
-            raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is no variable and no recorded result; attach_grad() it "
-                               f"before the forward pass, or pass allow_unused=True")
+            raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is no variable and no recorded result; "
+                               f"attach_grad() it before the forward pass, or pass allow_unused=True")
     retain = create_graph if retain_graph is None else retain_graph
     results = run_pass(nodes, numbers, heads, retain, create_graph, captures, None if allow_unused else "grad")
     results += [None] * (len(inputs) - len(results))

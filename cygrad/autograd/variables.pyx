@@ -61,14 +61,14 @@ cdef int check_floating(Tensor x) except -1:
 
 cdef int check_leaf(Tensor x) except -1:
     if x.node is not None and x.node.op is not None:
-        raise RuntimeError(f"this result of {x.node.name()}, of shape {x.shape}, is no leaf: its gradient is not kept; use "
-                           f"autograd.grad(outputs, this), or attach_grad() on its detach()")
+        raise RuntimeError(f"this result of {x.node.name()}, of shape {x.shape}, is no leaf: its gradient is not kept; "
+                           f"use autograd.grad(outputs, this), or attach_grad() on its detach()")
     return 0
 
 
 def attach_grad(Tensor self, grad_req="write"):
-    """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient is
-    wanted. .grad is zeros until then. Returns the tensor. Raises TypeError unless it is float32 or float64."""
+    """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient
+    is wanted. .grad is zeros until then. Returns the tensor. Raises TypeError unless it is float32 or float64."""
     cdef int req = read_request(grad_req)
     cdef Leaf leaf
     check_floating(self)
@@ -103,16 +103,16 @@ def drop_grad(Tensor self):
 
 
 def mark_variables(variables, gradients, grad_reqs="write"):
-    """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of equal
-    length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything changes."""
-    cdef Tensor x, g
+    """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of
+    equal length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything
+    changes."""
     if isinstance(variables, Tensor): variables = [variables]
     if isinstance(gradients, Tensor): gradients = [gradients]
     variables, gradients = list(variables), list(gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
-        raise ValueError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and {len(reqs)} grad_reqs; "
-                         f"there must be as many of each")
+        raise ValueError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and {len(reqs)} "
+                         f"grad_reqs; there must be as many of each")
     for i, (v, gradient, req) in enumerate(zip(variables, gradients, reqs)):
         if not isinstance(v, Tensor) or not isinstance(gradient, Tensor):
             raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type(v).__name__} and "
@@ -136,8 +136,8 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
         raise ValueError(f"{what} lies over read-only memory, but backward writes into it; give a copy()")
     for d in range(g.layout.ndim):
         if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
-            raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but backward "
-                             f"writes into each; give a copy()")
+            raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but "
+                             f"backward writes into each; give a copy()")
     return 0
 
 

@@ -1,12 +1,13 @@
 """To and from NumPy and Python: sharing memory, copying in, reading out, printing, creation.
 
-Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at it."""
+Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at
+it."""
 
 import numpy as np
 
 from cpython.buffer cimport PyBUF_WRITABLE
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
@@ -14,7 +15,7 @@ from cygrad.core.graph cimport Tensor, copy_plain, data_of, fresh, new_tensor
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
 from cygrad.core.modes cimport flags
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize,
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -37,9 +38,9 @@ cdef class Lease:
     def __dealloc__(self):
         if self.buffer != NULL: drop(self.buffer)
 
-    def __getbuffer__(self, Py_buffer* view, int flags):
+    def __getbuffer__(self, Py_buffer* view, int wanted):
         cdef int d
-        if flags & PyBUF_WRITABLE and not self.writable:
+        if wanted & PyBUF_WRITABLE and not self.writable:
             raise BufferError("this tensor is lent for reading only")
         view.buf = self.data
         view.obj = self
@@ -56,7 +57,8 @@ cdef class Lease:
 
 
 cdef object lend(const Array* a, Buffer* buffer, bint writable):
-    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's call."""
+    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's
+    call."""
     cdef Lease lease = Lease.__new__(Lease)
     cdef int d
     lease.data = a.data
@@ -138,7 +140,7 @@ def text(Tensor self):
     return f"tensor({body}{shown})"
 
 def formatted(Tensor self, spec):
-    return format(item(self), spec) if self.layout.size == 1 and self.layout.ndim == 0 and spec else format(text(self), spec)
+    return format(item(self) if self.layout.ndim == 0 and spec else text(self), spec)
 
 
 # ---- in --------------------------------------------------------------------------------------------------------------

@@ -14,19 +14,19 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.formula cimport by_formula
-import cygrad.core.signs                           # plugs itself into the pool
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
-    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged, put_grad,
-    raise_rewritten, seize, sole, slots_of,
+    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged,
+    put_grad, raise_rewritten, seize, sole, slots_of,
 )
-from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
 from cygrad.core.running cimport begin, end, runs
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.array cimport Array, itemsize
 
+import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
 from cygrad.core.errors import GraphFreedError
 
 cdef struct Entry:              # one node in the running pass
@@ -200,9 +200,9 @@ cdef class Pass:
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
         if self.graph and leaf.given and leaf.req != NULL_REQ and not e.captured:
-            raise RuntimeError(f"create_graph=True would put a new tensor in the place of the gradient that mark_variables "
-                               f"was given for a variable of shape {lay.shape_tuple(leaf.layout)}; use autograd.grad, or "
-                               f"attach_grad()")
+            raise RuntimeError(f"create_graph=True would put a new tensor in the place of the gradient that "
+                               f"mark_variables was given for a variable of shape {lay.shape_tuple(leaf.layout)}; use "
+                               f"autograd.grad, or attach_grad()")
         return 0
 
     cdef int check(self, Node node) except -1:
@@ -211,8 +211,8 @@ cdef class Pass:
         cdef int k
         if node.state == FREED:
             raise GraphFreedError(
-                f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; call "
-                f"that one with retain_graph=True to keep it")
+                f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
+                f"call that one with retain_graph=True to keep it")
         for k in range(node.n_slots):
             if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
                 raise_rewritten(node, &s[k])

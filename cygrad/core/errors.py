@@ -2,7 +2,8 @@
 
 
 class GraphFreedError(RuntimeError):
-    """A backward pass met a part of the graph that an earlier pass has freed; `retain_graph=True` would have kept it."""
+    """A backward pass met a part of the graph that an earlier pass has freed; `retain_graph=True` would have kept
+    it."""
 
 
 class InplaceError(RuntimeError):

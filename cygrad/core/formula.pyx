@@ -47,8 +47,8 @@ cdef class Context:
         return t
 
     def output(self, int k):
-        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that needs
-        only signs: ones and zeros of those.)"""
+        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that
+        needs only signs: ones and zeros of those.)"""
         cdef Tensor t = self.tensor(OWN | k)
         if self.b.graph: attach(t, self.b.node, k)
         return t

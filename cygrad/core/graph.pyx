@@ -2,14 +2,13 @@
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
-import os
 
 import numpy as np
 
 cimport cython
 from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
 from cpython.type cimport PyType_Modified
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -48,8 +47,8 @@ cdef uint64_t next_number() noexcept:
 # ---- Operator --------------------------------------------------------------------------------------------------------
 
 cdef class Operator:
-    """The base of all operators. `infer` and `forward` are the value, `keeps` says what backward needs, `formula` is the
-    gradient over tensors and `backward`, where there is one, the same over buffers."""
+    """The base of all operators. `infer` and `forward` are the value, `keeps` says what backward needs, `formula` is
+    the gradient over tensors and `backward`, where there is one, the same over buffers."""
 
     cdef int infer(self, Call* c) except -1:
         raise NotImplementedError(f"{self.name} has no infer")
@@ -187,8 +186,8 @@ cdef int check_current(Tensor t) except -1:
     """That no recorded write went past `t` to memory that it shares."""
     if t.rewrites == t.buffer.rewrites: return 0
     raise InplaceError(
-        f"this tensor of shape {t.shape} shares memory with one that was written in place while recording, after this one "
-        f"was made: its gradient would be wrong; take the view again after the write, or write to a copy()")
+        f"this tensor of shape {t.shape} shares memory with one that was written in place while recording, after this "
+        f"one was made: its gradient would be wrong; take the view again after the write, or write to a copy()")
 
 
 def leaf_or_node(Tensor x):
@@ -237,8 +236,8 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
 cdef int raise_rewritten(Node node, Slot* s) except -1:
     raise InplaceError(
         f"{node.name()} kept a tensor of shape {lay.shape_tuple(s.layout)} for backward at version {s.version}, but it "
-        f"has been written in place since and is at version {s.what.buffer.version}; write to a copy(), or compute what "
-        f"needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
+        f"has been written in place since and is at version {s.what.buffer.version}; write to a copy(), or compute "
+        f"what needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
 
 
 cdef class Backward:

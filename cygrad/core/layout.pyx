@@ -98,8 +98,8 @@ cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL:
         a = x.shape[i] if i >= 0 else 1
         b = y.shape[j] if j >= 0 else 1
         if a != b and a != 1 and b != 1:
-            raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and {b} in "
-                             f"dimension {d - ndim} must agree, or one of them be 1")
+            raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and "
+                             f"{b} in dimension {d - ndim} must agree, or one of them be 1")
         shape[d] = b if a == 1 else a
     if same(x, ndim, shape): return dense_like(x)
     if same(y, ndim, shape): return dense_like(y)

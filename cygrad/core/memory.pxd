@@ -1,8 +1,8 @@
 """The contract of memory: Buffer, who holds it, and the counters.
 
-A Buffer's `holders` counts tensors, slots, gradient slots and leases. It changes in hold() and drop() alone; at zero the
-memory goes back to the pool. Roles say what for a buffer is held; the first role that somebody has gives its category.
-Everything here runs under the GIL, which is the pool's one lock."""
+A Buffer's `holders` counts tensors, slots, gradient slots and leases. It changes in hold() and drop() alone; at zero
+the memory goes back to the pool. Roles say what for a buffer is held; the first role that somebody has gives its
+category. Everything here runs under the GIL, which is the pool's one lock."""
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 

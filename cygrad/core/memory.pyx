@@ -9,7 +9,6 @@ Size classes: multiples of 64 bytes up to 4 KiB, then eight to a power of two, r
 large blocks."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset

@@ -29,8 +29,8 @@ cdef class Step:
 
 
 cdef class Replay:
-    """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again, on
-    what the inputs hold then, into the same memory; `outputs` are the tensors that f returned. Writes in place and
+    """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
+    on what the inputs hold then, into the same memory; `outputs` are the tensors that f returned. Writes in place and
     Python control flow inside f are not seen again. Raises RuntimeError if f runs no operation."""
     cdef list steps
     cdef readonly object outputs

@@ -14,8 +14,9 @@ from libc.string cimport memcpy, memset
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of, attach,
-    check_current, copy_plain, data_of, ensure_tensor, new_tensor, next_number, plug_run, plugged,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of,
+    attach,
+    check_current, copy_plain, ensure_tensor, new_tensor, next_number, plug_run, plugged,
 )
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
@@ -204,11 +205,11 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef Buffer* buffers[MAX_OUTPUTS]
     cdef Buffer* workspace = NULL
     cdef uint32_t wanted = 0
-    cdef list alive = None
+    cdef list _alive = None          # what the operands borrow from
     cdef Tensor y
     cdef Node node = None
     cdef int i, made = 0
-    if op.promotes: alive = prepare(op, x, n)
+    if op.promotes: _alive = prepare(op, x, n)
     if f.recording and op.differentiable: wanted_of(x, n, &wanted)
     c.x = few
     if n > FEW:
@@ -282,7 +283,6 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef Flags* f = flags()
     cdef Call c
     cdef Array few[FEW]
-    cdef Operand old
     cdef Buffer* buffers[1]
     cdef Buffer* workspace = NULL
     cdef uint32_t wanted = 0
@@ -296,7 +296,9 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     for i in range(n):                              # an operand that lies across the target is read before: copy it
         if x[i].buffer != target.buffer and overlap(&x[i], target) or \
                 x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
-            if x[i].buffer == target.buffer and x[i].array.layout == target.layout and not must_keep(op, x, n, attributes, wanted, i): continue
+            if (x[i].buffer == target.buffer and x[i].array.layout == target.layout
+                    and not must_keep(op, x, n, attributes, wanted, i)):
+                continue
             copied = copy_plain(<Tensor>x[i].tensor)
             copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
             copied.tracked = (<Tensor>x[i].tensor).tracked
@@ -314,8 +316,8 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         op.infer(&c)
         if c.hidden or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
         if not lay.same_shape(c.y[0].layout, target.layout):
-            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the tensor "
-                             f"written to has shape {target.shape}")
+            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the "
+                             f"tensor written to has shape {target.shape}")
         if c.y[0].dtype != target.dtype:
             raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
                             f"to has dtype {DTYPES[target.dtype]}; write x = x {op.name} y, or cast the operand")
@@ -380,8 +382,8 @@ cdef int check_writable(Tensor t, Flags* f) except -1:
                          f"first")
     for d in range(t.layout.ndim):
         if t.layout.strides[d] == 0 and t.layout.shape[d] > 1:
-            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and cannot "
-                             f"be written; copy() it first")
+            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and "
+                             f"cannot be written; copy() it first")
     if f.recording and t.buffer.parameters:
         what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
         raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
@@ -442,7 +444,7 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     """target = op(target, other), written over target; returns target."""
     cdef Operand o[2]
     give_tensor(&o[0], target)
-    give_any(&o[1], other, alive := [])
+    give_any(&o[1], other, _alive := [])
     run_into(op, o, 2, attributes, target)
     return target
 

@@ -9,8 +9,8 @@ from cygrad.kernels.bits cimport pack_signs
 
 
 cdef void shrink(Buffer* b) noexcept:
-    """Put bits in the place of `b`, held by one sign slot alone; leave it if there is no memory, or if the slot's turn in
-    a backward pass is near, or if what it holds is not what was kept."""
+    """Put bits in the place of `b`, held by one sign slot alone; leave it if there is no memory, or if the slot's turn
+    in a backward pass is near, or if what it holds is not what was kept."""
     cdef Node node = <Node>b.link
     cdef Slot* s = slots_of(node)
     cdef Buffer* bits

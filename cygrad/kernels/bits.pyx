@@ -1,4 +1,5 @@
-"""Signs as bits: bit i & 7 of byte i >> 3 is set where element i is not <= 0 (so a NaN counts as positive, as in relu)."""
+"""Signs as bits: bit i & 7 of byte i >> 3 is set where element i is not <= 0 (so a NaN counts as positive, as in
+relu)."""
 
 from libc.stdint cimport uint8_t
 

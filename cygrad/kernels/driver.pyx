@@ -83,7 +83,8 @@ def has_openmp():
 def _threads_at_start():
     asked = os.environ.get("CYGRAD_NUM_THREADS", "")
     if not asked:
-        return max(1, min(omp_get_num_procs(), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 64))
+        ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
+        return max(1, min(omp_get_num_procs(), ours))
     if not asked.isdigit() or int(asked) < 1:
         raise ValueError(f"CYGRAD_NUM_THREADS is {asked!r}; it wants a whole number of at least 1")
     return int(asked)

@@ -6,8 +6,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport OUTPUT, Backward, Call, Gradient, Operator, drop_gradient
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_to
 
 
@@ -164,7 +163,8 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     """Bools and integers are NumPy's work."""
     cdef int i
     if op.numpy is None:
-        raise TypeError(f"{op.name} has no meaning for {lend(&c.x[0], NULL, False).dtype} tensors; cast to a float first")
+        raise TypeError(f"{op.name} has no meaning for {lend(&c.x[0], NULL, False).dtype} tensors; cast to a float "
+                        f"first")
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     if c.attributes != NULL and <object>c.attributes is not None: arrays.append(<object>c.attributes)
     out = lend(&c.y[0], NULL, True)

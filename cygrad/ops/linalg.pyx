@@ -5,13 +5,13 @@ other is packed into the workspace first."""
 
 from cython cimport final
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport OUTPUT, Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
-from cygrad.core.run cimport apply1, apply2, apply_list
+from cygrad.core.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.blas cimport check_sizes, gemm
@@ -20,7 +20,7 @@ from cygrad.kernels.reduce cimport sum_to
 
 import numpy as np
 
-from cygrad.ops.reduce import sum, sum_to as sum_to_shape
+from cygrad.ops.reduce import sum_to as sum_to_shape
 from cygrad.ops.shape import reshape, transpose
 
 
@@ -132,7 +132,8 @@ cdef class MatMul(Operator):
 
 
 cdef int gradient_product(Backward b, int i, const Array* x, bint tx, const Array* y, bint ty) except -1:
-    """Gradient i = op(x) op(y), summed over a batch that was repeated; straight into a variable's .grad where it may."""
+    """Gradient i = op(x) op(y), summed over a batch that was repeated; straight into a variable's .grad where it
+    may."""
     cdef Array out
     cdef bint first = True
     cdef Buffer* workspace = NULL
@@ -148,7 +149,8 @@ cdef int gradient_product(Backward b, int i, const Array* x, bint tx, const Arra
 
 cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
                   char* workspace) except -1:
-    """z = op(x) op(y) + beta z for every matrix of the batch; where z has fewer than x and y they are summed into it."""
+    """z = op(x) op(y) + beta z for every matrix of the batch; where z has fewer than x and y they are summed into
+    it."""
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
     cdef const Layout* lz = z.layout
@@ -157,7 +159,7 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     cdef Py_ssize_t steps[3][MAX_NDIM]
     cdef const Layout* l[3]
     cdef Py_ssize_t at[3]
-    cdef Py_ssize_t m, n, k, total = 1, done
+    cdef Py_ssize_t m, n, k, total = 1
     cdef int d, i, j, nd = 0, size = itemsize(z.dtype)
     cdef bint summed = False
     cdef Matrix a, b
@@ -181,7 +183,7 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
         memset(z.data, 0, lz.size * size)
         beta = 1
     at[0] = at[1] = at[2] = 0
-    for done in range(total):
+    for _ in range(total):
         a = matrix(x, at[0], workspace)
         b = matrix(y, at[1], workspace + room(x))
         gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, a.data, a.ld, b.data, b.ld, beta,
@@ -212,8 +214,8 @@ cdef class Linear(Operator):
         cdef const Layout* w = c.x[1].layout
         cdef int d
         if x.ndim < 1 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
-            raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., n_in) and "
-                             f"w (n_out, n_in)")
+            raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., n_in) "
+                             f"and w (n_out, n_in)")
         if c.n_in == 3 and (c.x[2].layout.ndim != 1 or c.x[2].layout.shape[0] != w.shape[0]):
             raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted b "
                              f"({w.shape[0]},)")
@@ -344,7 +346,8 @@ def matmul(x, y):
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
     if a.layout.ndim >= 2 and b.layout.ndim >= 2: return apply2(MATMUL, a, b, None)
     if a.layout.ndim == 0 or b.layout.ndim == 0:
-        raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs a dimension at least, multiply by a number with *")
+        raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs a dimension at least, multiply by a "
+                         f"number with *")
     left, right = a.layout.ndim == 1, b.layout.ndim == 1
     if a.shape[-1] != b.shape[0 if right else -2]:
         raise ValueError(f"matmul: x is {a.shape} but y is {b.shape}; the inner sizes {a.shape[-1]} and "

@@ -4,13 +4,12 @@ import numpy as np
 
 from cython cimport final
 from libc.stdint cimport int64_t, uint32_t
-from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1, apply2
-from cygrad.kernels cimport driver, rows
+from cygrad.kernels cimport rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_into
@@ -123,8 +122,8 @@ cdef class CrossEntropy(Operator):
             gather(<char*>x, &c.x[0], 0, l.size)
         bad = rows.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data, loss, c.y[1].data)
         if bad >= 0:
-            raise IndexError(f"cross_entropy: label {(<const int64_t*>c.x[1].data)[bad]} of row {bad} is no class; x has "
-                             f"{l.shape[1]} classes, from 0 to {l.shape[1] - 1}")
+            raise IndexError(f"cross_entropy: label {(<const int64_t*>c.x[1].data)[bad]} of row {bad} is no class; x "
+                             f"has {l.shape[1]} classes, from 0 to {l.shape[1] - 1}")
         if reduction != NONE:
             a.data, a.layout, a.dtype = loss, c.y[1].layout, dtype
             y = c.y[0]
@@ -151,8 +150,8 @@ cdef class CrossEntropy(Operator):
             given = out.data
         rows.cross_entropy_grad(b.node.dtype, n, x.layout.shape[1], g.data,
                                 g.layout.strides[0] if reduction == NONE else 0,
-                                1.0 / n if reduction == MEAN and n else 1.0, given, <const int64_t*>labels.data, lse.data,
-                                out.data)
+                                1.0 / n if reduction == MEAN and n else 1.0, given, <const int64_t*>labels.data,
+                                lse.data, out.data)
         b.done(0)
         b.done(1)
         b.done(OWN | 1)

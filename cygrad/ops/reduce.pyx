@@ -10,7 +10,7 @@ from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Gradient, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout
 from cygrad.kernels.reduce cimport sum_into
 
 from cygrad.core.dtypes import DTYPES
@@ -125,7 +125,6 @@ cdef class Mean(Reduction):
 
     cdef int backward(self, Backward b) except -1:
         cdef Array g = b.gradient(0), out
-        cdef Gradient scaled
         cdef double n = count(b.input_layout(0).size, b.node.layout.size)
         if not b.over_gradient(0, &out): out = b.make(0, b.node.layout, b.node.dtype)
         scale(&g, &out, n)

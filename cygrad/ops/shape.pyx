@@ -9,20 +9,20 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, array_of, ensure_tensor
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.modes cimport flags
-from cygrad.core.run cimport Operand, apply1, apply2, apply_inplace, check_writable
+from cygrad.core.run cimport apply1, apply_inplace, check_writable
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport gather, scatter
+from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 
 
 cdef class View(Operator):
-    """The base of operators whose output is their input's memory seen otherwise. `see` makes the layout; the gradient is
-    the output's gradient seen the other way round."""
+    """The base of operators whose output is their input's memory seen otherwise. `see` makes the layout; the gradient
+    is the output's gradient seen the other way round."""
 
     def __cinit__(self):
         self.fused = self.differentiable = self.views = True
@@ -57,7 +57,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
     cdef Layout* l
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef Py_ssize_t block, step
-    cdef int i = 0, j = 0, start_i, start_j, k, d
+    cdef int i = 0, j = 0, start_i, start_j, d
     if x.size == 0:
         l = lay.dense(ndim, shape)
         l.offset = x.offset
@@ -73,8 +73,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
                 else:
                     j += 1
                     step *= shape[j]
-            k = i                                   # the old group must be one run of equal steps
-            step, block = 0, 0
+            step, block = 0, 0                      # the old group must be one run of equal steps
             for d in range(i, start_i - 1, -1):
                 if x.shape[d] == 1: continue
                 if block == 0: step, block = x.strides[d], x.strides[d] * x.shape[d]
@@ -451,8 +450,8 @@ def setitem(Tensor x, index, value):
     check_writable(x, flags())
     if v.dtype != x.dtype:
         if v.dtype >= FLOAT32 and x.dtype < FLOAT32:
-            raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; cast it with "
-                            f"astype")
+            raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; "
+                            f"cast it with astype")
         v = astype(v, DTYPES[x.dtype])
     l = sliced(x.layout, at)
     try:

@@ -64,7 +64,8 @@ def call(*inputs, **attributes):
 def two(f=real):
     """Samples of a binary operator: equal shapes, broadcasting each way, a number, nothing."""
     return [call(f(2, 3), f(2, 3, seed=1)), call(f(2, 3), f(3, seed=1)), call(f(4, 1), f(1, 3, seed=1)),
-            call(f(1, seed=2), f(2, 3, seed=1)), call(f(2, 3), 1.5), call(0.5, f(3)), call(f(0, 3), f(3)), call(f(), f())]
+            call(f(1, seed=2), f(2, 3, seed=1)), call(f(2, 3), 1.5), call(0.5, f(3)), call(f(0, 3), f(3)),
+            call(f(), f())]
 
 
 def one(f=real):
@@ -97,7 +98,8 @@ TABLE = [
     Row(elementwise.mul, E["mul"], np.multiply, two, {"x": "y", "y": "x"}, methods=("mul",)),
     Row(elementwise.div, E["div"], np.divide, two, {"x": "y", "y": "y out"}, methods=("div",)),
     Row(elementwise.neg, E["neg"], np.negative, one, methods=("neg",)),
-    Row(elementwise.pow, E["pow"], np.power, lambda: [call(real(2, 3), 3), call(positive(2, 3), 0.5), call(positive(3), -1.5),
+    Row(elementwise.pow, E["pow"], np.power,
+        lambda: [call(real(2, 3), 3), call(positive(2, 3), 0.5), call(positive(3), -1.5),
         call(real(3), 2), call(real(2), 0), call(real(2), 1), call(real(0, 2), 2), call(positive(), 2.5)], {"x": "x"},
         methods=("pow",)),
     Row(elementwise.exp, E["exp"], np.exp, one, {"x": "out"}, methods=("exp",)),
@@ -125,12 +127,14 @@ TABLE = [
         lambda: [call(real(2, 6), (3, 4)), call(real(2, 3), (-1,)), call(real(0, 3), (3, 0)), call(real(), (1, 1)),
          call(real(2, 3), (1, 2, 1, 3))], methods=("reshape",)),
     Row(shape.transpose, S["transpose"], lambda x, axes=None: np.transpose(x, axes),
-        lambda: [call(real(2, 3)), call(real(2, 3, 4), (1, 2, 0)), call(real(0, 2)), call(real(3))], methods=("transpose",)),
+        lambda: [call(real(2, 3)), call(real(2, 3, 4), (1, 2, 0)), call(real(0, 2)), call(real(3))],
+        methods=("transpose",)),
     Row(shape.broadcast_to, S["broadcast_to"], np.broadcast_to,
         lambda: [call(real(3), (2, 3)), call(real(2, 1), (2, 4)), call(real(), (2, 2)), call(real(1, 3), (0, 3)),
          call(real(2, 3), (2, 3)), call(real(0), (2, 0))], methods=("broadcast_to",)),
     Row(shape.getitem, S["getitem"], lambda x, index: x[index],
-        lambda: [call(real(4, 3), (slice(1, 3),)), call(real(4, 3), (slice(None, None, -2), 1)), call(real(4, 3), (Ellipsis, -1)),
+        lambda: [call(real(4, 3), (slice(1, 3),)), call(real(4, 3), (slice(None, None, -2), 1)),
+         call(real(4, 3), (Ellipsis, -1)),
          call(real(4), (None, slice(0, 0))), call(real(2, 3, 2), 1), call(real(5), (slice(4, None, -3),)),
          call(real(0, 3), (slice(None), 1))],
         public=False),
@@ -138,21 +142,26 @@ TABLE = [
         lambda: [call(real(2, 3), (4, 3), ((1, 1, 2), (0, 1, 3))), call(real(2), (5,), ((4, -3, 2),)),
          call(real(0), (3,), ((0, 1, 0),))], public=False),
     Row(shape.astype, S["cast"], lambda x, dtype: x.astype(dtype),
-        lambda: [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")], methods=("astype",)),
+        lambda: [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")],
+        methods=("astype",)),
 
     Row(linalg.matmul, L["matmul"], np.matmul,
         lambda: [call(real(2, 3), real(3, 4)), call(real(2, 2, 3), real(3, 4)), call(real(2, 1, 2, 3), real(3, 3, 2)),
-         call(real(3), real(3, 2)), call(real(2, 3), real(3)), call(real(3), real(3, seed=1)), call(real(0, 3), real(3, 2)),
+         call(real(3), real(3, 2)), call(real(2, 3), real(3)), call(real(3), real(3, seed=1)),
+         call(real(0, 3), real(3, 2)),
          call(real(2, 0), real(0, 3)), call(real(2, 2, 3), real(2, 3, 1))], {"x": "y", "y": "x"}, methods=("matmul",)),
     Row(linalg.linear, L["linear"], lambda x, w, b=0.0: x @ w.T + b,
-        lambda: [call(real(4, 3), real(2, 3), real(2)), call(real(4, 3), real(2, 3)), call(real(2, 2, 3), real(4, 3), real(4)),
+        lambda: [call(real(4, 3), real(2, 3), real(2)), call(real(4, 3), real(2, 3)),
+         call(real(2, 2, 3), real(4, 3), real(4)),
          call(real(3), real(2, 3), real(2)), call(real(0, 3), real(2, 3), real(2))], {"x": "w", "w": "x"}),
 
     Row(loss.log_softmax, O["log_softmax"], log_softmax_like,
-        lambda: [call(real(4, 3)), call(real(2, 3, 4), axis=1), call(real(5)), call(real(0, 3)), call(1000 * real(2, 3))],
+        lambda: [call(real(4, 3)), call(real(2, 3, 4), axis=1), call(real(5)), call(real(0, 3)),
+         call(1000 * real(2, 3))],
         {"x": "out"}, methods=("log_softmax",)),
     Row(loss.cross_entropy, O["cross_entropy"], cross_entropy_like,
-        lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"), call(real(4, 3), LABELS, reduction="none"),
+        lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),
+         call(real(4, 3), LABELS, reduction="none"),
          call(1000 * real(4, 3), LABELS), call(real(0, 3), LABELS[:0], reduction="sum"),
          call(real(0, 3), LABELS[:0]), call(real(0, 3), LABELS[:0], reduction="none")], {"x": "x labels lse"}),
 ]

@@ -47,13 +47,13 @@ cdef class Solver:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is no variable; attach_grad() or "
                                  f"requires_grad_() it first")
             if x.buffer.flags & READONLY:
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, lies over read-only memory and cannot be "
-                                 f"updated; use a copy()")
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, lies over read-only memory and cannot "
+                                 f"be updated; use a copy()")
             if not x.layout.dense:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
             if id(v) in names:
-                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; each is updated once, "
-                                 f"name it once")
+                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; each is updated "
+                                 f"once, name it once")
             names[id(v)] = name
         made = {}
         for name, v in parameters.items():
@@ -82,7 +82,6 @@ cdef class Solver:
     def update(self):
         """Apply the rule to every parameter that a backward has reached since the last update or zero_grad()."""
         cdef Parameter p
-        cdef Leaf leaf
         cdef Tensor w, g
         cdef list ready = []
         for p in self.parameters.values():          # whatever can fail, fails here, before anything is written
