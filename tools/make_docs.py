@@ -24,15 +24,18 @@ def table(head, rows):
 
 
 def lambdas():
-    """The expressions of the lambdas in the table's source, by the line they stand on."""
+    """The expressions of the lambdas in the table's source, by the line they stand on and their arguments."""
     source = inspect.getsource(sys.modules["cygrad.ops.table"])
-    return {n.lineno: ast.unparse(n.body) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Lambda)}
+    return {(n.lineno, *(a.arg for a in n.args.args)): ast.unparse(n.body)
+            for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Lambda)}
 
 
 def in_numpy(row, expressions):
     """What the row's value is tested against."""
     f = row.like
-    if f.__name__ == "<lambda>": return f"`{expressions[f.__code__.co_firstlineno]}`"
+    if f.__name__ == "<lambda>":
+        code = f.__code__
+        return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
     if f.__module__ == "cygrad.ops.table": return f"none; `{f.__name__}` in `ops/table.py`"
     return f"`numpy.{f.__name__}`"
 
