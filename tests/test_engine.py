@@ -536,11 +536,7 @@ def test_a_scope_left_by_another_thread():
 
     def close():
         try:
-<<<<<<< HEAD
             g.close()                               # noqa: F821 (deleted below, when the thread has ended)
-=======
-            g.close()                               # noqa: F821  (g ends after this)
->>>>>>> bc04587 (make build installs what the tests need; asan leaves out what is about files; .ci/run ends after 25 minutes)
         except RuntimeError as e:
             errors.append(str(e))
 

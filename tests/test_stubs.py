@@ -127,11 +127,7 @@ def test_exports_methods_and_stubs_are_those_of_the_table():
 
 
 def test_every_public_name_is_in_the_stub():
-<<<<<<< HEAD
     imported = {"core", "demo", "kernels"}              # but not shown
-=======
-    imported = {"core", "demo", "kernels"}                      # attributes of cygrad, but not shown
->>>>>>> bc04587 (make build installs what the tests need; asan leaves out what is about files; .ci/run ends after 25 minutes)
     shown = {name for name in vars(cg) if not name.startswith("_")} - imported
     assert shown == names(ROOT / "cygrad" / "__init__.pyi") - {"__version__"}
 
