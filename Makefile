@@ -41,7 +41,7 @@ docs: $(VENV)/has-test $(VENV)/built
 check: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py --check
 	$(PY) tools/make_docs.py --check
-	$(PY) -m mypy.stubtest cygrad --concise --allowlist tools/stubtest_allow.txt
+	$(PY) -m mypy.stubtest cygrad --concise --ignore-unused-allowlist --allowlist tools/stubtest_allow.txt
 
 # Under AddressSanitizer; what is tested of files, not of memory, is left out.
 asan: $(VENV)/has-test
@@ -51,11 +51,12 @@ clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
 	find cygrad -name '*.so' -delete
 
-# An environment is made once, extras are installed when pyproject.toml has changed, and the build follows its sources
+# An environment is made once, this tree on its path; extras are installed when pyproject.toml has changed, and the build follows its sources
 # and the switches of setup.py.
 $(PY):
 	@sh tools/machine.sh "$(PYTHON)"
 	$(PYTHON) -m venv $(VENV)
+	$(PY) -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/cygrad.pth", "w").write("$(CURDIR)")'
 
 $(VENV)/has-%: pyproject.toml tools/requirements.py | $(PY)
 	$(PY) tools/requirements.py $* > $@.txt

@@ -132,7 +132,6 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__call__": "(self, f: _F) -> _F",
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
     "__deepcopy__": "(self, memo: Any) -> Tensor",
-    "__buffer__": "(self, flags: int, /) -> memoryview", "__release_buffer__": "(self, buffer: memoryview, /) -> None",
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]"}
 OVERRIDES = {"__eq__", "__ne__"}                    # object promises a bool
