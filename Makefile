@@ -41,7 +41,8 @@ docs: $(VENV)/has-test $(VENV)/built
 check: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py --check
 	$(PY) tools/make_docs.py --check
-	$(PY) -m mypy.stubtest cygrad --concise --ignore-unused-allowlist --allowlist tools/stubtest_allow.txt
+	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
+		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
 
 # Under AddressSanitizer; what is tested of files, not of memory, is left out.
 asan: $(VENV)/has-test
