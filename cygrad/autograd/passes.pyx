@@ -1,8 +1,10 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
+from cygrad.core.graph cimport Tensor, check_current
+
 from cygrad.core.bridge import head_ones
 from cygrad.core.engine import run_pass
-from cygrad.core.graph import Tensor, install, leaf_or_node
+from cygrad.core.graph import install, leaf_or_node
 
 
 class GradientEdge(tuple):
@@ -130,6 +132,12 @@ def grad(
 
 def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute gradients with this tensor as the output: see cygrad.backward."""
+    cdef Tensor y = self
+    if gradient is None and inputs is None and train_mode is None and not args and y.tracked:
+        check_current(y)                            # the common call, without the lists that the others take
+        run_pass([y.node], [y.output_nr], [head_ones(y)], create_graph if retain_graph is None else retain_graph,
+                 create_graph, None)
+        return
     backward(self, gradient, retain_graph, *args, create_graph=create_graph, inputs=inputs, train_mode=train_mode)
 
 

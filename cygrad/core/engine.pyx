@@ -7,6 +7,7 @@ hash: a node remembers its place in the pass's table of entries.
 Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
 variable's `.grad` receives each contribution as it comes, unless the sum is asked for (autograd.grad, hooks)."""
 
+cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
@@ -43,6 +44,7 @@ cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
 
 
+@cython.freelist(4)
 cdef class Pass:
     """A backward pass: its table of entries and the nodes that are ready."""
     cdef Entry* entries
@@ -577,17 +579,18 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
     cdef bint alone
     p.retain, p.graph = retain, graph
     p.selective = captures is not None
-    p.captures = captures if captures is not None else []
-    p.wanted = set()
-    for node, _, position in p.captures:
-        p.wanted.add(<size_t><void*>node)
-        count = max(count, position + 1)
-    p.results = [None] * count
+    p.captures = captures
+    if p.selective:
+        p.wanted = set()
+        for node, _, position in captures:
+            p.wanted.add(<size_t><void*>node)
+            count = max(count, position + 1)
+        p.results = [None] * count
     p.strict = strict
-    p.shared_leaves = {}
     p.number = begin(&alone)
     p.alone = alone
     try:
+        if not alone: p.shared_leaves = {}
         p.go(roots, numbers, gradients)
     except Exception as e:
         if p.current is not None:

@@ -240,6 +240,7 @@ cdef int raise_rewritten(Node node, Slot* s) except -1:
         f"what needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
 
 
+@cython.freelist(4)
 cdef class Backward:
     """One node's turn in a backward pass, over buffers."""
 
