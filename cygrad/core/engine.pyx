@@ -20,6 +20,7 @@ from cygrad.core.graph cimport (
     Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged,
     put_grad, raise_rewritten, seize, sole, slots_of,
 )
+from cygrad.core.heap cimport Item, pop, push
 from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
@@ -49,7 +50,7 @@ cdef class Pass:
     """A backward pass: its table of entries and the nodes that are ready."""
     cdef Entry* entries
     cdef Py_ssize_t n, room
-    cdef Py_ssize_t* ready      # a heap of entries, the latest recorded node on top
+    cdef Item* ready            # entries that are complete: a heap, the latest recorded node on top
     cdef Py_ssize_t n_ready
     cdef bint retain, graph, selective, alone
     cdef uint64_t number
@@ -196,7 +197,7 @@ cdef class Pass:
                 if self.find(<Node>n) < 0:
                     raise RuntimeError(f"{self.strict}: input {position} is not reachable from the outputs; pass "
                                        f"allow_unused=True to get None for it")
-        self.ready = <Py_ssize_t*>PyMem_Malloc((self.n + 1) * sizeof(Py_ssize_t))
+        self.ready = <Item*>PyMem_Malloc((self.n + 1) * sizeof(Item))
         if self.ready == NULL: raise MemoryError("no memory for a backward pass")
         return 0
 
@@ -244,7 +245,7 @@ cdef class Pass:
             else:
                 self.add(slot, g, node.dtype)
         e.pending -= 1
-        if e.pending == 0: self.push(at)
+        if e.pending == 0: push(self.ready, &self.n_ready, at, node.seq)
         return 0
 
     cdef int add(self, Gradient* total, Gradient* g, int dtype) except -1:
@@ -414,38 +415,6 @@ cdef class Pass:
 
     # ---- turns
 
-    cdef int push(self, Py_ssize_t at) noexcept:
-        """`at` is complete: a leaf has its turn at once, a node waits for those recorded after it."""
-        cdef Py_ssize_t i = self.n_ready, parent
-        cdef uint64_t seq = (<Node>self.entries[at].node).seq
-        self.n_ready += 1
-        while i > 0:
-            parent = (i - 1) >> 1
-            if (<Node>self.entries[self.ready[parent]].node).seq >= seq: break
-            self.ready[i] = self.ready[parent]
-            i = parent
-        self.ready[i] = at
-        return 0
-
-    cdef Py_ssize_t pop(self) noexcept:
-        cdef Py_ssize_t top = self.ready[0], last, i = 0, child
-        cdef uint64_t seq
-        self.n_ready -= 1
-        if self.n_ready == 0: return top
-        last = self.ready[self.n_ready]
-        seq = (<Node>self.entries[last].node).seq
-        while True:
-            child = 2 * i + 1
-            if child >= self.n_ready: break
-            if child + 1 < self.n_ready and (<Node>self.entries[self.ready[child + 1]].node).seq > \
-                    (<Node>self.entries[self.ready[child]].node).seq:
-                child += 1
-            if (<Node>self.entries[self.ready[child]].node).seq <= seq: break
-            self.ready[i] = self.ready[child]
-            i = child
-        self.ready[i] = last
-        return top
-
     cdef int turn(self, Backward b, Py_ssize_t at) except -1:
         """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
         cdef Entry* e = &self.entries[at]
@@ -551,7 +520,7 @@ cdef class Pass:
                 gradient = None
                 self.contribute(<Node>root, nr, &g)
             while self.n_ready:
-                at = self.pop()
+                at = pop(self.ready, &self.n_ready)
                 self.current = <Node>self.entries[at].node
                 self.turn(b, at)
             done = True
