@@ -13,8 +13,8 @@ import sys
 from benchmarks import work
 from benchmarks.timing import ratios, spread
 
-QUICK = dict(rounds=9, seconds=0.003, patience=2, processes=2, repeats=1)
-FULL = dict(rounds=25, seconds=0.005, patience=10, processes=5, repeats=3)
+QUICK = dict(rounds=9, seconds=0.003, patience=5, processes=2, repeats=1)
+FULL = dict(rounds=25, seconds=0.005, patience=90, processes=5, repeats=3)
 
 
 def ask(spec):
@@ -90,7 +90,7 @@ def parted_row(row, libraries, threads, quick, say):
     for i in range(repeats):
         for peer, part in module.parts(libraries, quick):
             say(f"{row}: {part}, {peer}" + (f", {i + 1} of {repeats}" if repeats > 1 else ""))
-            got = ask(dict(row=row, threads=threads, quick=quick, peer=peer, part=part, patience=how["patience"]))
+            got = ask(dict(row=row, threads=threads, quick=quick, peer=peer, part=part, patience=how["patience"] / 9))
             for name, entry in got["figures"].items():
                 samples.setdefault(name, {}).setdefault(peer, []).append(entry["figure"])
                 units[name] = entry["unit"]

@@ -90,10 +90,9 @@ def quiet(processors, threads):
     return processors is None or processors <= os.cpu_count() - threads + SPARE
 
 
-def wait_for_quiet(threads, patience):
-    """Wait until others leave the processors that `threads` threads need, but at most `patience` seconds."""
-    end = perf_counter() + patience
-    while perf_counter() < end:
+def wait_for_quiet(threads, deadline):
+    """Wait until others leave the processors that `threads` threads need, or until `deadline` on the performance clock."""
+    while perf_counter() < deadline:
         with Others() as others:
             sleep(0.3)
         if quiet(others.processors, threads):

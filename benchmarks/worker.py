@@ -1,10 +1,11 @@
 """The process that measures: `python -m benchmarks.worker SPEC`, SPEC and the answer on standard output being JSON.
 
-{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases; {"row", "peer", "part", ...} measures
+{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases, waiting for a quiet machine for `patience` seconds in all; {"row", "peer", "part", ...} measures
 one part of a row that wants a process for each."""
 
 import json
 import sys
+from time import perf_counter
 
 import numpy as np
 
@@ -15,21 +16,21 @@ ATTEMPTS = 3  # at a case that others disturbed
 MOST = 0.7    # the least share of undisturbed rounds, with one thread
 
 
-def measure_case(case, rounds, seconds, threads, patience):
-    """Check that all peers compute the same, then time them; a few times if others disturb, of which the quietest stays.
-    Returns a plain dict with the samples in the case's unit, for one operation."""
+def measure_case(case, rounds, seconds, threads, deadline):
+    """Check that all peers compute the same, then time them, a few times if others disturb, of which the quietest stays;
+    waiting for quiet ends at `deadline`. Returns a plain dict with the samples in the case's unit, for one operation."""
     values = {peer: compute() for peer, compute in case.values.items()}
     work.agree(case.name, values, case.tolerance)
     least = None
     for _ in range(ATTEMPTS):
-        wait_for_quiet(threads, patience)
+        wait_for_quiet(threads, deadline)
         with Others() as others:
             samples, clean = interleave(case.runs, rounds, seconds, threads)
         now = others.processors or 0.0
         disturbed = clean < MOST if threads == 1 else not quiet(now, threads)
         if least is None or (disturbed, now) < least[:2]:
             least = disturbed, now, samples
-        if not disturbed:
+        if not disturbed or perf_counter() > deadline:
             break
     disturbed, others, samples = least
     scale = work.SCALES[case.unit] / case.per
@@ -55,13 +56,13 @@ def answer(spec):
     row = work.module(spec["row"])
     if "part" in spec:
         work.set_threads([work.library(spec["peer"])], spec["threads"])
-        wait_for_quiet(spec["threads"], spec["patience"])
+        wait_for_quiet(spec["threads"], perf_counter() + spec["patience"])
         with Others() as others:
             figures, values = row.measure(spec["peer"], spec["part"], spec["quick"])
         return {"figures": figures, "values": values, "others": others.processors or 0.0,
                 "disturbed": not quiet(others.processors, spec["threads"])}
     work.set_threads(spec["libraries"], spec["threads"])
-    how = spec["rounds"], spec["seconds"], spec["threads"], spec["patience"]
+    how = spec["rounds"], spec["seconds"], spec["threads"], perf_counter() + spec["patience"]
     return [measure_case(case, *how) for case in row.cases(spec["libraries"], spec["quick"])]
 
 
