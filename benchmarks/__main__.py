@@ -31,17 +31,22 @@ def thread_list(text):
 
 
 def arguments(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad beside PyTorch and NumPy on the same "
-                                     "work; see the modules' docstrings for what each row does")
-    parser.add_argument("--rows", type=comma_list(list(work.ROWS)), default=list(work.ROWS), help="of " + ",".join(work.ROWS))
-    parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use threads "
-                        "(default 1,2)")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad beside PyTorch and NumPy on the "
+                                     "same work; the modules' docstrings say what each row does")
+    names = list(work.ROWS)
+    parser.add_argument("--rows", type=comma_list(names), default=names, help="of " + ",".join(names))
+    parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use "
+                        "threads (default 1,2)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work: a look in a few minutes")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="directory of what is written")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")
     parser.add_argument("--render", action="store_true", help="measure nothing: write tables and pictures from the "
                         "results.json that is there")
     return parser.parse_args(argv)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(argv=None):
@@ -56,7 +61,7 @@ def main(argv=None):
         results = json.loads(path.read_text())
     else:
         start, load = perf_counter(), machine.load()
-        measured = collect.run(args.rows, args.threads, args.quick, lambda text: print(text, file=sys.stderr, flush=True))
+        measured = collect.run(args.rows, args.threads, args.quick, say)
         results = {"machine": machine.describe(), "quick": args.quick, "seconds": round(perf_counter() - start),
                    "load": [load, machine.load()], "results": measured}
         args.output.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """From processes to results: who runs in which process, and how samples become figures and ratios.
 
-With one thread all libraries run in one process, interleaved, and ratios are taken sample by sample. With more, a library
-has several processes to itself, in turn with the others' (PyTorch's speed jumps from process to process, and one
-library's waiting threads disturb another), and ratios are taken process by process, between medians."""
+With one thread all libraries run in one process, interleaved, and ratios are taken sample by sample. With more, a
+library has several processes to itself, in turn with the others' (PyTorch's speed jumps from process to process, and
+one library's waiting threads disturb another), and ratios are taken process by process, between medians."""
 
 import json
 import os
@@ -22,18 +22,19 @@ def ask(spec):
     threads = str(spec["threads"])
     env = dict(os.environ, CYGRAD_NUM_THREADS=threads, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads,
                MKL_NUM_THREADS=threads)
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-m", "benchmarks.worker", json.dumps(spec)], env=env, capture_output=True,
-                          text=True)
+    command = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.worker", json.dumps(spec)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"benchmarks: the process for {spec} ended with {done.returncode}:\n{done.stderr[-3000:]}")
     return json.loads(done.stdout)
 
 
 def judge(row, name, unit, threads, samples, details, processes, others, disturbed):
-    """One result: the spread of each peer's samples, of the ratios to cygrad, and of cygrad's to multiply; `others` are the
-    processors that other programs used meanwhile, `disturbed` says whether they were in the way."""
+    """One result: the spread of each peer's samples, of the ratios to cygrad, and of cygrad's to multiply; `others`
+    are the processors that other programs used meanwhile, `disturbed` says whether they were in the way."""
     result = {"row": row, "name": name, "unit": unit, "threads": threads, "processes": processes, "details": details,
-              "others": round(others, 2), "disturbed": unit != "B" and disturbed, "figures": {peer: spread(taken) for peer, taken in samples.items()}, "ratios": {}}
+              "others": round(others, 2), "disturbed": unit != "B" and disturbed,
+              "figures": {peer: spread(taken) for peer, taken in samples.items()}, "ratios": {}}
     mine = samples.get("cygrad")
     if mine is None:
         return result
@@ -76,8 +77,8 @@ def timed_row(row, libraries, threads, quick, say):
             order = libraries[i % len(libraries):] + libraries[: i % len(libraries)]
             answers += [ask(spec | dict(libraries=[library])) for library in order]
         cases = merge(answers)
-    return [judge(row, c["name"], c["unit"], threads, c["samples"], c["details"], processes, c["others"], c["disturbed"])
-            for c in cases]
+    return [judge(row, c["name"], c["unit"], threads, c["samples"], c["details"], processes, c["others"],
+                  c["disturbed"]) for c in cases]
 
 
 def parted_row(row, libraries, threads, quick, say):

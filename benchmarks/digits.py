@@ -1,10 +1,10 @@
 """Handwritten digits: a perceptron 64-128-64-10 with relu, batch 64, float32, scikit-learn's digits.
 
-*step*: forward, cross-entropy, backward and the update of Adam, on a batch made before. *epoch of 28 batches*: 28 steps
-over the first 1,792 of the digits, each batch sliced out of the whole tensors inside the timed piece. PyTorch's optimizer
-is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand. The learning rate is 1e-6 while timing,
-so that thousands of steps leave the model where it was; before, five steps at 1e-3 must give every peer the same
-losses."""
+*step*: forward, cross-entropy, backward and the update of Adam, on a batch made before. *epoch of 28 batches*: 28
+steps over the first 1,792 of the digits, each batch sliced out of the whole tensors inside the timed piece. PyTorch's
+optimizer is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand. The learning rate is 1e-6
+while timing, so that thousands of steps leave the model where it was; before, five steps at 1e-3 must give every peer
+the same losses."""
 
 from dataclasses import replace
 
@@ -53,6 +53,6 @@ def cases(libraries, quick):
     checked = trainers(libraries, PROBLEM, VARIANTS)
     slow = trainers(libraries, replace(PROBLEM, lr=1e-6), VARIANTS)
     values = {peer: lambda make=make: losses(make, bx, bl) for peer, make in checked.items()}
-    return [Case("step", "us", {peer: timed_step(make, bx, bl) for peer, make in slow.items()}, values),
-            Case(f"epoch of {BATCHES} batches", "ms", {peer: timed_epoch(make, x, labels) for peer, make in slow.items()},
-                 values)]
+    steps = {peer: timed_step(make, bx, bl) for peer, make in slow.items()}
+    epochs = {peer: timed_epoch(make, x, labels) for peer, make in slow.items()}
+    return [Case("step", "us", steps, values), Case(f"epoch of {BATCHES} batches", "ms", epochs, values)]

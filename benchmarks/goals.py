@@ -1,7 +1,8 @@
 """The goals: what cygrad is to reach, by row and workload.
 
-A time is judged by the ratio to PyTorch taken in the same run, since machines and days differ; `figure` is the time meant on
-the machine that the goals were set on (2 cores with AVX-512). Bytes do not drift and are judged as they are."""
+A time is judged by the ratio to PyTorch taken in the same run, since machines and days differ; `figure` is the time
+meant on the machine that the goals were set on (2 cores with AVX-512). Bytes do not drift and are judged as they
+are."""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ class Goal:
     ratio: float | None = None
 
     def reached(self, figure, ratio):
-        """Whether a measured figure (or, where the goal is one, the ratio to PyTorch) is as good; None: not measured."""
+        """Whether a measured figure (or, where the goal is one, the ratio to PyTorch) is as good; None: not
+        measured."""
         if self.ratio is None:
             return None if figure is None else figure <= self.figure
         return None if ratio is None else ratio >= self.ratio

@@ -19,7 +19,8 @@ def cpu_name():
 def vector_level():
     """The widest vector instructions that the processor names."""
     flags = set(read("/proc/cpuinfo").split())
-    return next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), platform.machine())
+    levels = {"avx512f": "AVX-512", "avx2": "AVX2"}
+    return next((name for flag, name in levels.items() if flag in flags), platform.machine())
 
 
 def read(path):
@@ -35,14 +36,16 @@ def version(package):
 
 def commit():
     """The commit of this tree, with a + if files differ from it; None outside of git."""
-    here = Path(__file__).parent
     try:
-        name = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
-        changes = subprocess.run(["git", "status", "--short", "--untracked-files=no", "--", "../cygrad", "../include"],
-                                 cwd=here, capture_output=True, text=True, check=True)
+        changed = git("status", "--short", "--untracked-files=no", "--", "../cygrad", "../include")
+        return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return name.stdout.strip() + ("+" if changes.stdout.strip() else "")
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def load():

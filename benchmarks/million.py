@@ -1,10 +1,10 @@
 """A million scalar operations in one graph: chains of float32 tensors without dimensions.
 
-Three chains: *x + c* keeps nothing for backward; *x * c*, c a constant, keeps c, which all operations share; *x * w*, w a
-variable, keeps its input, a block of its own, beside w. Phases, in seconds for the whole chain: forward (recorded),
-backward, free (the last tensor is dropped). Every chain runs in a fresh process for each library, the libraries in turn.
-Bytes an operation: what the resident memory of the process grew by during forward, divided by the operations. quick:
-100,000 operations, given for a million."""
+Three chains: *x + c* keeps nothing for backward; *x * c*, c a constant, keeps c, which all operations share; *x * w*,
+w a variable, keeps its input, a block of its own, beside w. Phases, in seconds for the whole chain: forward
+(recorded), backward, free (the last tensor is dropped). Every chain runs in a fresh process for each library, the
+libraries in turn. Bytes an operation: what the resident memory of the process grew by during forward, divided by the
+operations. quick: 100,000 operations, given for a million."""
 
 import gc
 import os

@@ -1,14 +1,14 @@
 """What one operation costs: chains of 1,000 operations on float32 tensors of 1 and of 64 numbers.
 
 Modes: *not recorded*; *recorded* (the recording scope opened once outside, the graph dropped inside the timed piece);
-*forward + backward* (recorded, then backward with a head gradient that was made before; `.grad` is overwritten in cygrad
-and set to None before in PyTorch). Times are for one operation, Python's loop included.
+*forward + backward* (recorded, then backward with a head gradient that was made before; `.grad` is overwritten in
+cygrad and set to None before in PyTorch). Times are for one operation, Python's loop included.
 
 `y * c` is the chain with a constant tensor c. Then every elementwise operator of cygrad's table, called as a function
-f(y) or f(y, c), beside multiply called the same way in the same rounds. Where a chain of one operator would run off, it
-alternates: pow with exponents 1.5 and 1 / 1.5; exp with sub(y, 1); log with add(y, 1), of which a companion chain of that
-add or sub alone is taken off. Comparisons are applied 1,000 times to the same input. (x * x).sum() is a whole forward and
-backward on 4 numbers in an open scope."""
+f(y) or f(y, c), beside multiply called the same way in the same rounds. Where a chain of one operator would run off,
+it alternates: pow with exponents 1.5 and 1 / 1.5; exp with sub(y, 1); log with add(y, 1), of which a companion chain
+of that add or sub alone is taken off. Comparisons are applied 1,000 times to the same input. (x * x).sum() is a whole
+forward and backward on 4 numbers in an open scope."""
 
 import numpy as np
 

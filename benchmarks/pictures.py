@@ -9,7 +9,8 @@ from benchmarks.report import size
 INK, SOFT, GRID = "#22272e", "#6b7280", "#e5e7eb"
 MINE, PEER, REFERENCE = "#0f766e", "#c2703d", "#9ca3af"
 SECOND = "#5eada5"
-COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c", "other": "#b8bfc9"}
+COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c",
+           "other": "#b8bfc9"}
 
 
 def plot():
@@ -80,7 +81,8 @@ def ratios(pyplot, rows):
 
 def operations(pyplot, rows):
     """Every elementwise operator against multiply, by mode, at size 1."""
-    wanted = [r for r in rows if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r]
+    wanted = [r for r in rows
+              if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r]
     if not wanted:
         return None
     modes = list(dict.fromkeys(r["details"]["mode"] for r in wanted))
@@ -95,7 +97,8 @@ def operations(pyplot, rows):
             if f > limit - 1.2:
                 axes.text(limit - 0.08, i, text, va="center", ha="right", fontsize=7, color="white")
             else:
-                axes.text(f + 0.05, i, text, va="center", fontsize=7, bbox=dict(facecolor="white", edgecolor="none", pad=0.8))
+                box = dict(facecolor="white", edgecolor="none", pad=0.8)
+                axes.text(f + 0.05, i, text, va="center", fontsize=7, bbox=box)
         axes.set_yticks(range(len(here)), [r["details"]["operator"] for r in here], fontsize=8)
         axes.set_xlim(0, limit)
         axes.axvline(TO_MULTIPLY, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0.5)
@@ -173,7 +176,7 @@ def peaks(pyplot, rows):
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in CATEGORIES]
     handles.append(pyplot.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor=SOFT, hatch="////"))
     figure.legend(handles, [*CATEGORIES, "not told apart"], loc="lower center", ncols=len(handles), fontsize=8)
-    figure.suptitle("Bytes at the peak of a training step, above data and parameters", x=0.02, ha="left", fontweight="bold",
-                    fontsize=11)
+    figure.suptitle("Bytes at the peak of a training step, above data and parameters", x=0.02, ha="left",
+                    fontweight="bold", fontsize=11)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     return figure

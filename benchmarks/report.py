@@ -6,8 +6,8 @@ from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
 PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", "NumPy")
-TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits", "J": "J. A million operations",
-          "peaks": "The peak of a step"}
+TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits",
+          "J": "J. A million operations", "peaks": "The peak of a step"}
 
 
 def number(x):
@@ -81,7 +81,7 @@ def operations_table(results):
         s = r.get("to_multiply")
         multiply = "" if s is None else f"{s['median']:.2f}" + (" (over)" if s["median"] > TO_MULTIPLY else "")
         d = r["details"]
-        rows.append([d["operator"], str(d["size"]), d["mode"], figure(r, "cygrad"), figure(r, "PyTorch"), figure(r, "NumPy"),
+        rows.append([d["operator"], str(d["size"]), d["mode"], *(figure(r, p) for p in ("cygrad", "PyTorch", "NumPy")),
                      ratio(r), multiply])
     return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", "PyTorch / cygrad",
                   f"to multiply (goal {TO_MULTIPLY})"], rows)
@@ -119,17 +119,22 @@ def description(row):
 
 def heading(results):
     m = results["machine"]
-    versions = ", ".join(f"{name} {m[key]}" for name, key in (("Python", "python"), ("NumPy", "numpy"), ("SciPy", "scipy"),
-                                                             ("PyTorch", "torch")) if m.get(key))
-    return (f"# Benchmarks\n\n"
-            f"cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores, "
-            f"{m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}. The run took {results['seconds']} s; the load "
-            f"average was {results['load'][0]} before and {results['load'][1]} after it."
-            + (" **A quick run**: few rounds, some work reduced." if results["quick"] else "") + "\n\n"
-            "Figures are medians with the quartiles behind them. PyTorch / cygrad says how many times faster (or leaner) "
-            "cygrad is, from samples taken side by side. With one thread the libraries run interleaved in one process, with "
-            "two each has processes of its own in turn with the others'. *Disturbed*: other programs were in the way, "
-            "also when it was tried again; such a figure says nothing. `python -m benchmarks` makes this page anew.\n")
+    packages = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy", "PyTorch": "torch"}
+    versions = ", ".join(f"{name} {m[key]}" for name, key in packages.items() if m.get(key))
+    loads = results["load"]
+    quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
+    return textwrap.dedent(f"""\
+        # Benchmarks
+
+        cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,
+        {m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}.
+        The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
+
+        Figures are medians with the quartiles behind them. PyTorch / cygrad says how many times faster (or leaner)
+        cygrad is, from samples taken side by side. With one thread the libraries run interleaved in one process; with
+        more, each has processes of its own in turn with the others'. *Disturbed*: other programs were in the way, also
+        when it was tried again; such a figure says nothing. `python -m benchmarks` makes this page anew.
+        """)
 
 
 def write(results, pictures):

@@ -1,4 +1,5 @@
-"""How time is taken: calibrated, interleaved, on a machine as quiet as it gets, and summed up by medians and quartiles."""
+"""How time is taken: calibrated, interleaved, on a machine as quiet as it gets, and summed up by medians and
+quartiles."""
 
 import gc
 import os
@@ -25,12 +26,13 @@ def calibrate(run, seconds):
 
 
 def interleave(runs, rounds, seconds, threads=1):
-    """Time `runs`, a dict of name and function f(n) that does its work n times, one after the other, `rounds` times over;
-    each round starts with another one. A sample lasts about `seconds`, after half as much untimed. Returns a dict of name and the samples in seconds
-    for one piece of work (samples of the same round belong together), and the share of rounds that were undisturbed.
+    """Time `runs`, a dict of name and function f(n) that does its work n times, one after the other, `rounds` times
+    over; each round starts with another one. A sample lasts about `seconds`, after half as much untimed. Returns a
+    dict of name and the samples in seconds for one piece of work (samples of the same round belong together), and the
+    share of rounds that were undisturbed.
 
-    With one thread, a round in which somebody else had our processor is taken again, up to three times as many rounds in
-    all; then the least disturbed are kept."""
+    With one thread, a round in which somebody else had our processor is taken again, up to three times as many rounds
+    in all; then the least disturbed are kept."""
     counts = {name: calibrate(run, seconds) for name, run in runs.items()}
     taken, names = [], list(runs)
     gc.collect()
@@ -91,7 +93,8 @@ def quiet(processors, threads):
 
 
 def wait_for_quiet(threads, deadline):
-    """Wait until others leave the processors that `threads` threads need, or until `deadline` on the performance clock."""
+    """Wait until others leave the processors that `threads` threads need, or until `deadline` on the performance
+    clock."""
     while perf_counter() < deadline:
         with Others() as others:
             sleep(0.3)

@@ -21,8 +21,8 @@ class Case:
     """One piece of work that several peers do.
 
     runs    by peer: a function f(n) that does the work n times. A peer is named after its library, with a variant
-            behind it ("PyTorch fused"). "<peer> companion" is the other operation of a chain in which two alternate (its
-            time is taken off), "cygrad multiply" what the operation is compared with.
+            behind it ("PyTorch fused"). "<peer> companion" is the other operation of a chain in which two alternate
+            (its time is taken off), "cygrad multiply" what the operation is compared with.
     values  by peer: a function that gives a list of arrays which all peers must agree on
     per     operations in one piece of work: times are given for one
     """
@@ -52,7 +52,8 @@ def installed():
 
 
 def set_threads(libraries, threads):
-    """Let every library use `threads` threads. BLAS libraries read theirs from the environment, which the parent set."""
+    """Let every library use `threads` threads. BLAS libraries read theirs from the environment, which the parent
+    set."""
     import cygrad
 
     cygrad.set_num_threads(threads)
@@ -74,5 +75,5 @@ def agree(name, values, tolerance):
                 raise ValueError(f"{name}: array {i} has shape {a.shape} by {first}, {b.shape} by {peer}")
             if not np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True):
                 worst = float(np.max(np.abs(a - b)))
-                raise ValueError(f"{name}: {first} and {peer} differ in array {i} by up to {worst:.3g}; they do not do the "
-                                 f"same work")
+                raise ValueError(f"{name}: {first} and {peer} differ in array {i} by up to {worst:.3g}; they do not do "
+                                 f"the same work")

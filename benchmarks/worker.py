@@ -1,7 +1,8 @@
 """The process that measures: `python -m benchmarks.worker SPEC`, SPEC and the answer on standard output being JSON.
 
-{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases, waiting for a quiet machine for `patience` seconds in all; {"row", "peer", "part", ...} measures
-one part of a row that wants a process for each."""
+{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases, waiting for a quiet
+machine for `patience` seconds in all; {"row", "peer", "part", ...} measures one part of a row that wants a process
+for each."""
 
 import json
 import sys
@@ -17,8 +18,9 @@ MOST = 0.7    # the least share of undisturbed rounds, with one thread
 
 
 def measure_case(case, rounds, seconds, threads, deadline):
-    """Check that all peers compute the same, then time them, a few times if others disturb, of which the quietest stays;
-    waiting for quiet ends at `deadline`. Returns a plain dict with the samples in the case's unit, for one operation."""
+    """Check that all peers compute the same, then time them, a few times if others disturb, of which the quietest
+    stays; waiting for quiet ends at `deadline`. Returns a plain dict with the samples in the case's unit, for one
+    operation."""
     values = {peer: compute() for peer, compute in case.values.items()}
     work.agree(case.name, values, case.tolerance)
     least = None
