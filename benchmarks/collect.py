@@ -13,8 +13,9 @@ import sys
 from benchmarks import work
 from benchmarks.timing import ratios, spread
 
+# Samples of about `seconds`; `patience`: seconds to wait for a quiet machine, for each row and thread count.
 QUICK = dict(rounds=9, seconds=0.003, patience=5, processes=2, repeats=1)
-FULL = dict(rounds=25, seconds=0.005, patience=90, processes=5, repeats=3)
+FULL = dict(rounds=21, seconds=0.005, patience=45, processes=5, repeats=3)
 
 
 def ask(spec):
@@ -72,6 +73,7 @@ def timed_row(row, libraries, threads, quick, say):
         cases, processes = ask(spec | dict(libraries=libraries)), 1
     else:
         processes, answers = how["processes"], []
+        spec["patience"] /= processes * len(libraries)
         for i in range(processes):
             say(f"{row}: {threads} threads, process {i + 1} of {processes} for each of {', '.join(libraries)}")
             order = libraries[i % len(libraries):] + libraries[: i % len(libraries)]
@@ -91,7 +93,7 @@ def parted_row(row, libraries, threads, quick, say):
     for i in range(repeats):
         for peer, part in module.parts(libraries, quick):
             say(f"{row}: {part}, {peer}" + (f", {i + 1} of {repeats}" if repeats > 1 else ""))
-            got = ask(dict(row=row, threads=threads, quick=quick, peer=peer, part=part, patience=how["patience"] / 9))
+            got = ask(dict(row=row, threads=threads, quick=quick, peer=peer, part=part, patience=how["patience"] / 15))
             for name, entry in got["figures"].items():
                 samples.setdefault(name, {}).setdefault(peer, []).append(entry["figure"])
                 units[name] = entry["unit"]
