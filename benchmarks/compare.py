@@ -2,7 +2,7 @@
 `python -m benchmarks.compare OLD.json NEW.json`.
 
 Times are compared by the ratio to PyTorch within each run where there is one, because machines and days differ; else,
-and for bytes, by cygrad's own figure. Something moved if it differs by more than `least` and the quartiles of the two
+and for bytes, by cygrad's own figure. Disturbed figures are left out. Something moved if it differs by more than `least` and the quartiles of the two
 runs do not touch."""
 
 import json
@@ -14,6 +14,8 @@ def entries(results):
     """By (row, name, threads): what is compared, its spread, and whether more is better."""
     made = {}
     for r in results["results"]:
+        if r["disturbed"]:
+            continue
         key = r["row"], r["name"], r["threads"]
         if r["unit"] != "B" and "PyTorch" in r["ratios"]:
             made[key] = "times faster than PyTorch", r["ratios"]["PyTorch"], True

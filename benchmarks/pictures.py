@@ -82,7 +82,8 @@ def ratios(pyplot, rows):
 def operations(pyplot, rows):
     """Every elementwise operator against multiply, by mode, at size 1."""
     wanted = [r for r in rows
-              if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r]
+              if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r
+              and not r["disturbed"]]
     if not wanted:
         return None
     modes = list(dict.fromkeys(r["details"]["mode"] for r in wanted))
@@ -138,7 +139,8 @@ def million(pyplot, rows):
         axes.margins(x=0.15)
         axes.grid(axis="x", color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
-    left.set_title("Seconds: forward, backward, free (dark to light)")
+    left.set_title("Seconds: forward, backward, free (dark to light)"
+                   + (" - disturbed" if any(r["disturbed"] for r in wanted) else ""))
     right.set_title("Bytes an operation")
     figure.suptitle("A million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
     figure.tight_layout()

@@ -39,6 +39,8 @@ def ratio(result, peer="PyTorch"):
     s = result["ratios"].get(peer)
     if s is None:
         return ""
+    if result["disturbed"]:
+        return "disturbed"
     return f"**{s['median']:.2f}x**" if s["n"] == 1 else f"**{s['median']:.2f}x** ({s['q1']:.2f}..{s['q3']:.2f})"
 
 
@@ -49,8 +51,10 @@ def goal_text(wanted):
 def goal(result):
     """The goal and whether it was reached, two cells."""
     wanted = GOALS.get((result["row"], result["name"]))
-    if wanted is None or result["disturbed"]:
-        return "" if wanted is None else goal_text(wanted), "disturbed" if result["disturbed"] else ""
+    if wanted is None:
+        return "", ""
+    if result["disturbed"]:
+        return goal_text(wanted), "disturbed"
     mine, against = result["figures"].get("cygrad"), result["ratios"].get("PyTorch")
     reached = wanted.reached(mine and mine["median"], against and against["median"])
     return goal_text(wanted), "" if reached is None else "yes" if reached else "no"
@@ -80,6 +84,8 @@ def operations_table(results):
     for r in results:
         s = r.get("to_multiply")
         multiply = "" if s is None else f"{s['median']:.2f}" + (" (over)" if s["median"] > TO_MULTIPLY else "")
+        if r["disturbed"]:
+            multiply = "disturbed"
         d = r["details"]
         rows.append([d["operator"], str(d["size"]), d["mode"], *(figure(r, p) for p in ("cygrad", "PyTorch", "NumPy")),
                      ratio(r), multiply])

@@ -174,7 +174,9 @@ def test_page_says_what_was_measured():
 def test_a_disturbed_figure_is_not_judged():
     made = results()
     made["results"][2]["disturbed"] = True
-    assert "8.0x | disturbed |" in report.write(made, {})
+    page = report.write(made, {})
+    assert "disturbed | 8.0x | disturbed |" in page and "5.12x" not in page
+    assert ("B", "step", 1) not in compare.entries(made)
 
 
 def test_sizes_and_numbers():
