@@ -1,9 +1,9 @@
 """What moved between two runs: `python -m benchmarks --compare OLD.json`, or
 `python -m benchmarks.compare OLD.json NEW.json`.
 
-Times are compared by the ratio to PyTorch within each run where there is one, because machines and days differ; else,
-and for bytes, by cygrad's own figure. Disturbed figures are left out. Something moved if it differs by more than `least` and the quartiles of the two
-runs do not touch."""
+Times are compared by the ratio to PyTorch within each run where there is one, because machines and days differ; else
+and for bytes by cygrad's own figure. Disturbed figures are left out. Something moved if it differs by more than `least`
+and the quartiles of the two runs do not touch."""
 
 import json
 import sys
