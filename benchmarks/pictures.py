@@ -139,8 +139,8 @@ def million(pyplot, rows):
         axes.margins(x=0.15)
         axes.grid(axis="x", color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
-    left.set_title("Seconds: forward, backward, free (dark to light)"
-                   + (" - disturbed" if any(r["disturbed"] for r in wanted) else ""))
+    disturbed = ", disturbed" if any(r["disturbed"] for r in wanted) else ""
+    left.set_title(f"Seconds: forward, backward, free{disturbed}")
     right.set_title("Bytes an operation")
     figure.suptitle("A million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
     figure.tight_layout()
