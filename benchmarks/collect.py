@@ -1,0 +1,122 @@
+"""From processes to results: who runs in which process, and how samples become figures and ratios.
+
+With one thread all libraries run in one process, interleaved, and ratios are taken sample by sample. With more, a
+library has several processes to itself, in turn with the others' (PyTorch's speed jumps from process to process, and
+one library's waiting threads disturb another), and ratios are taken process by process, between medians."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+from benchmarks import work
+from benchmarks.timing import ratios, spread
+
+# Samples of about `seconds`; `patience`: seconds to wait for a quiet machine, for each row and thread count.
+QUICK = dict(rounds=9, seconds=0.003, patience=5, processes=2, repeats=1)
+FULL = dict(rounds=21, seconds=0.005, patience=45, processes=5, repeats=3)
+
+
+def ask(spec):
+    """Run one worker. Raises RuntimeError with the end of what it wrote if it fails."""
+    threads = str(spec["threads"])
+    env = dict(os.environ, CYGRAD_NUM_THREADS=threads, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads,
+               MKL_NUM_THREADS=threads)
+    command = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.worker", json.dumps(spec)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"benchmarks: the process for {spec} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout)
+
+
+def judge(row, name, unit, threads, samples, details, processes, others, disturbed):
+    """One result: the spread of each peer's samples, of the ratios to cygrad, and of cygrad's to multiply; `others`
+    are the processors that other programs used meanwhile, `disturbed` says whether they were in the way."""
+    result = {"row": row, "name": name, "unit": unit, "threads": threads, "processes": processes, "details": details,
+              "others": round(others, 2), "disturbed": unit != "B" and disturbed,
+              "figures": {peer: spread(taken) for peer, taken in samples.items()}, "ratios": {}}
+    mine = samples.get("cygrad")
+    if mine is None:
+        return result
+    for peer, taken in samples.items():
+        if peer == "cygrad multiply":
+            result["to_multiply"] = spread(ratios(mine, taken))
+        elif work.library(peer) != "cygrad" and any(mine):
+            result["ratios"][peer] = spread(ratios(taken, mine))
+    return result
+
+
+def merge(answers):
+    """Answers of several processes, all with the same cases: samples become lists of the processes' medians, and what
+    the peers computed is compared across processes."""
+    merged = {}
+    for cases in answers:
+        for case in cases:
+            into = merged.setdefault(case["name"], dict(case, samples={}, values={}))
+            into["others"] = max(into["others"], case["others"])
+            into["disturbed"] |= case["disturbed"]
+            for peer, taken in case["samples"].items():
+                into["samples"].setdefault(peer, []).append(statistics.median(taken))
+            into["values"].update(case["values"])
+    for name, case in merged.items():
+        work.agree(name, case["values"], case["tolerance"])
+    return list(merged.values())
+
+
+def timed_row(row, libraries, threads, quick, say):
+    """The results of a row of cases."""
+    how = QUICK if quick else FULL
+    spec = dict(row=row, threads=threads, quick=quick, **{key: how[key] for key in ("rounds", "seconds", "patience")})
+    if threads == 1:
+        say(f"{row}: one thread, {', '.join(libraries)} in one process")
+        cases, processes = ask(spec | dict(libraries=libraries)), 1
+    else:
+        processes, answers = how["processes"], []
+        spec["patience"] /= processes * len(libraries)
+        for i in range(processes):
+            say(f"{row}: {threads} threads, process {i + 1} of {processes} for each of {', '.join(libraries)}")
+            order = libraries[i % len(libraries):] + libraries[: i % len(libraries)]
+            answers += [ask(spec | dict(libraries=[library])) for library in order]
+        cases = merge(answers)
+    return [judge(row, c["name"], c["unit"], threads, c["samples"], c["details"], processes, c["others"],
+                  c["disturbed"]) for c in cases]
+
+
+def parted_row(row, libraries, threads, quick, say):
+    """The results of a row whose every figure has a process of its own."""
+    module = work.module(row)
+    how = QUICK if quick else FULL
+    repeats = how["repeats"] if row == "J" else 1
+    samples, units, details, values = {}, {}, {}, {}
+    others, disturbed = {}, {}
+    for i in range(repeats):
+        for peer, part in module.parts(libraries, quick):
+            say(f"{row}: {part}, {peer}" + (f", {i + 1} of {repeats}" if repeats > 1 else ""))
+            spec = dict(row=row, threads=threads, quick=quick, peer=peer, part=part, patience=how["patience"] / 15)
+            got = ask(spec)
+            if got["disturbed"] and row == "J":
+                got = ask(spec)
+            for name, entry in got["figures"].items():
+                samples.setdefault(name, {}).setdefault(peer, []).append(entry["figure"])
+                units[name] = entry["unit"]
+                others[name] = max(others.get(name, 0.0), got["others"])
+                disturbed[name] = disturbed.get(name, False) or got["disturbed"]
+                if entry.get("details"):
+                    details.setdefault(name, {})[peer] = entry["details"]
+            values.setdefault(part, {})[peer] = got["values"]
+    for part, computed in values.items():
+        work.agree(part, computed, 1e-3)
+    return [judge(row, name, units[name], threads, taken, details.get(name, {}), repeats, others[name],
+                  disturbed[name]) for name, taken in samples.items()]
+
+
+def run(rows, threads, quick, say):
+    """Measure `rows` for each thread count that makes sense for them. Returns a list of results."""
+    libraries, results = work.installed(), []
+    for row in rows:
+        module = work.module(row)
+        measure = parted_row if hasattr(module, "parts") else timed_row
+        for count in [t for t in threads if module.THREADS in (None, t)]:
+            results += measure(row, libraries, count, quick, say)
+    return results

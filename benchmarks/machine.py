@@ -1,0 +1,74 @@
+"""What the figures were measured on."""
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+
+def cpu_name():
+    """The processor's name as the system gives it."""
+    for line in read("/proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def vector_level():
+    """The widest vector instructions that the processor names."""
+    flags = set(read("/proc/cpuinfo").split())
+    levels = {"avx512f": "AVX-512", "avx2": "AVX2"}
+    return next((name for flag, name in levels.items() if flag in flags), platform.machine())
+
+
+def read(path):
+    return Path(path).read_text() if Path(path).exists() else ""
+
+
+def version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def commit():
+    """The commit of this tree, with a + if files differ from it; None outside of git."""
+    try:
+        changed = git("status", "--short", "--untracked-files=no", "--", "../cygrad", "../include")
+        return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def load():
+    """Processes that ran on average over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def describe():
+    """The machine and the versions, as a dict."""
+    import cygrad
+
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cpu": cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "vectors": vector_level(),
+        "memory_gib": round(pages * size / 2**30, 1),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}, {' '.join(platform.libc_ver())}",
+        "python": platform.python_version(),
+        "cygrad": cygrad.__version__,
+        "commit": commit(),
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "torch": version("torch"),
+    }

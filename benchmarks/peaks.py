@@ -1,0 +1,145 @@
+"""The peak of a training step, in bytes above data and parameters: gradients, what is kept for backward, solver states,
+workspace.
+
+Everything from making the optimizer on counts, over three steps of a perceptron with relu; data and parameters lie in
+memory made before. cygrad's figure is its own exact count (requested bytes, at the moment when most were live, by
+category); PyTorch's is exact too, the highest running sum of its profiler's [memory] events. *cygrad (.grad None)* sets
+every gradient to None before a step, as PyTorch's zero_grad does; otherwise each backward writes over the last
+gradients, which stay. Resident: the highest resident memory during the steps above that before, less the parameters, in
+a pass of its own without profiler; it is left out where it would be noise."""
+
+import gc
+import os
+from pathlib import Path
+
+from benchmarks.million import resident_bytes
+from benchmarks.models import Problem, cygrad_trainer, torch_trainer
+
+THREADS = 1
+STEPS = 3
+CATEGORIES = ("optimizer", "gradients", "saved", "workspace", "other")
+PEERS = ("cygrad", "cygrad (.grad None)", "PyTorch")
+SMALL = Problem((64, 32, 10), 8, "cross_entropy", "adam", 1e-3)
+PROBLEMS = {
+    "B: 2-16-16-1, batch 100, SGD": Problem((2, 16, 16, 1), 100, "mse", "sgd", 1e-3),
+    "C: 64-128-64-10, batch 64, Adam": Problem((64, 128, 64, 10), 64, "cross_entropy", "adam", 1e-3),
+    "D: 784-1024-1024-10, batch 256, Adam": Problem((784, 1024, 1024, 10), 256, "cross_entropy", "adam", 1e-3),
+    "64 layers of 1024, batch 512, SGD": Problem((1024,) * 65, 512, "mse", "sgd", 1e-6),
+    "16 layers of 512, batch 512, SGD": Problem((512,) * 17, 512, "mse", "sgd", 1e-6),
+}
+FULL = tuple(PROBLEMS)[:4]
+QUICK = (*tuple(PROBLEMS)[:3], "16 layers of 512, batch 512, SGD")
+
+
+def parts(libraries, quick):
+    """Each problem for each peer."""
+    return [(peer, name) for name in (QUICK if quick else FULL) for peer in PEERS if peer.split()[0] in libraries]
+
+
+def measure(peer, name, quick):
+    """The peaks of one problem, and the losses of its steps."""
+    problem = PROBLEMS[name]
+    parameters = sum(w.nbytes + b.nbytes for w, b in problem.layers())
+    if peer == "PyTorch":
+        resident = resident_peak(lambda p: torch_steps(p), problem, parameters)
+        peak, details, values = torch_peak(problem)
+    else:
+        fresh = peer != "cygrad"
+        resident = resident_peak(lambda p: cygrad_steps(p, fresh), problem, parameters)
+        peak, details, values = cygrad_peak(problem, fresh, parameters)
+    if peak > 8 << 20:
+        details["resident"] = resident
+    return {name: {"unit": "B", "figure": peak, "details": details}}, [values]
+
+
+# ---- resident memory -------------------------------------------------------------------------------------------------
+
+def resident_peak(prepare, problem, parameters):
+    """The highest resident memory during the steps, above that before and the parameters; None if the system does not
+    let it be reset."""
+    prepare(SMALL)()
+    gc.collect()
+    before = resident_bytes()
+    steps = prepare(problem)
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    steps()
+    status = Path("/proc/self/status").read_text()
+    highest = int(status.partition("VmHWM:")[2].split()[0]) << 10
+    return max(0, highest - before - parameters)
+
+
+def cygrad_steps(problem, fresh):
+    import cygrad as cg
+
+    x, target = map(cg.asarray, problem.data())
+    trainer = cygrad_trainer(problem, fresh)
+
+    def steps():
+        values = []
+        for _ in range(STEPS):
+            values.append(trainer.step(x, target).item())
+        return values
+
+    return steps
+
+
+def torch_steps(problem):
+    import torch
+
+    x, target = map(torch.from_numpy, problem.data())
+    trainer = torch_trainer(problem)
+
+    def steps():
+        values = []
+        for _ in range(STEPS):
+            values.append(trainer.step(x, target).item())
+        return values
+
+    return steps
+
+
+# ---- exact bytes -----------------------------------------------------------------------------------------------------
+
+def cygrad_peak(problem, fresh, parameters):
+    """What was live at the peak, less the parameters: in all and by category. The data is NumPy's memory and not
+    counted. A listener reads the counters after every event; the sum must be the peak that the library reports."""
+    import cygrad as cg
+
+    gc.collect()
+    if cg.memory.stats()["live_bytes"]:
+        raise RuntimeError("peaks: bytes are live before the first step; this part wants a process of its own")
+    highest = {"live_bytes": 0}
+
+    def look(_):
+        nonlocal highest
+        now = cg.memory.stats()
+        if now["live_bytes"] > highest["live_bytes"]:
+            highest = now
+
+    with cg.memory.track() as watched, cg.memory.events(look):
+        values = cygrad_steps(problem, fresh)()
+    if watched.peak_bytes != highest["live_bytes"]:
+        raise RuntimeError(f"peaks: the counters' peak is {watched.peak_bytes} bytes, that of the events "
+                           f"{highest['live_bytes']}")
+    categories = highest["by_category"]
+    categories["parameters"] -= parameters
+    categories["other"] += categories.pop("parameters")
+    return watched.peak_bytes - parameters, {"by_category": categories}, values
+
+
+def torch_peak(problem):
+    """The highest running sum of the profiler's memory events."""
+    import torch
+
+    os.environ["KINETO_LOG_LEVEL"] = "5"
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+        values = torch_steps(problem)()
+    events = [(e.start_ns(), e.nbytes()) for e in profiled.profiler.kineto_results.events() if e.name() == "[memory]"]
+    live = peak = 0
+    for _, nbytes in sorted(events, key=lambda event: event[0]):
+        live += nbytes
+        peak = max(peak, live)
+    return peak, {}, values

@@ -1,0 +1,184 @@
+"""The pictures, drawn with matplotlib; without it there are none."""
+
+import importlib.util
+
+from benchmarks.goals import GOALS, TO_MULTIPLY
+from benchmarks.peaks import CATEGORIES
+from benchmarks.report import size
+
+INK, SOFT, GRID = "#22272e", "#6b7280", "#e5e7eb"
+MINE, PEER, REFERENCE = "#0f766e", "#c2703d", "#9ca3af"
+SECOND = "#5eada5"
+COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c",
+           "other": "#b8bfc9"}
+
+
+def plot():
+    """matplotlib, set up; no window."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update({
+        "font.size": 9, "axes.edgecolor": SOFT, "axes.labelcolor": INK, "text.color": INK, "xtick.color": SOFT,
+        "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
+        "ytick.major.size": 0, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left",
+        "legend.frameon": False, "figure.facecolor": "white", "savefig.dpi": 160, "svg.hashsalt": "cygrad",
+    })
+    return pyplot
+
+
+def save(pyplot, figure, directory, name):
+    directory.mkdir(parents=True, exist_ok=True)
+    figure.savefig(directory / f"{name}.png", bbox_inches="tight", metadata={"Software": None})
+    pyplot.close(figure)
+    return f"{name}.png"
+
+
+def draw(results, directory):
+    """Draw what the results allow. Returns by name the file of each picture."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return {}
+    pyplot, rows, made = plot(), results["results"], {}
+    for name, picture in (("ratios", ratios), ("operations", operations), ("million", million), ("peaks", peaks)):
+        figure = picture(pyplot, rows)
+        if figure is not None:
+            made[name] = save(pyplot, figure, directory, name)
+    return made
+
+
+def ratios(pyplot, rows):
+    """How many times faster than PyTorch as installed, by workload; a tick marks the goal, a line the quartiles."""
+    wanted = [r for r in rows if r["unit"] != "B" and "PyTorch" in r["ratios"] and r["details"].get("kind") != "table"
+              and not r["disturbed"]]
+    if not wanted:
+        return None
+    figure, axes = pyplot.subplots(figsize=(8, 0.9 + 0.27 * len(wanted)))
+    labels = []
+    for i, r in enumerate(wanted):
+        s, goal = r["ratios"]["PyTorch"], GOALS.get((r["row"], r["name"]))
+        axes.barh(i, s["median"], color=MINE if r["threads"] == 1 else SECOND, height=0.68)
+        axes.plot([s["q1"], s["q3"]], [i, i], color=INK, linewidth=1.2, solid_capstyle="butt")
+        axes.text(max(s["q3"], s["median"]) * 1.04, i, f"{s['median']:.1f}x", va="center", color=INK, fontsize=8)
+        if goal and goal.ratio:
+            axes.plot([goal.ratio] * 2, [i - 0.4, i + 0.4], color=PEER, linewidth=2)
+        labels.append(f"{r['row']}   {r['name']}" + (f", {r['threads']} threads" if r["threads"] > 1 else ""))
+    axes.set_yticks(range(len(wanted)), labels)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    slowest, fastest = (f(r["ratios"]["PyTorch"]["median"] for r in wanted) for f in (min, max))
+    axes.set_xlim(min(1, 0.7 * slowest), max(20, 1.8 * fastest))
+    ticks = [t for t in (0.5, 1, 2, 5, 10, 20, 50, 100) if axes.get_xlim()[0] <= t <= axes.get_xlim()[1]]
+    axes.set_xticks(ticks, [f"{t:g}x" for t in ticks])
+    axes.set_xticks([], minor=True)
+    axes.axvline(1, color=SOFT, linewidth=0.8)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title("Times faster than PyTorch (log scale; orange: the goal)")
+    return figure
+
+
+def operations(pyplot, rows):
+    """Every elementwise operator against multiply, by mode, at size 1."""
+    wanted = [r for r in rows
+              if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r
+              and not r["disturbed"]]
+    if not wanted:
+        return None
+    modes = list(dict.fromkeys(r["details"]["mode"] for r in wanted))
+    figure, all_axes = pyplot.subplots(1, len(modes), figsize=(9, 4.6), squeeze=False)
+    for axes, mode in zip(all_axes[0], modes, strict=True):
+        here = sorted((r for r in wanted if r["details"]["mode"] == mode), key=lambda r: r["to_multiply"]["median"])
+        figures = [r["to_multiply"]["median"] for r in here]
+        axes.barh(range(len(here)), figures, color=[MINE if f <= TO_MULTIPLY else PEER for f in figures], height=0.68)
+        limit = min(max(figures), 2.5) + 1.3
+        for i, (r, f) in enumerate(zip(here, figures, strict=True)):
+            text = f"{f:.2f}  ({r['figures']['cygrad']['median']:.2f} us)"
+            if f > limit - 1.2:
+                axes.text(limit - 0.08, i, text, va="center", ha="right", fontsize=7, color="white")
+            else:
+                box = dict(facecolor="white", edgecolor="none", pad=0.8)
+                axes.text(f + 0.05, i, text, va="center", fontsize=7, bbox=box)
+        axes.set_yticks(range(len(here)), [r["details"]["operator"] for r in here], fontsize=8)
+        axes.set_xlim(0, limit)
+        axes.axvline(TO_MULTIPLY, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0.5)
+        axes.set_title(mode)
+    figure.suptitle(f"One operation against multiply, size 1 (dashed: the goal, {TO_MULTIPLY})", x=0.02, ha="left",
+                    fontweight="bold", fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def million(pyplot, rows):
+    """Seconds of the phases and bytes an operation of each chain, cygrad beside PyTorch."""
+    wanted = [r for r in rows if r["row"] == "J"]
+    if not wanted:
+        return None
+    kinds = list(dict.fromkeys(r["name"].partition(":")[0] for r in wanted))
+    by_name = {r["name"]: r for r in wanted}
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 0.9 + 0.72 * len(kinds)))
+    peers = [p for p in ("cygrad", "PyTorch") if any(p in r["figures"] for r in wanted)]
+    shades = {"forward": 1.0, "backward": 0.65, "free": 0.35}
+    labels = []
+    for i, (kind, peer) in enumerate((k, p) for k in kinds for p in peers):
+        colour, at = (MINE if peer == "cygrad" else PEER), i + 0.35 * (i // len(peers))
+        start = 0.0
+        for phase, shade in shades.items():
+            seconds = by_name[f"{kind}: {phase}"]["figures"][peer]["median"]
+            left.barh(at, seconds, left=start, color=colour, alpha=shade, height=0.8)
+            start += seconds
+        left.text(start, at, f"  {start:.2f} s", va="center", fontsize=8)
+        nbytes = by_name[f"{kind}: bytes an operation"]["figures"][peer]["median"]
+        right.barh(at, nbytes, color=colour, height=0.8)
+        right.text(nbytes, at, f"  {nbytes:.0f}", va="center", fontsize=8)
+        labels.append((at, f"{kind}   {peer}"))
+    for axes in (left, right):
+        axes.set_yticks([at for at, _ in labels], [text for _, text in labels] if axes is left else [""] * len(labels))
+        axes.invert_yaxis()
+        axes.margins(x=0.15)
+        axes.grid(axis="x", color=GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+    disturbed = ", disturbed" if any(r["disturbed"] for r in wanted) else ""
+    left.set_title(f"Seconds: forward, backward, free{disturbed}")
+    right.set_title("Bytes an operation")
+    figure.suptitle("A million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
+    figure.tight_layout()
+    return figure
+
+
+def peaks(pyplot, rows):
+    """Bytes at the peak of a step above data and parameters: cygrad's by category, PyTorch's in all."""
+    wanted = [r for r in rows if r["row"] == "peaks"]
+    if not wanted:
+        return None
+    columns = 2 if len(wanted) > 1 else 1
+    lines = -(-len(wanted) // columns)
+    figure, all_axes = pyplot.subplots(lines, columns, figsize=(4.8 * columns, 1.65 * lines + 0.7), squeeze=False)
+    for axes, r in zip(all_axes.flat, wanted, strict=False):
+        peers = list(r["figures"])
+        for i, peer in enumerate(peers):
+            total, start = r["figures"][peer]["median"], 0
+            categories = r["details"].get(peer, {}).get("by_category")
+            if categories:
+                for name in CATEGORIES:
+                    axes.barh(i, categories[name], left=start, color=COLOURS[name], height=0.7)
+                    start += categories[name]
+            else:
+                axes.barh(i, total, color="white", edgecolor=SOFT, hatch="////", linewidth=0.8, height=0.7)
+            axes.text(total, i, f"  {size(total)}", va="center", fontsize=8)
+        axes.set_yticks(range(len(peers)), peers, fontsize=8)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
+        axes.invert_yaxis()
+        axes.margins(x=0.22)
+        axes.set_title(r["name"], fontsize=9)
+    for axes in list(all_axes.flat)[len(wanted):]:
+        axes.axis("off")
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in CATEGORIES]
+    handles.append(pyplot.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor=SOFT, hatch="////"))
+    figure.legend(handles, [*CATEGORIES, "not told apart"], loc="lower center", ncols=len(handles), fontsize=8)
+    figure.suptitle("Bytes at the peak of a training step, above data and parameters", x=0.02, ha="left",
+                    fontweight="bold", fontsize=11)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    return figure

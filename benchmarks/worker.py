@@ -1,0 +1,75 @@
+"""The process that measures: `python -m benchmarks.worker SPEC`, SPEC and the answer on standard output being JSON.
+
+{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases, waiting for a quiet
+machine for `patience` seconds in all; {"row", "peer", "part", ...} measures one part of a row that wants a process
+for each."""
+
+import json
+import sys
+from time import perf_counter, process_time
+
+import numpy as np
+
+from benchmarks import work
+from benchmarks.timing import Others, interleave, quiet, wait_for_quiet
+
+ATTEMPTS = 3  # at a case that others disturbed
+MOST = 0.7    # the least share of undisturbed rounds, with one thread
+PART = 0.95   # the least share of its time that a part must have had a processor, with one thread
+
+
+def measure_case(case, rounds, seconds, threads, deadline):
+    """Check that all peers compute the same, then time them, a few times if others disturb, of which the quietest
+    stays; waiting for quiet ends at `deadline`. Returns a plain dict with the samples in the case's unit, for one
+    operation."""
+    values = {peer: compute() for peer, compute in case.values.items()}
+    work.agree(case.name, values, case.tolerance)
+    least = None
+    for _ in range(ATTEMPTS):
+        wait_for_quiet(threads, deadline)
+        with Others() as others:
+            samples, clean = interleave(case.runs, rounds, seconds, threads)
+        now = others.processors or 0.0
+        disturbed = clean < MOST if threads == 1 else not quiet(now, threads)
+        if least is None or (disturbed, now) < least[:2]:
+            least = disturbed, now, samples
+        if not disturbed or perf_counter() > deadline:
+            break
+    disturbed, others, samples = least
+    scale = work.SCALES[case.unit] / case.per
+    samples = {peer: [s * scale for s in taken] for peer, taken in samples.items()}
+    return {"name": case.name, "unit": case.unit, "tolerance": case.tolerance, "details": case.details,
+            "others": others, "disturbed": disturbed, "samples": without_companions(samples),
+            "values": {peer: [np.asarray(a, np.float64).tolist() for a in arrays] for peer, arrays in values.items()}}
+
+
+def without_companions(samples):
+    """Where a chain alternated with a companion: twice its time, less the companion's in the same round."""
+    plain = {}
+    for peer, taken in samples.items():
+        if peer.endswith(" companion"):
+            continue
+        other = samples.get(f"{peer} companion")
+        plain[peer] = taken if other is None else [max(2 * a - b, 0.0) for a, b in zip(taken, other, strict=True)]
+    return plain
+
+
+def answer(spec):
+    """What a specification asks for."""
+    row = work.module(spec["row"])
+    if "part" in spec:
+        work.set_threads([work.library(spec["peer"])], spec["threads"])
+        wait_for_quiet(spec["threads"], perf_counter() + spec["patience"])
+        used, start = process_time(), perf_counter()
+        with Others() as others:
+            figures, values = row.measure(spec["peer"], spec["part"], spec["quick"])
+        had = (process_time() - used) / (perf_counter() - start)
+        disturbed = had < PART if spec["threads"] == 1 else not quiet(others.processors, spec["threads"])
+        return {"figures": figures, "values": values, "others": others.processors or 0.0, "disturbed": disturbed}
+    work.set_threads(spec["libraries"], spec["threads"])
+    how = spec["rounds"], spec["seconds"], spec["threads"], perf_counter() + spec["patience"]
+    return [measure_case(case, *how) for case in row.cases(spec["libraries"], spec["quick"])]
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)
