@@ -30,7 +30,7 @@ def measure_case(case, rounds, seconds, threads, deadline):
         with Others() as others:
             samples, clean = interleave(case.runs, rounds, seconds, threads)
         now = others.processors or 0.0
-        disturbed = clean < MOST if threads == 1 else not quiet(now, threads)
+        disturbed = clean < MOST or not quiet(now, threads)
         if least is None or (disturbed, now) < least[:2]:
             least = disturbed, now, samples
         if not disturbed or perf_counter() > deadline:
@@ -64,7 +64,7 @@ def answer(spec):
         with Others() as others:
             figures, values = row.measure(spec["peer"], spec["part"], spec["quick"])
         had = (process_time() - used) / (perf_counter() - start)
-        disturbed = had < PART if spec["threads"] == 1 else not quiet(others.processors, spec["threads"])
+        disturbed = spec["threads"] == 1 and had < PART or not quiet(others.processors, spec["threads"])
         return {"figures": figures, "values": values, "others": others.processors or 0.0, "disturbed": disturbed}
     work.set_threads(spec["libraries"], spec["threads"])
     how = spec["rounds"], spec["seconds"], spec["threads"], perf_counter() + spec["patience"]
