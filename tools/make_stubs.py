@@ -134,6 +134,9 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]"}
+SILENT = {                  # of every class, or nothing for a type checker; the buffer protocol shows from 3.12 on
+    f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
+    "static_attributes buffer release_buffer pyx_vtable reduce_cython setstate_cython test".split()}
 OVERRIDES = {"__eq__", "__ne__"}                    # object promises a bool
 
 ALIASES = {                 # name: definition; after them what may be needed from elsewhere
@@ -270,7 +273,8 @@ class Stub:
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
         elif name.startswith("_"):
-            return
+            if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some
+                self.untyped.append(f"{self.module.__name__}: {key}: DUNDERS")
         elif surface.is_attribute(value):
             kind = self.result(owner, key, strict)
             self.lines.append(f"@property\ndef {name}(self) -> {kind}: ...")
