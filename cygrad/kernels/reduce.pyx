@@ -129,6 +129,7 @@ cdef int sum_to(const Array* x, const Array* y) except -1:
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef Array z = y[0]
     cdef int d, i
+    if y.layout.size == 0: return 0                 # (nothing to write, and the strides of nothing may be anything)
     for d in range(seen.ndim):
         i = d - seen.ndim + y.layout.ndim
         strides[d] = y.layout.strides[i] if i >= 0 and y.layout.shape[i] != 1 else 0
