@@ -44,9 +44,9 @@ check: $(VENV)/has-test $(VENV)/built
 	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
 
-# Under AddressSanitizer; what is tested of files, not of memory, is left out.
+# Under AddressSanitizer; what is tested of files and of other libraries, not of memory, is left out.
 asan: $(VENV)/has-test
-	PYTHON=$(abspath $(PY)) sh tests/asan.sh $(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py)
+	PYTHON=$(abspath $(PY)) sh tests/asan.sh $(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py demo.py)
 
 clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache

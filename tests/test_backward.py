@@ -695,3 +695,12 @@ def test_an_exception_carries_where_it_happened():
     except MemoryError as e:
         notes = e.__notes__
     assert [n for n in notes if "in backward, at exp" in n and "0 gradients had been written" in n], notes
+
+
+def test_labels_in_an_array_of_the_callers_may_be_reused():
+    x, labels = cg.tensor([[1.0, 2.0], [3.0, 4.0]]).attach_grad(), np.array([0, 1])
+    with cg.record():
+        loss = cg.cross_entropy(x, labels)
+    labels[:] = 10**10
+    loss.backward()
+    assert np.allclose(x.grad.numpy(), [[-0.365529, 0.365529], [0.134471, -0.134471]], atol=1e-6)

@@ -89,6 +89,14 @@ def own_gradient():
     x.grad = x
 
 
+def labels_written_through_numpy():
+    x, labels = cg.ones((2, 3)).attach_grad(), cg.tensor([0, 1])
+    with cg.record():
+        loss = cg.cross_entropy(x, labels)
+    labels.numpy()[0] = 10**10
+    loss.backward()
+
+
 def twice_in_a_solver():
     x = VARIABLE()
     cg.optim.Sgd().set_parameters({"a": x, "b": x})
@@ -331,6 +339,9 @@ CASES = [
     (lambda: graph_into_a_given_buffer(), RuntimeError,
      "create_graph=True would put a new tensor in the place of the gradient that mark_variables was given for a "
      "variable of shape (2,); use autograd.grad, or attach_grad()"),
+    (lambda: labels_written_through_numpy(), cg.InplaceError,
+     "cross_entropy: label 10000000000 of row 0 was a class in forward and is none now; it has been written meanwhile: "
+     "give a copy()\ncygrad: in backward, at cross_entropy; 0 gradients had been written before"),
     (lambda: twice_in_a_solver(), ValueError,
      "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
     (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,

@@ -121,13 +121,21 @@ cdef void log_softmax_grad_block(int dtype, Py_ssize_t a, Py_ssize_t b, Py_ssize
                                   view2d(<double*>dx + a * columns, b - a, columns))
 
 
+cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil:
+    """The first row whose label is no column; -1: all are good."""
+    cdef Py_ssize_t row
+    for row in range(rows):
+        if labels[row] < 0 or labels[row] >= columns: return row
+    return -1
+
+
 cdef Py_ssize_t cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
                               char* loss, char* lse) noexcept nogil:
     """Returns the first row whose label is no column, before anything is computed; -1: all are good."""
     cdef int t = blocks(rows, columns), i
     cdef Py_ssize_t part = (rows + t - 1) // t, row
-    for row in range(rows):
-        if labels[row] < 0 or labels[row] >= columns: return row
+    row = bad_label(rows, columns, labels)
+    if row >= 0: return row
     if t == 1:
         cross_entropy_block(dtype, 0, rows, columns, x, labels, loss, lse)
         return -1

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.memory cimport EXTERNAL, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
@@ -15,6 +15,7 @@ from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_into
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
 from cygrad.ops.elementwise import exp
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import reshape, transpose
@@ -144,6 +145,10 @@ cdef class CrossEntropy(Operator):
         cdef Py_ssize_t n = x.layout.shape[0]
         cdef int reduction = <object>b.node.attributes
         cdef const char* given = x.data
+        cdef Py_ssize_t bad = rows.bad_label(n, x.layout.shape[1], <const int64_t*>labels.data)
+        if bad >= 0:                                # written through NumPy since: versions do not see that, memory does
+            raise InplaceError(f"cross_entropy: label {(<const int64_t*>labels.data)[bad]} of row {bad} was a class in "
+                               f"forward and is none now; it has been written meanwhile: give a copy()")
         if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
         if not x.layout.dense:
             gather(out.data, &x, 0, x.layout.size)
@@ -193,5 +198,5 @@ def cross_entropy(x, labels, reduction="mean"):
     if l.dtype >= FLOAT32 or l.dtype == 0:
         raise TypeError(f"cross_entropy: the labels are {DTYPES[l.dtype]}; wanted integers")
     if l.dtype != INT64: l = l.astype(DTYPES[INT64])
-    if not l.layout.dense: l = l.copy()
+    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # the caller may reuse his array of labels
     return apply2(CROSS_ENTROPY, t, l, REDUCTIONS[reduction])
