@@ -341,7 +341,7 @@ CASES = [
      "variable of shape (2,); use autograd.grad, or attach_grad()"),
     (lambda: labels_written_through_numpy(), cg.InplaceError,
      "cross_entropy: label 10000000000 of row 0 was a class in forward and is none now; it has been written meanwhile: "
-     "give a copy()\ncygrad: in backward, at cross_entropy; 0 gradients had been written before"),
+     "give a copy()"),
     (lambda: twice_in_a_solver(), ValueError,
      "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
     (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,
@@ -430,8 +430,9 @@ ELSEWHERE = ["CYGRAD_NUM_THREADS is .*"]
 @pytest.mark.parametrize("f, error, wording", CASES, ids=[wording[:50] for _, _, wording in CASES])
 def test_wording(f, error, wording):
     pattern = "^" + ".*".join(map(re.escape, wording.split("<*>"))) + "$"
-    with pytest.raises(error, match=pattern) as caught:
+    with pytest.raises(error) as caught:
         f()
+    assert re.search(pattern, str(caught.value)), str(caught.value)     # (match= would look at its notes too)
     assert type(caught.value) is error
     del caught
 
