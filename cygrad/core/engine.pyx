@@ -32,7 +32,7 @@ import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
 from cygrad.core.errors import GraphFreedError
 
 cdef struct Entry:              # one node in the running pass
-    void* node                  # borrowed: the heads keep the graph alive
+    void* node                  # borrowed: the roots keep the graph alive
     Gradient g                  # what has come so far; several outputs: g.buffer is an array of Gradient;
                                 #   under create_graph g.buffer is a counted Tensor (or an array of them)
     int pending                 # contributions still to come
@@ -54,7 +54,6 @@ cdef class Pass:
     cdef Py_ssize_t n_ready
     cdef bint retain, graph, selective, alone
     cdef uint64_t number
-    cdef list heads             # keeps the graph alive
     cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
     cdef list captures          # (node, output number, position) of the wanted results
     cdef set wanted             # the addresses of their nodes
@@ -318,7 +317,7 @@ cdef class Pass:
                 put_grad(leaf, from_gradient(g, leaf.dtype))
                 return self.arrived(leaf, e)
             put_grad(leaf, fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS))
-            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; set_grad gave the lasting one
+            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; put_grad gave the lasting one
             over = True
         a[0].data = g.buffer.data + g.layout.offset * itemsize(leaf.dtype)
         a[0].layout, a[0].dtype = g.layout, leaf.dtype

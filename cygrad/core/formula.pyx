@@ -20,6 +20,9 @@ cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
     cdef Backward b
 
+    def __cinit__(self, Backward b not None):
+        self.b = b
+
     @property
     def attributes(self):
         """What the operation was called with beside its inputs, as its operator stores it."""
@@ -75,8 +78,7 @@ cdef int by_formula(Node node, Backward b) except -1:
     """The gradients by the operator's formula over tensors; recorded under create_graph only."""
     cdef int i
     cdef Tensor t
-    cdef Context c = Context.__new__(Context)
-    c.b = b
+    cdef Context c = Context.__new__(Context, b)
     if node.n_out == 1:
         g = formula_gradient(b, 0)
     else:

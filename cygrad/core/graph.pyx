@@ -2,7 +2,6 @@
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
-
 import numpy as np
 
 cimport cython
@@ -10,8 +9,8 @@ from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
-from cpython.type cimport PyType_Modified
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.type cimport PyType_Modified
 
 from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
@@ -41,7 +40,6 @@ cdef uint64_t next_number() noexcept:
     global recorded
     recorded += 1
     return recorded
-
 
 
 # ---- Operator --------------------------------------------------------------------------------------------------------
@@ -141,7 +139,6 @@ cdef class Node:
     def saved_bytes(self):
         """Bytes of the distinct buffers that this node keeps for backward, leaves and external memory not counted."""
         cdef Slot* s = slots_of(self)
-        cdef int k, j
         cdef size_t total = 0
         for k in range(self.n_slots):
             if s[k].kind != KEPT or s[k].what.buffer.parameters or s[k].what.buffer.flags & EXTERNAL: continue
@@ -404,6 +401,12 @@ def install(**attributes):
     PyType_Modified(Tensor)
 
 
+def _no_shell(cls, *_, **__):
+    raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
+
+install(__new__=staticmethod(_no_shell))            # Python's alone: an empty Tensor is for who fills it at once
+
+
 def install_bridge(asarray, **functions):
     """Plug in what makes a tensor of an array, a list or a number, and how a tensor is shown and read."""
     global converter
@@ -445,8 +448,7 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
 cdef Tensor copy_plain(Tensor t):
     """A dense copy without a graph."""
     cdef Tensor y = fresh(lay.dense_like(t.layout), t.dtype, OTHER)
-    cdef Array a
-    a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
+    cdef Array a = array_of(t)
     gather(y.buffer.data, &a, 0, t.layout.size)
     return y
 
@@ -463,7 +465,7 @@ cdef class Tensor:
     __array_ufunc__ = None                          # NumPy arrays leave the arithmetic to us
 
     def __init__(self, *_, **__):
-        raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
+        _no_shell(Tensor)
 
     def __dealloc__(self):
         if self.buffer == NULL: return
