@@ -158,9 +158,21 @@ def test_learning_rate():
     assert x.item() == 0.75 and solver.learning_rate() == 0.25
 
 
+def test_one_parameter_needs_no_list_and_a_rate_may_be_zero():
+    x = variable([1.0, 2.0])
+    solver = cg.optim.Sgd(0)                        # where a schedule ends
+    solver.set_parameters(x)
+    assert solver.get_parameters() == {"0": x}
+    for rate, wanted in ((0, [1.0, 2.0]), (1, [0.5, 1.5])):
+        solver.set_learning_rate(rate)
+        push(x, [0.5, 0.5])
+        solver.update()
+        assert x.tolist() == wanted
+
+
 def test_wrong_arguments_say_so_and_change_nothing():
-    for make, text in ((lambda: cg.optim.Sgd(0.0), "lr must be greater than 0, got 0.0"),
-                       (lambda: cg.optim.Adam(-1.0), "alpha must be greater than 0"),
+    for make, text in ((lambda: cg.optim.Sgd(-0.5), "lr must be at least 0 and finite, got -0.5"),
+                       (lambda: cg.optim.Adam(-1.0), "alpha must be at least 0"),
                        (lambda: cg.optim.Adam(beta1=1.0), "beta1 must be at least 0 and less than 1, got 1.0"),
                        (lambda: cg.optim.Adam(beta2=float("nan")), "beta2 must be at least 0"),
                        (lambda: cg.optim.Adam(eps=0.0), "eps must be greater than 0")):

@@ -18,6 +18,7 @@ class Solver:
     @property
     def lr(self) -> float: ...
     states: tuple[Any, ...]
+    rate: str
 @disjoint_base
 class Adam(Solver):
     def __init__(self, alpha: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08) -> None: ...
@@ -28,5 +29,6 @@ class Adam(Solver):
     @property
     def eps(self) -> float: ...
     states: tuple[Any, ...]
+    rate: str
 class Sgd(Solver):
     def __init__(self, lr: float = 0.001) -> None: ...

@@ -3,7 +3,7 @@ class of a few lines. States are made when the parameters are set, so an update 
 
 Names, defaults and rules follow nnabla (Adam's eps stands outside the bias correction)."""
 
-from libc.math cimport sqrt
+from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -22,20 +22,28 @@ cdef class Parameter:
 
 cdef class Solver:
     """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
-    zeros at first; `step` is the rule."""
+    zeros at first; `step` is the rule, `rate` what the solver calls its learning rate."""
     cdef readonly double lr
     cdef dict parameters
 
     states = ()
+    rate = "lr"
 
-    def __cinit__(self):
+    def __cinit__(self, *_, **given):
         self.parameters = {}
+        if self.rate != "lr" and "lr" in given:
+            name = type(self).__name__
+            raise TypeError(f"{name} calls its learning rate {self.rate}, not lr: {name}({self.rate}={given['lr']!r})")
 
     def set_parameters(self, parameters):
-        """Take charge of `parameters`, a dict of names and variables (or an iterable of variables, named by position),
-        in place of those before. Raises TypeError or ValueError, then nothing has changed."""
+        """Take charge of `parameters`, a dict of names and variables (or an iterable of variables, named by position,
+        or one variable), in place of those before. Raises TypeError or ValueError, then nothing has changed."""
         cdef Tensor x
         cdef Parameter p
+        if isinstance(parameters, Tensor): parameters = [parameters]
+        if not hasattr(parameters, "__iter__"):
+            raise TypeError(f"set_parameters wants a dict of names and variables, or a list of variables, got "
+                            f"{type(parameters).__name__}")
         if not hasattr(parameters, "items"):
             parameters = {str(i): v for i, v in enumerate(parameters)}
         names = {}
@@ -75,15 +83,19 @@ cdef class Solver:
         """The learning rate."""
         return self.lr
 
-    def set_learning_rate(self, double lr):
-        """Set the learning rate, from the next update on."""
-        self.lr = positive("lr", lr)
+    def set_learning_rate(self, lr):
+        """Set the learning rate, from the next update on. Raises TypeError or ValueError unless it is a number of at
+        least 0."""
+        self.lr = not_negative("lr", lr)
 
     def update(self):
-        """Apply the rule to every parameter that a backward has reached since the last update or zero_grad()."""
+        """Apply the rule to every parameter that a backward has reached since the last update or zero_grad(). Raises
+        RuntimeError if there are no parameters."""
         cdef Parameter p
         cdef Tensor w, g
         cdef list ready = []
+        if not self.parameters:
+            raise RuntimeError("update: this solver has no parameters; give it some with set_parameters() first")
         for p in self.parameters.values():          # whatever can fail, fails here, before anything is written
             w = p.tensor
             if w.node is None or w.node.op is not None or not (<Leaf>w.node).fresh: continue
@@ -107,21 +119,36 @@ cdef Tensor zeros(Tensor like):
     return t
 
 
-cdef double positive(str name, double value) except? -1:
-    if not value > 0: raise ValueError(f"{name} must be greater than 0, got {value}")
+cdef double number(str name, value) except? -1:
+    try:
+        return value
+    except TypeError:
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+
+
+cdef double not_negative(str name, value) except? -1:
+    if not 0 <= number(name, value) < INFINITY:
+        raise ValueError(f"{name} must be at least 0 and finite, got {value!r}")
     return value
 
 
-cdef double fraction(str name, double value) except? -1:
-    if not 0 <= value < 1: raise ValueError(f"{name} must be at least 0 and less than 1, got {value}")
+cdef double positive(str name, value) except? -1:
+    if not 0 < number(name, value) < INFINITY:
+        raise ValueError(f"{name} must be greater than 0 and finite, got {value!r}")
+    return value
+
+
+cdef double fraction(str name, value) except? -1:
+    if not 0 <= number(name, value) < 1:
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
     return value
 
 
 cdef class Sgd(Solver):
     """w -= lr g"""
 
-    def __init__(self, double lr=1e-3):
-        self.lr = positive("lr", lr)
+    def __init__(self, lr=1e-3):
+        self.lr = not_negative("lr", lr)
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         update.sgd(p.tensor.dtype, p.tensor.layout.size, w, g, self.lr)
@@ -134,9 +161,10 @@ cdef class Adam(Solver):
     cdef readonly double beta1, beta2, eps
 
     states = ("m", "v")
+    rate = "alpha"
 
-    def __init__(self, double alpha=1e-3, double beta1=0.9, double beta2=0.999, double eps=1e-8):
-        self.lr = positive("alpha", alpha)
+    def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
+        self.lr = not_negative("alpha", alpha)
         self.beta1, self.beta2 = fraction("beta1", beta1), fraction("beta2", beta2)
         self.eps = positive("eps", eps)
 
