@@ -19,18 +19,20 @@ class GradientEdge(tuple):
     output_nr = property(lambda self: self[1], doc="Which of the node's outputs, from 0.")
 
 
+def _listed(given):
+    """What was given, one or several, as a list; what is neither becomes its entry, for the caller to refuse."""
+    return [given] if isinstance(given, (Tensor, GradientEdge)) or not hasattr(given, "__iter__") else list(given)
+
+
 def _heads(outputs, gradients, what):
     """The roots of a pass: nodes, output numbers and head gradients."""
-    single = isinstance(outputs, Tensor)
-    outputs = [outputs] if single else list(outputs)
+    outputs = _listed(outputs)
     if not outputs:
         raise ValueError(f"{what}: no outputs were given; wanted a tensor or a list of them")
     if gradients is None:
         gradients = [None] * len(outputs)
-    elif isinstance(gradients, Tensor) or not hasattr(gradients, "__iter__"):
-        gradients = [gradients]
     else:
-        gradients = list(gradients)
+        gradients = _listed(gradients)
     if len(gradients) != len(outputs):
         raise ValueError(f"{what}: {len(outputs)} outputs but {len(gradients)} gradients; give one for each, or None")
     nodes, numbers, heads = [], [], []
@@ -82,7 +84,7 @@ def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=Fal
     nodes, numbers, heads = _heads(outputs, gradients, "backward")
     captures = None
     if inputs is not None:
-        inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+        inputs = _listed(inputs)
         if not inputs:
             raise RuntimeError("backward: inputs is empty; name the variables that are to receive gradients, or leave "
                                "it out")
@@ -109,7 +111,7 @@ def grad(
         raise TypeError("grad takes create_graph, allow_unused and train_mode by keyword only")
     _check_mode(train_mode, "grad")
     bare = isinstance(inputs, (Tensor, GradientEdge))
-    inputs = [inputs] if bare else list(inputs)
+    inputs = _listed(inputs)
     if not inputs:
         raise ValueError("grad: no inputs were given; wanted a tensor or a list of them")
     nodes, numbers, heads = _heads(outputs, gradients, "grad")

@@ -14,6 +14,7 @@ cdef Layout* from_shape(shape) except NULL
 cdef void destroy(Layout* l) noexcept
 cdef tuple shape_tuple(const Layout* l)
 cdef tuple strides_tuple(const Layout* l)
+cdef list whole_sizes(shape)
 cdef int read_shape(shape, Py_ssize_t* out) except -1
 cdef int read_axis(axis, int ndim) except -1
 

@@ -138,19 +138,24 @@ cdef tuple strides_tuple(const Layout* l):
     return tuple([l.strides[d] for d in range(l.ndim)])
 
 
+cdef list whole_sizes(shape):
+    """A shape, given as one whole number or several, as a list of Python ints. Raises TypeError."""
+    try:
+        return [operator.index(s) for s in (shape if hasattr(shape, "__iter__") else (shape,))]
+    except TypeError:
+        raise TypeError(f"a shape is a whole number or a tuple of them, got {shape!r}") from None
+
+
 cdef int read_shape(shape, Py_ssize_t* out) except -1:
     """Read an int or a sequence of ints of at least 0 into `out` (MAX_NDIM long); return their number."""
     cdef int n = 0
-    if isinstance(shape, int) and not isinstance(shape, bool): shape = (shape,)
-    try:
-        sizes = [operator.index(s) for s in shape]
-    except TypeError:
-        raise TypeError(f"a shape is a whole number or a tuple of them, got {shape!r}") from None
+    cdef list sizes = whole_sizes(shape)
     if len(sizes) > MAX_NDIM:
         raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got a shape of {len(sizes)}")
     for s in sizes:
         if s < 0: raise ValueError(f"a shape has no negative sizes, got {tuple(sizes)}")
-        out[n] = s if s <= MAX_SIZE else MAX_SIZE + 1
+        if s > MAX_SIZE: raise ValueError(f"a shape of {tuple(sizes)} has too many elements")
+        out[n] = s
         n += 1
     return n
 

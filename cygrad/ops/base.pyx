@@ -162,14 +162,15 @@ cdef inline void put_number(Array* a, double* bits, object number, int dtype) ex
 cdef int by_numpy(Operator op, Call* c) except -1:
     """Bools and integers are NumPy's work."""
     cdef int i
-    if op.numpy is None:
-        raise TypeError(f"{op.name} has no meaning for {lend(&c.x[0], NULL, False).dtype} tensors; cast to a float "
-                        f"first")
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
+    dtype = arrays[0].dtype
     if c.attributes != NULL and <object>c.attributes is not None: arrays.append(<object>c.attributes)
     out = lend(&c.y[0], NULL, True)
     try:
+        if op.numpy is None: raise TypeError
         out[...] = op.numpy(*arrays)
-    except TypeError as e:
-        raise TypeError(f"{op.name}: {e}") from None
+    except TypeError:                               # NumPy has none of it for them either
+        raise TypeError(f"{op.name} has no meaning for {dtype} tensors; cast with astype first") from None
+    except OverflowError:
+        raise OverflowError(f"the number {arrays[-1]} does not fit the dtype {dtype} of the other operand") from None
     return 0

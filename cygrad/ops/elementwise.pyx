@@ -230,11 +230,15 @@ def neg(x):
     return apply1(NEG, x, None)
 
 def pow(x, p):
-    """x to the power of the number p, elementwise. Raises TypeError if p is no number."""
+    """x to the power of the number p, elementwise. Raises TypeError if p is no number, ValueError where integers are to
+    be raised to a negative power."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"pow: the exponent must be a Python number, got {type(p).__name__}")
     cdef Tensor t = ensure_tensor(x)
     if t.dtype < FLOAT32 and isinstance(p, float): t = t.astype(DTYPES[default_dtype()])
+    if t.dtype < FLOAT32 and p < 0:
+        raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is no integer; use {float(p)}, or cast with "
+                         f"astype first")
     return apply1(POW, t, p)
 
 def exp(x):

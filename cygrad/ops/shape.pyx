@@ -256,6 +256,9 @@ cdef tuple read_index(index, const Layout* x):
             out.append((start if count else 0, step, count))
             d += 1
         else:
+            if isinstance(entry, (Tensor, np.ndarray)) and (entry.ndim or entry.dtype.kind not in "iu"):
+                raise TypeError(f"an index is made of ints, slices, ... and None, got {entry.dtype} of shape "
+                                f"{entry.shape}; index x.detach().numpy() with arrays, or multiply by a mask")
             try:
                 if isinstance(entry, (bool, np.bool_)): raise TypeError
                 i = operator.index(entry)
@@ -399,8 +402,8 @@ def reshape(x, *shape):
     """`x` in another shape of the same size, given as a tuple or as numbers; one size may be -1 and is worked out. A
     view where the strides allow, else a copy. Raises ValueError where the sizes do not fit."""
     cdef Tensor t = ensure_tensor(x)
-    if len(shape) == 1 and not isinstance(shape[0], int): shape = tuple(shape[0])
-    sizes = [operator.index(s) for s in shape]
+    if len(shape) == 1: shape = shape[0]
+    sizes = lay.whole_sizes(shape)
     known = 1
     for s in sizes: known *= s if s != -1 else 1
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
@@ -416,7 +419,7 @@ def transpose(x, *axes):
     """`x` with its axes in the order given (as a list or as numbers); without any, reversed. A view. Raises ValueError
     if the axes are no permutation."""
     cdef Tensor t = ensure_tensor(x)
-    if len(axes) == 1 and not isinstance(axes[0], int): axes = axes[0]
+    if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")): axes = axes[0]
     if not axes and axes != 0: axes = range(t.layout.ndim - 1, -1, -1)
     order = tuple([lay.read_axis(a, t.layout.ndim) for a in axes])
     if sorted(order) != list(range(t.layout.ndim)):
@@ -427,7 +430,7 @@ def transpose(x, *axes):
 def broadcast_to(x, shape):
     """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(BROADCAST_TO, t, (shape,) if isinstance(shape, int) else tuple(shape))
+    return apply1(BROADCAST_TO, t, tuple(lay.whole_sizes(shape)))
 
 
 def getitem(x, index):
