@@ -131,10 +131,11 @@ def test_row_is_plugged_in(row):
     for name in row.methods:
         assert getattr(cg.Tensor, name) is row.function
     parameters = list(inspect.signature(row.function).parameters)
-    for key, kept in row.keeps.items():
-        assert key in parameters
-        for token in kept.split():
-            assert token in parameters or token in ("out", "lse")
+    for args, kwargs in row.tries:
+        for key, kept in row.kept(*args, **kwargs).items():
+            assert key in parameters
+            for token in kept.split():
+                assert token in parameters or token in ("out", "lse")
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -327,12 +328,17 @@ def patterns(args):
         yield [i for i, wanted in zip(places, chosen, strict=True) if wanted]
 
 
-def declared_bytes(row, args, xs, y, wanted):
-    """Bytes of the distinct buffers that the row says it keeps when gradients of the inputs `wanted` are asked for."""
+def declared(row, args, kwargs, wanted):
+    """What the row says it keeps when gradients of the inputs `wanted` are asked for."""
+    names, kept = list(inspect.signature(row.function).parameters), row.kept(*args, **kwargs)
+    return {token for i in wanted for token in kept.get(names[i], "").split()}
+
+
+def declared_bytes(row, args, kwargs, xs, y, wanted):
+    """Bytes of its distinct buffers."""
     names = list(inspect.signature(row.function).parameters)
-    tokens = {token for i in wanted for token in row.keeps.get(names[i], "").split()}
     total = 0
-    for token in tokens:
+    for token in declared(row, args, kwargs, wanted):
         if token == "out":
             total += y.nbytes
         elif token == "lse":
@@ -357,7 +363,7 @@ def test_bytes_kept(row, args, kwargs, dtype):
                 xs[i] = leaf * 1.0                  # an intermediate that counts; its own node keeps a constant
             with cg.record() as tape:
                 y = row.function(*xs, **kwargs)
-        assert tape.saved_bytes == declared_bytes(row, args, xs, y, wanted)
+        assert tape.saved_bytes == declared_bytes(row, args, kwargs, xs, y, wanted)
         assert (tape.nodes > 0) == bool(wanted) == y.requires_grad
         if not wanted:
             assert y.grad_fn is None
@@ -377,11 +383,11 @@ def test_leaves_and_external_memory_count_nothing(row, args, kwargs, dtype):
         xs = [cg.asarray(a) if is_array(a) else a for a in args]
         for i in wanted:
             xs[i] = cg.tensor(args[i]).attach_grad()
-        names = list(inspect.signature(row.function).parameters)
-        tokens = {token for i in wanted for token in row.keeps.get(names[i], "").split()}
+        tokens = declared(row, args, kwargs, wanted)
         with cg.record() as tape:
             y = row.function(*xs, **kwargs)
-        least = declared_bytes(row, args, [None] * len(names), y, wanted) if tokens & {"out", "lse"} else 0
+        nothing = [None] * len(inspect.signature(row.function).parameters)
+        least = declared_bytes(row, args, kwargs, nothing, y, wanted) if tokens & {"out", "lse"} else 0
         if "labels" in tokens: least += args[1].astype("int64").nbytes      # copied: the caller may reuse his array
         assert tape.saved_bytes == least
 

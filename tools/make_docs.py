@@ -47,8 +47,10 @@ def formula(row):
 
 
 def keeps(row):
-    """What stays in memory for which gradient."""
-    return "<br>".join(f"`{x}`: {what}" for x, what in row.keeps.items()) or "nothing"
+    """What stays in memory for which gradient; over all sample calls, where it depends on the call."""
+    calls = [row.kept(*args, **kwargs) for args, kwargs in row.tries]
+    found = {x: dict.fromkeys(call.get(x, "nothing") for call in calls) for call in calls for x in call}
+    return "<br>".join(f"`{x}`: {' or '.join(whats)}" for x, whats in found.items()) or "nothing"
 
 
 def operators():

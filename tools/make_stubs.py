@@ -58,7 +58,8 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
     "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
     "Tensor.copy_": "Tensor", "Tensor.fill_": "Tensor",
-    "Row.name": "str", "Row.family": "str", "Row.tries": "list[_Call]", "Failure.failed": "bool",
+    "Row.name": "str", "Row.family": "str", "Row.kept": "dict[str, str]", "Row.tries": "list[_Call]",
+    "Failure.failed": "bool",
     "gradcheck": "Literal[True]", "fail_allocation": "AbstractContextManager[Failure]",
     "assert_no_leak": "AbstractContextManager[None]",
     "backward": "None", "mark_variables": "None", "set_default_dtype": "None", "get_default_dtype": "np.dtype[Any]",
@@ -70,11 +71,11 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
 
 ROW = {
     "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
-    "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str]", "methods": "tuple[str, ...]",
-    "ties": "tuple[float, ...]", "public": "bool",
+    "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str] | Callable[..., dict[str, str]]",
+    "methods": "tuple[str, ...]", "ties": "tuple[float, ...]", "public": "bool",
 }
 PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
-    "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]]"}
+    "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
 
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
     "Failure": ["allocations: int | None"],

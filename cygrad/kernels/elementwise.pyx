@@ -82,9 +82,6 @@ cdef void pow_grad(real[::1] g, real[::1] x, real[::1] p, real[::1] dx) noexcept
     if e == 2:
         for i in range(dx.shape[0]):
             dx[i] = g[i] * (2 * x[i])
-    elif e == 0:
-        for i in range(dx.shape[0]):
-            dx[i] = 0
     else:
         for i in range(dx.shape[0]):
             dx[i] = g[i] * (e * pow(x[i], e - 1))

@@ -4,7 +4,8 @@ backward keeps are the inputs and outputs that the rules read."""
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
@@ -12,7 +13,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, Array
+from cygrad.kernels.array cimport BOOL, FLOAT32, Array, itemsize
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport G, NUMBER, OUT, X, Y, Elementwise
@@ -88,16 +89,30 @@ cdef class Neg(Elementwise):
 
 @final
 cdef class Pow(Elementwise):
-    """y = x^p, p a number        dx = g p x^(p - 1)"""
+    """y = x^p, p a number        dx = g p x^(p - 1)
+
+    With p = 1 that is g, with p = 0 it is 0: neither needs x."""
 
     def __cinit__(self):
         self.name, self.n_in, self.value, self.numpy = "pow", 1, driver.find("pow"), np.power
         self.has_number = True
         self.slope(0, "pow_grad", [G, X, NUMBER])
 
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 0 if <object>c.attributes in (0, 1) else Elementwise.keeps(self, c, wanted)
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array dx
+        p = <object>b.node.attributes
+        if p == 1: return b.same_gradient(0, True)
+        if p != 0: return Elementwise.backward(self, b)
+        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
+        memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
+        return 0
+
     def formula(self, c, int i, g):
         p = c.attributes
-        return g * (pow(c.input(0), p - 1) * p) if p else g * 0
+        return g if p == 1 else g * (pow(c.input(0), p - 1) * p) if p else g * 0
 
 
 # ---- exponentials ----------------------------------------------------------------------------------------------------
@@ -230,8 +245,9 @@ def neg(x):
     return apply1(NEG, x, None)
 
 def pow(x, p):
-    """x to the power of the number p, elementwise. Raises TypeError if p is no number, ValueError where integers are to
-    be raised to a negative power."""
+    """x to the power of the number p, elementwise.
+
+    Raises TypeError if p is no number, ValueError for integers to a negative power."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"pow: the exponent must be a Python number, got {type(p).__name__}")
     cdef Tensor t = ensure_tensor(x)

@@ -30,7 +30,8 @@ class Row:
     samples     makes `tries`, sample calls: each a tuple (positional arguments, keyword arguments); an array among the
                 arguments is an input, anything else an attribute
     keeps       what backward keeps, for the reader and the tests: "x", "y" are inputs, "out" the output, "lse" a value
-                for each row; per wanted input, e.g. {"x": "y", "y": "x"}
+                for each row; per wanted input, e.g. {"x": "y", "y": "x"}; where it depends on the call, a function of
+                the call's arguments that returns this
     methods     names under which Tensor has it
     ties        an input at which it has a kink, and the gradient that is the convention there
     public      whether users have it as cygrad.<name>
@@ -38,7 +39,12 @@ class Row:
 
     def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True):
         self.function, self.operator, self.like, self.samples = function, operator, like, samples
-        self.keeps, self.methods, self.ties, self.public = dict(keeps), methods, ties, public
+        self.keeps = keeps if callable(keeps) else dict(keeps)
+        self.methods, self.ties, self.public = methods, ties, public
+
+    def kept(self, *args, **kwargs):
+        """`keeps` of a call with these arguments."""
+        return self.keeps(*args, **kwargs) if callable(self.keeps) else self.keeps
 
     @property
     def name(self):
@@ -68,8 +74,8 @@ TABLE = [
     Row(elementwise.neg, E["neg"], np.negative, one, methods=("neg",)),
     Row(elementwise.pow, E["pow"], np.power,
         lambda: [call(real(2, 3), 3), call(positive(2, 3), 0.5), call(positive(3), -1.5),
-        call(real(3), 2), call(real(2), 0), call(real(2), 1), call(real(0, 2), 2), call(positive(), 2.5)], {"x": "x"},
-        methods=("pow",)),
+        call(real(3), 2), call(real(2), 0), call(real(2), 1), call(real(0, 2), 2), call(positive(), 2.5)],
+        lambda x, p: {} if p in (0, 1) else {"x": "x"}, methods=("pow",)),
     Row(elementwise.exp, E["exp"], np.exp, one, {"x": "out"}, methods=("exp",)),
     Row(elementwise.log, E["log"], np.log, lambda: one(positive), {"x": "x"}, methods=("log",)),
     Row(elementwise.tanh, E["tanh"], np.tanh, one, {"x": "out"}, methods=("tanh",)),

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Never, TypeAlias
 import numpy.typing as npt
 from cygrad.core.graph import Operator
 _Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -18,11 +18,12 @@ class Row:
     operator: Operator
     like: Callable[..., Any]
     samples: Callable[[], list[_Call]]
-    keeps: dict[str, str]
+    keeps: dict[str, str] | Callable[..., dict[str, str]]
     methods: tuple[str, ...]
     ties: tuple[float, ...]
     public: bool
-    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[float, ...] = ..., public: bool = True) -> None: ...
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[float, ...] = ..., public: bool = True) -> None: ...
+    def kept(self, *args: Never, **kwargs: Any) -> dict[str, str]: ...
     @property
     def name(self) -> str: ...
     @property
