@@ -46,14 +46,15 @@ check: $(VENV)/has-test $(VENV)/built
 
 # Under AddressSanitizer; what is tested of files and of other libraries, not of memory, is left out.
 asan: $(VENV)/has-test
-	PYTHON=$(abspath $(PY)) sh tests/asan.sh $(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py demo.py)
+	PYTHON=$(abspath $(PY)) sh tests/asan.sh \
+		$(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py demo.py)
 
 clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
 	find cygrad -name '*.so' -delete
 
-# An environment is made once, this tree on its path; extras are installed when pyproject.toml has changed, and the build follows its sources
-# and the switches of setup.py.
+# An environment is made once, this tree on its path; extras are installed when pyproject.toml has changed, and the
+# build follows its sources and the switches of setup.py.
 $(PY):
 	@sh tools/machine.sh "$(PYTHON)"
 	$(PYTHON) -m venv $(VENV)

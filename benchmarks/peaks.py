@@ -41,7 +41,7 @@ def measure(peer, name, quick):
     problem = PROBLEMS[name]
     parameters = sum(w.nbytes + b.nbytes for w, b in problem.layers())
     if peer == "PyTorch":
-        resident = resident_peak(lambda p: torch_steps(p), problem, parameters)
+        resident = resident_peak(torch_steps, problem, parameters)
         peak, details, values = torch_peak(problem)
     else:
         fresh = peer != "cygrad"
@@ -74,31 +74,19 @@ def resident_peak(prepare, problem, parameters):
 def cygrad_steps(problem, fresh):
     import cygrad as cg
 
-    x, target = map(cg.asarray, problem.data())
-    trainer = cygrad_trainer(problem, fresh)
-
-    def steps():
-        values = []
-        for _ in range(STEPS):
-            values.append(trainer.step(x, target).item())
-        return values
-
-    return steps
+    return steps_of(cygrad_trainer(problem, fresh), map(cg.asarray, problem.data()))
 
 
 def torch_steps(problem):
     import torch
 
-    x, target = map(torch.from_numpy, problem.data())
-    trainer = torch_trainer(problem)
+    return steps_of(torch_trainer(problem), map(torch.from_numpy, problem.data()))
 
-    def steps():
-        values = []
-        for _ in range(STEPS):
-            values.append(trainer.step(x, target).item())
-        return values
 
-    return steps
+def steps_of(trainer, data):
+    """A function that takes the steps and returns their losses."""
+    x, target = data
+    return lambda: [trainer.step(x, target).item() for _ in range(STEPS)]
 
 
 # ---- exact bytes -----------------------------------------------------------------------------------------------------
