@@ -529,3 +529,16 @@ def test_an_exception_carries_where_it_happened():
     except MemoryError as e:
         notes = e.__notes__
     assert [n for n in notes if "in backward, at exp" in n and "0 gradients had been written" in n], notes
+
+
+def test_an_exception_counts_what_its_own_node_had_written():
+    """linear writes dw straight into w.grad; then there is no memory for dx."""
+    x, w = cg.ones((2, 3)).attach_grad(), cg.ones((4, 3)).attach_grad()
+    with cg.record():
+        y = cg.linear(x * 1.0, w)
+    head = cg.ones((2, 4))
+    with pytest.raises(MemoryError) as caught, cg.testing.fail_allocation(1):
+        y.backward(head, retain_graph=True)
+    assert caught.value.__notes__ == ["cygrad: in backward, at linear; 1 gradients had been written before"]
+    assert w.fresh_grad and w.grad.tolist() == [[2.0] * 3] * 4 and not x.fresh_grad
+    del caught

@@ -318,6 +318,32 @@ def test_external_memory_counts_apart():
     assert stats("external_bytes") == 0
 
 
+def test_nothing_is_lost_when_python_has_no_memory():
+    """Each allocation that an operation asks of Python fails once: objects of tensors and nodes, lists, numbers."""
+    python = pytest.importorskip("_testcapi", reason="this Python cannot fail an allocation on request")
+    x, labels = cg.ones((3, 4)).attach_grad(), cg.tensor([0, 1, 2])
+    with cg.record():                               # dead tensors and nodes wait for the next ones: use them all up
+        held = [x * 1.0 for _ in range(1100)]
+    for f in (lambda: x * x, lambda: cg.exp(x), lambda: x[1:], lambda: x.T.reshape(12), lambda: x @ x.T,
+              lambda: cg.cross_entropy(x, labels)):
+        failures = 0
+        for n in range(30):                         # the most that any of these asks for
+            before, y = cg.memory.stats()["live_bytes"], None
+            with cg.record():
+                python.set_nomemory(n, n + 1)
+                try:
+                    y = f()
+                except MemoryError:
+                    failures += 1
+                finally:
+                    python.remove_mem_hooks()
+            if y is None:
+                assert cg.memory.stats()["live_bytes"] == before
+            else:
+                held.append(y)
+        assert failures > 1
+
+
 def test_an_array_over_a_tensor_keeps_its_memory():
     x = cg.full(2000, 7.0)
     a = x.numpy()[::2]

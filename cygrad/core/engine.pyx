@@ -349,6 +349,16 @@ cdef class Pass:
         else: self.whole(leaf)
         return 0
 
+    cdef void arrived_directly(self, Backward b) noexcept:
+        """The gradients that the kernel itself wrote to variables have arrived."""
+        cdef int i
+        cdef Node leaf
+        for i in range(min(b.node.n_in, FEW)):
+            if b.want[i] != 2: continue
+            b.want[i] = True
+            leaf = <Node>edge_of(b.node, i).node
+            self.arrived(<Leaf>leaf, &self.entries[self.find(leaf)])
+
     cdef Leaf direct(self, Node node, Entry* e):
         """The variable whose .grad a kernel may write by itself, or None."""
         cdef Leaf leaf
@@ -473,14 +483,13 @@ cdef class Pass:
                 node.state = FREED
             else:
                 node.state = RECORDED
+            self.arrived_directly(b)
             for i in range(node.n_in):
                 if not b.want[i]: continue
                 edge = edge_of(node, i)
-                child = &self.entries[self.find(<Node>edge.node)]
-                if b.want[i] == 2:                  # the kernel wrote it
-                    self.arrived(<Leaf>edge.node, child)
                 self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         finally:
+            self.arrived_directly(b)                # (a kernel that fails may have written one of two)
             b.give_back()
             for k in range(MAX_OUTPUTS): self.forget_one(&b.g[k])
             for i in range(node.n_in): self.forget_one(&b.dx[i])

@@ -186,6 +186,17 @@ cdef uint64_t next_number() noexcept
 cdef inline char* data_of(Tensor t) noexcept:
     return t.buffer.data + t.layout.offset * itemsize(t.dtype)
 
+cdef inline Tensor shell():
+    """A tensor of nothing yet, for fill()."""
+    return Tensor.__new__(Tensor)
+
+cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexcept:
+    """Let a shell be a tensor; it takes over one hold on `buffer` and one count on `layout`."""
+    t.buffer = buffer
+    t.layout = layout
+    t.dtype = dtype
+    t.rewrites = buffer.rewrites
+
 cdef inline Array array_of(Tensor t) noexcept:
     cdef Array a
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype

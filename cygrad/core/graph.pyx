@@ -213,12 +213,11 @@ cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
 
 
 cdef Tensor from_gradient(Gradient* g, int dtype):
-    """The gradient as a tensor; it takes the hold over."""
-    cdef Tensor t = new_tensor(g.buffer, g.layout, dtype)
-    unmark_gradient(g.buffer)
+    """The gradient as a tensor; it takes the hold over, also when it raises."""
+    cdef Buffer* b = g.buffer
+    unmark_gradient(b)
     g.buffer = NULL
-    g.layout = NULL
-    return t
+    return new_tensor(b, g.layout, dtype)
 
 
 cdef int gradient_of(Tensor t, Gradient* g) except -1:
@@ -419,12 +418,14 @@ cdef Tensor ensure_tensor(x):
 
 
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
-    """A tensor that takes over one hold on `buffer` and one count on `layout`."""
-    cdef Tensor t = Tensor.__new__(Tensor)
-    t.buffer = buffer
-    t.layout = layout
-    t.dtype = dtype
-    t.rewrites = buffer.rewrites
+    """A tensor that takes over one hold on `buffer` and one count on `layout`, also when it raises."""
+    cdef Tensor t
+    try: t = shell()
+    except:
+        drop(buffer)
+        lay.forget(layout)
+        raise
+    fill(t, buffer, layout, dtype)
     return t
 
 
@@ -437,8 +438,7 @@ cdef Tensor view_of(Tensor x, Layout* layout):
 cdef Tensor fresh(Layout* layout, int dtype, int category):
     """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
     cdef Buffer* b
-    try:
-        b = allocate(layout.size * itemsize(dtype), category)
+    try: b = allocate(layout.size * itemsize(dtype), category)
     except:
         lay.forget(layout)
         raise

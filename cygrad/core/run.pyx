@@ -16,7 +16,7 @@ from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of,
     attach,
-    check_current, copy_plain, ensure_tensor, new_tensor, next_number, plug_run, plugged,
+    check_current, copy_plain, ensure_tensor, fill, next_number, plug_run, plugged, shell,
 )
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
@@ -207,6 +207,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef uint32_t wanted = 0
     cdef list _alive = None          # what the operands borrow from
     cdef Tensor y
+    cdef list out
     cdef Node node = None
     cdef int i, made = 0
     if op.promotes: _alive = prepare(op, x, n)
@@ -237,6 +238,8 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
                 workspace = allocate(c.workspace_bytes, WORKSPACE)
                 c.workspace = workspace.data
             op.forward(&c)
+        y = shell()                                 # here: what fails now still gives the memory back
+        if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
         if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
     except:
         for i in range(made): drop(buffers[i])
@@ -250,16 +253,15 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     for i in range(c.n_out - c.hidden, c.n_out):
         drop(buffers[i])
         lay.forget(c.y[i].layout)
-    y = new_tensor(buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
+    fill(y, buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
     if node is not None: attach(y, node, 0)
     if c.n_out - c.hidden == 1:
         if f.capture != NULL: capture(f, op, x, n, attributes, y)
         return y
-    out = [y]
     for i in range(1, c.n_out - c.hidden):
-        y = new_tensor(buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
+        y = <Tensor>out[i]
+        fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None: attach(y, node, i)
-        out.append(y)
     if f.capture != NULL: capture(f, op, x, n, attributes, tuple(out))
     return tuple(out)
 
