@@ -133,6 +133,17 @@ def test_arithmetic_in_place_is_differentiated():
         np.testing.assert_allclose(*found, rtol=1e-14)
 
 
+def test_what_was_overwritten_has_a_gradient_of_zero():
+    """Also where the gradient that arrives is infinite."""
+    x = variable(1.0, 2.0)
+    with cg.record():
+        y = x * 3
+        y[0] = 0
+        z = y ** 0.5
+    z.backward()
+    assert x.grad.tolist() == [0.0, 0.5 * 6 ** -0.5 * 3]
+
+
 def test_plain_tensor_becomes_an_intermediate():
     x, t = variable(), cg.zeros(3, dtype="float64")
     with cg.record():

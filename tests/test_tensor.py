@@ -518,6 +518,9 @@ def test_setitem_broadcasts_and_casts():
     with pytest.raises(ValueError):
         x[0] = cg.zeros(2)
     assert n.tolist() == [3, 0]
+    d = cg.zeros(3, dtype="float64")
+    d[0], d[1:] = 0.1, [0.2, 0.3]
+    assert d.tolist() == [0.1, 0.2, 0.3] and d.fill_(0.7).tolist() == d.copy_(0.7).tolist() == [0.7] * 3
 
 
 def test_copy_and_astype():

@@ -11,12 +11,13 @@ from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.modes cimport flags
-from cygrad.core.run cimport apply1, apply_inplace, check_writable
+from cygrad.core.run cimport apply1, apply2, apply_inplace, check_writable
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 
+from cygrad.core.bridge import tensor
 from cygrad.core.dtypes import DTYPES, dtype_number
 
 
@@ -356,8 +357,7 @@ cdef class Assign(Operator):
 
     def formula(self, c, int i, g):
         if i == 1: return apply1(GETITEM, g, c.attributes)
-        hole = apply1(GETITEM, g, c.attributes)
-        return g - put_slice(hole, g.shape, c.attributes)
+        return apply2(ASSIGN, g, tensor(0.0, DTYPES[(<Tensor>g).dtype]), c.attributes)
 
 
 # ---- casts -----------------------------------------------------------------------------------------------------------
@@ -449,7 +449,10 @@ def setitem(Tensor x, index, value):
     cdef Tensor v
     cdef Layout* l
     at = read_index(index, x.layout)
-    v = ensure_tensor(value)
+    if x.dtype >= FLOAT32 and isinstance(value, (int, float, list, tuple)):
+        v = tensor(value, DTYPES[x.dtype])          # (not by way of the default dtype: 0.1 keeps its digits)
+    else:
+        v = ensure_tensor(value)
     check_writable(x, flags())
     if v.dtype != x.dtype:
         if v.dtype >= FLOAT32 and x.dtype < FLOAT32:
