@@ -501,6 +501,24 @@ def test_wrong_indices(index, error, match):
     assert x.version == 0
 
 
+def test_reshape_of_any_strides():
+    """A view where NumPy makes one, and a copy where it has to: slices, orders of axes and broadcasting together."""
+    rng, views = np.random.default_rng(0), 0
+    for _ in range(400):
+        a = np.arange(24.0).reshape([(24,), (2, 12), (4, 6), (2, 3, 4), (2, 1, 12)][rng.integers(5)])
+        if rng.random() < 0.4: a = a[tuple(slice(None, None, int(rng.choice([1, 2, -1]))) for _ in a.shape)]
+        if rng.random() < 0.6: a = np.broadcast_to(a, (2, *(3 if n == 1 else n for n in a.shape)))
+        a = a.transpose(rng.permutation(a.ndim))
+        x = cg.asarray(a)
+        for shape in [(a.size,), (2, -1), (-1, 2), a.shape[::-1], (*a.shape[:-2], -1), (a.shape[0], -1)]:
+            if a.size % 2 and 2 in shape: continue
+            y, wanted = x.reshape(shape), a.reshape(shape)
+            assert np.array_equal(y.numpy(), wanted), (a.shape, a.strides, shape)
+            assert np.shares_memory(y.numpy(), a) == np.shares_memory(wanted, a), (a.shape, a.strides, shape)
+            views += np.shares_memory(wanted, a)
+    assert views > 500
+
+
 def test_setitem_broadcasts_and_casts():
     x = cg.zeros((2, 3))
     x[:, 1] = 5

@@ -59,6 +59,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef Py_ssize_t block, step
     cdef int i = 0, j = 0, start_i, start_j, d
+    cdef bint first
     if x.size == 0:
         l = lay.dense(ndim, shape)
         l.offset = x.offset
@@ -74,10 +75,10 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
                 else:
                     j += 1
                     step *= shape[j]
-            step, block = 0, 0                      # the old group must be one run of equal steps
+            step, block, first = 0, 0, True         # the old group must be one run of equal steps (maybe of 0)
             for d in range(i, start_i - 1, -1):
                 if x.shape[d] == 1: continue
-                if block == 0: step, block = x.strides[d], x.strides[d] * x.shape[d]
+                if first: step, block, first = x.strides[d], x.strides[d] * x.shape[d], False
                 elif x.strides[d] != block: return NULL
                 else: block *= x.shape[d]
             for d in range(j, start_j - 1, -1):
