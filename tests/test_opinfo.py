@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from opinfo import ALL, COUNTERPARTS, WITHOUT, Counterpart, compare, count, line, op_named, samples_of
 
+import cygrad as cg
 from cygrad.ops import ROWS
 
 LINES = Path(__file__).with_name("opinfo.txt").read_text().splitlines()
@@ -59,3 +60,36 @@ def test_the_comparison_can_fail(wrong, what):
     sample = next(iter(samples_of(op)))
     with pytest.raises(AssertionError, match=what):
         compare(wrong, op, sample)
+
+
+KINKS = [                                           # (row, name in PyTorch, inputs with kinks and ties)
+    ("relu", "relu", [[-1.0, 0.0, -0.0, 1.0]]),
+    ("abs", "abs", [[-1.0, 0.0, -0.0, 1.0]]),
+    ("sqrt", "sqrt", [[0.0, 4.0]]),
+    ("power", "pow", [[0.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, 2.0]]),
+    ("maximum", "maximum", [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
+    ("minimum", "minimum", [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
+    ("clip", "clamp", [[0.0, 1.0, 0.5, 2.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 3.0]]),
+    ("max", "amax", [[1.0, 1.0, 0.0]]),
+    ("min", "amin", [[1.0, 0.0, 0.0]]),
+    ("norm", "norm", [[0.0, 0.0]]),
+    ("std", "std", [[1.0, 1.0]]),
+    ("prod", "prod", [[0.0, 2.0, 3.0]]),
+    ("prod", "prod", [[0.0, 0.0, 3.0]]),
+]
+
+
+@pytest.mark.parametrize("row, name, arrays", [k for k in KINKS if k[0] in ROWS])
+def test_kinks_and_ties_are_as_in_pytorch(row, name, arrays):
+    """Where the gradient is a convention. (max along an axis shares it among equals as amax does, not as torch.max.)"""
+    import torch
+    ours = [cg.tensor(a, dtype="float64", requires_grad=True) for a in arrays]
+    theirs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
+    with cg.record():
+        y = ROWS[row].function(*ours)
+    z = getattr(torch, name)(*theirs)
+    y.backward(cg.ones(y.shape, dtype="float64"))
+    z.backward(torch.ones_like(z))
+    assert y.tolist() == z.tolist()
+    for x, t in zip(ours, theirs, strict=True):
+        assert x.grad.tolist() == t.grad.tolist()
