@@ -7,8 +7,9 @@ cygrad and set to None before in PyTorch). Times are for one operation, Python's
 `y * c` is the chain with a constant tensor c. Then every elementwise operator of cygrad's table, called as a function
 f(y) or f(y, c), beside multiply called the same way in the same rounds. Where a chain of one operator would run off,
 it alternates: pow with exponents 1.5 and 1 / 1.5; exp with sub(y, 1); log with add(y, 1), of which a companion chain
-of that add or sub alone is taken off. Comparisons are applied 1,000 times to the same input. (x * x).sum() is a whole
-forward and backward on 4 numbers in an open scope."""
+of that add or sub alone is taken off. Comparisons, logic, and functions that would leave their domain are applied 1,000
+times to the same input (and not timed with backward). (x * x).sum() is a whole forward and backward on 4 numbers in an
+open scope."""
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from cygrad.ops import TABLE
 THREADS = 1
 LENGTH = 1000
 MODES = ("not recorded", "recorded", "forward + backward")
+FAMILIES = ("elementwise", "functions", "compare")
+RUN_OFF = {"square", "expm1", "tan", "asin", "acos", "sinh", "cosh", "acosh", "atanh"}
 COMPANIONS = {"exp": "sub", "log": "add"}
 EXPONENTS = (1.5, 1 / 1.5)
 
@@ -30,7 +33,7 @@ def inputs(name, size):
     c = rng.uniform(0.999, 1.001, size).astype(np.float32)
     if name == "exp":
         x, c = -x, np.ones(size, np.float32)
-    elif name == "log":
+    elif name in ("log", "acosh"):
         x, c = x + 1, np.ones(size, np.float32)
     elif name in ("add", "sub"):
         c = c - np.float32(1)
@@ -88,10 +91,30 @@ def chain_alternating(f, g, c):
     return go
 
 
-def same_input(f, c):
+def same_input(f, *others):
     def go(x):
         for _ in range(LENGTH):
-            y = f(x, c)
+            y = f(x, *others)
+        return y
+
+    return go
+
+
+def same_bools(f, *others):
+    others = [c > 1 for c in others]
+
+    def go(x):
+        return same_input(f, *others)(x > 0.75)
+
+    return go
+
+
+def chain_where(f, c):
+    mask = c > 1
+
+    def go(y):
+        for _ in range(LENGTH):
+            y = f(mask, y, c)
         return y
 
     return go
@@ -104,9 +127,21 @@ def chain_of(row, functions, c):
         return chain_alternating(f, functions(COMPANIONS[row.name]), c)
     if row.name == "pow":
         return chain_powers(f)
-    if not row.operator.differentiable:
-        return same_input(f, c)
+    if row.name == "where":
+        return chain_where(f, c)
+    if row.name == "clip":
+        return chain_one(lambda y: f(y, 0.25, 0.75))
+    others = [c] * (arity(row) - 1)
+    if row.name.startswith("bitwise"):
+        return same_bools(f, *others)
+    if not timed_backward(row):
+        return same_input(f, *others)
     return chain_two(f, c) if arity(row) == 2 else chain_one(f)
+
+
+def timed_backward(row):
+    """Whether 1,000 of the operator in a chain stay in range and have a gradient."""
+    return row.operator.differentiable and row.name not in RUN_OFF
 
 
 def arity(row):
@@ -126,7 +161,8 @@ def torch_function(name):
 
     if name == "relu_gradient":
         return lambda g, y: torch.ops.aten.threshold_backward(g, y, 0)
-    return torch.eq if name == "equal" else getattr(torch, name, None)     # torch.equal gives one bool
+    name = {"equal": "eq", "power": "pow"}.get(name, name)                 # torch.equal gives one bool
+    return getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
 
 
 def numpy_function(name):
@@ -284,7 +320,7 @@ def cases(libraries, quick):
     made = [times_case(libraries, size, mode) for size in (1, 64) for mode in MODES] + [square_case(libraries)]
     for size in (1,) if quick else (1, 64):
         for row in TABLE:
-            if row.family == "elementwise":
-                modes = MODES if row.operator.differentiable else MODES[:1]
+            if row.family in FAMILIES:
+                modes = MODES if timed_backward(row) else MODES[:2] if row.operator.differentiable else MODES[:1]
                 made += [row_case(libraries, row, size, mode) for mode in modes]
     return made

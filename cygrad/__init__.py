@@ -24,7 +24,7 @@ int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
-globals().update({row.name: row.function for row in ops.TABLE if row.public})
+globals().update({name: row.function for row in ops.TABLE if row.public for name in (row.name, *row.aliases)})
 
 
 def get_include():

@@ -182,8 +182,10 @@ MAKERS = dict(
     add=pair, sub=pair, mul=pair, div=pair, neg=same, pow=power, exp=same, log=same, tanh=same, relu=same, less=pair,
     greater_equal=pair, sum=reduction, mean=reduction, reshape=reshaped, transpose=transposed, broadcast_to=repeated,
     getitem=indexed, put_slice=put, astype=same, matmul=product, linear=affine, log_softmax=softmax,
-    cross_entropy=entropy,
+    cross_entropy=entropy, abs=same, square=same, sqrt=same, sin=same, sigmoid=same, softplus=same, gelu=same,
+    silu=same, power=pair, maximum=pair, minimum=pair, where=pair, clip=same,
 )
+PLAIN = ("add", "sub", "neg", "tanh", "relu", "abs", "sin", "sigmoid", "maximum", "minimum")
 WRITES = ("iadd", "isub", "imul", "itruediv", "setitem")
 IN_PLACE = {name: getattr(operator, name) for name in WRITES[:4]}
 assert set(MAKERS) <= set(ROWS)
@@ -201,10 +203,15 @@ def write(name, x, value, index):
 def in_cygrad(name, x, arguments):
     """One step on tensors; products are made small, arguments are kept where the function is smooth."""
     f = ROWS[name].function
-    if name in ("add", "sub", "neg", "tanh", "relu"): return f(*x)
+    if name in PLAIN or name in ("softplus", "gelu", "silu"): return f(*x)
     if name in ("mul", "matmul", "linear"): return f(*x) * 0.4
     if name == "div": return f(x[0], x[1] * x[1] + 0.5)
     if name == "pow": return f(cg.tanh(x[0]) + 1.5, arguments)
+    if name == "power": return f(cg.sigmoid(x[0]) + 0.5, cg.tanh(x[1]))
+    if name == "square": return f(x[0]) * 0.4
+    if name == "sqrt": return f(x[0] * x[0] + 0.5)
+    if name == "where": return f(x[0] < x[1], *x)
+    if name == "clip": return f(x[0], -0.5, 1.0)
     if name == "exp": return f(cg.tanh(x[0]))
     if name == "log": return f(x[0] * x[0] + 0.5)
     if name in ("less", "greater_equal"): return x[0] * f(*x).astype("float64")
@@ -224,12 +231,18 @@ def torch_step(name, x, arguments):
     import torch
     from torch.nn import functional as F
     t = x[0]
-    if name in ("add", "sub", "neg", "tanh", "relu"): return getattr(torch, name)(*x)
+    if name in PLAIN: return getattr(torch, name)(*x)
+    if name in ("softplus", "gelu", "silu"): return getattr(F, name)(t)
     if name == "matmul": return torch.matmul(*x) * 0.4
     if name == "linear": return F.linear(*x) * 0.4
     if name == "mul": return t * x[1] * 0.4
     if name == "div": return t / (x[1] * x[1] + 0.5)
     if name == "pow": return (torch.tanh(t) + 1.5) ** arguments
+    if name == "power": return (torch.sigmoid(t) + 0.5) ** torch.tanh(x[1])
+    if name == "square": return t * t * 0.4
+    if name == "sqrt": return torch.sqrt(t * t + 0.5)
+    if name == "where": return torch.where(t < x[1], *x)
+    if name == "clip": return torch.clamp(t, -0.5, 1.0)
     if name == "exp": return torch.exp(torch.tanh(t))
     if name == "log": return torch.log(t * t + 0.5)
     if name == "less": return t * (t < x[1])

@@ -36,7 +36,7 @@ def in_numpy(row, expressions):
     if f.__name__ == "<lambda>":
         code = f.__code__
         return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
-    if f.__module__ == "cygrad.ops.table": return f"none; `{f.__name__}` in `ops/table.py`"
+    if f.__module__ == "cygrad.ops.samples": return f"none; `{f.__name__}` in `ops/samples.py`"
     return f"`numpy.{f.__name__}`"
 
 
@@ -97,7 +97,7 @@ def reference():
             full = f"{module.__name__}.{name}"
             if inspect.ismodule(value): continue
             if id(value) in seen and (inspect.isclass(value) or surface.is_function(value)):
-                text += [f"### `{full}`", "", f"The same as `cygrad.{name}`.", ""]
+                text += [f"### `{full}`", "", f"The same as `cygrad.{value.__name__}`.", ""]
             elif inspect.isclass(value):
                 text += klass(full, value, 3)
             elif surface.is_function(value):

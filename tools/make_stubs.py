@@ -20,7 +20,9 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
     "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None", "log_softmax.axis": "int",
     "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",
-    "data": "_Data", "labels": "_Data", "p": "float", "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data",
+    "data": "_Data", "labels": "_Data", "p": "_Operand", "beta": "float", "condition": "_Data",
+    "clip.min": "_Data | None", "clip.max": "_Data | None", "approximate": "Literal['none', 'tanh']",
+    "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data",
     "dtype": "npt.DTypeLike | None", "astype.dtype": "npt.DTypeLike", "set_default_dtype.dtype": "npt.DTypeLike",
     "dtype_number.dtype": "npt.DTypeLike",
     "flag": "bool", "train_mode": "bool | None",
@@ -44,7 +46,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
 RESULTS = {                 # `Class.member` or the function's name; functions of THE TABLE and those below give tensors
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
-    "Operator.formula": "Any", "Operator.name": "str", "Operator.numpy": "Any",
+    "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int", "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool" for flag in "promotes floats fused differentiable by_mode views signs".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
@@ -72,7 +74,8 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
 ROW = {
     "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
     "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str] | Callable[..., dict[str, str]]",
-    "methods": "tuple[str, ...]", "ties": "tuple[float, ...]", "public": "bool",
+    "methods": "tuple[str, ...]", "ties": "tuple[Any, ...]", "public": "bool",
+    "aliases": "tuple[str, ...]",
 }
 PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
     "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
@@ -80,6 +83,10 @@ PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
     "Failure": ["allocations: int | None"],
     "Row": [f"{name}: {kind}" for name, kind in ROW.items()],
+}
+
+DECLARED = {                # what operator classes declare for Elementwise to read: of any kind
+    "integers": "Any",
 }
 
 TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
@@ -116,10 +123,11 @@ WHOLE = {                   # what is said in full, since one result type would 
 
 DUNDERS = {                 # syntax; `{cls}` is the class
     **{f"__{op}__": "(self, y: _Operand, /) -> Tensor" for op in
-       "add sub mul truediv matmul pow radd rsub rmul rtruediv rmatmul rpow lt le gt ge".split()},
+       "add sub mul truediv matmul pow radd rsub rmul rtruediv rmatmul rpow lt le gt ge "
+       "and or xor rand ror rxor".split()},
     **{f"__i{op}__": "(self, y: _Operand, /) -> Self" for op in "add sub mul truediv".split()},
-    "__pow__": "(self, y: float, mod: None = None, /) -> Tensor",
-    "__rpow__": "(self, y: float, mod: None = None, /) -> Tensor",
+    "__pow__": "(self, y: _Operand, mod: None = None, /) -> Tensor",
+    "__rpow__": "(self, y: _Operand, mod: None = None, /) -> Tensor", "__invert__": "(self) -> Tensor",
     "__eq__": "(self, y: _Operand, /) -> Tensor", "__ne__": "(self, y: _Operand, /) -> Tensor",
     "__neg__": "(self) -> Tensor", "__pos__": "(self) -> Tensor", "__abs__": "(self) -> Tensor",
     "__bool__": "(self) -> bool", "__int__": "(self) -> int", "__float__": "(self) -> float",
@@ -273,6 +281,8 @@ class Stub:
             if not strict: text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
+        elif name in DECLARED:
+            self.lines.append(f"{name}: {DECLARED[name]}")
         elif name.startswith("_"):
             if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some
                 self.untyped.append(f"{self.module.__name__}: {key}: DUNDERS")

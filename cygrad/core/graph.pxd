@@ -63,6 +63,7 @@ cdef class Operator:
     """An operator is a stateless singleton: what comes out, how it is computed, what backward keeps, its gradient."""
     cdef readonly str name
     cdef readonly bint promotes     # bring the inputs to one dtype
+    cdef readonly int apart         # ... but for the first so many, such as a mask
     cdef readonly bint floats       # ... a floating one
     cdef readonly bint fused        # backward() is written; otherwise formula() runs with recording off
     cdef readonly bint differentiable

@@ -363,7 +363,8 @@ cdef class Backward:
 # ---- Tensor ----------------------------------------------------------------------------------------------------------
 # Arithmetic, and whatever else an operator computes, is plugged in by the floor above (install_operators, install).
 
-cdef Operator plug_add, plug_sub, plug_mul, plug_div, plug_neg
+cdef Operator plug_add, plug_sub, plug_mul, plug_div, plug_neg, plug_abs, plug_and, plug_or, plug_xor, plug_not
+cdef tuple plug_compare                             # in the order of Python's numbers for comparisons
 cdef apply1_t apply1
 cdef apply2_t apply2
 cdef apply_inplace_t apply_inplace
@@ -387,10 +388,13 @@ cdef object socket(str name):
 
 def install_operators(**operators):
     """Plug the operators and functions in that Tensor's own syntax needs."""
-    global plug_add, plug_sub, plug_mul, plug_div, plug_neg
+    global plug_add, plug_sub, plug_mul, plug_div, plug_neg, plug_abs, plug_and, plug_or, plug_xor, plug_not
+    global plug_compare
     sockets.update(operators)
     plug_add, plug_sub, plug_mul, plug_div = sockets["add"], sockets["sub"], sockets["mul"], sockets["div"]
-    plug_neg = sockets["neg"]
+    plug_neg, plug_abs, plug_not = sockets["neg"], sockets["abs"], sockets["bitwise_not"]
+    plug_and, plug_or, plug_xor = sockets["bitwise_and"], sockets["bitwise_or"], sockets["bitwise_xor"]
+    plug_compare = sockets["comparisons"]
 
 
 def install(**attributes):
@@ -457,6 +461,10 @@ cdef inline bint is_operand(v) noexcept:
     return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v) or isinstance(v, (np.ndarray, np.generic))
 
 
+cdef inline object syntax(Operator op, x, y):
+    return apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Tensor:
@@ -517,17 +525,18 @@ cdef class Tensor:
         if self.layout.ndim == 0: raise TypeError("a 0-d tensor has no length")
         return self.layout.shape[0]
 
-    def __add__(x, y):
-        return apply2(plug_add, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
-
-    def __sub__(x, y):
-        return apply2(plug_sub, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
-
-    def __mul__(x, y):
-        return apply2(plug_mul, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
-
-    def __truediv__(x, y):
-        return apply2(plug_div, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+    def __add__(x, y): return syntax(plug_add, x, y)
+    def __sub__(x, y): return syntax(plug_sub, x, y)
+    def __mul__(x, y): return syntax(plug_mul, x, y)
+    def __truediv__(x, y): return syntax(plug_div, x, y)
+    def __and__(x, y): return syntax(plug_and, x, y)
+    def __or__(x, y): return syntax(plug_or, x, y)
+    def __xor__(x, y): return syntax(plug_xor, x, y)
+    def __richcmp__(self, y, int op): return syntax(<Operator>plug_compare[op], self, y)
+    def __neg__(self): return apply1(plug_neg, self, None)
+    def __abs__(self): return apply1(plug_abs, self, None)
+    def __invert__(self): return apply1(plug_not, self, None)
+    def __pos__(self): return self
 
     def __matmul__(x, y):
         return sockets["matmul_function"](x, y) if is_operand(x) and is_operand(y) else NotImplemented
@@ -535,12 +544,6 @@ cdef class Tensor:
     def __pow__(x, y, modulo):
         if modulo is not None: raise TypeError("pow() of a tensor takes no third argument")
         return sockets["pow_function"](x, y) if is_operand(x) and is_operand(y) else NotImplemented
-
-    def __neg__(self):
-        return apply1(plug_neg, self, None)
-
-    def __pos__(self):
-        return self
 
     def __iadd__(Tensor self, y):
         return apply_inplace(plug_add, self, y, None) if is_operand(y) else NotImplemented
@@ -553,10 +556,6 @@ cdef class Tensor:
 
     def __itruediv__(Tensor self, y):
         return apply_inplace(plug_div, self, y, None) if is_operand(y) else NotImplemented
-
-    def __richcmp__(self, y, int op):
-        if not is_operand(y): return NotImplemented
-        return sockets["compare_function"](self, y, op)
 
     def __hash__(self):
         return <Py_hash_t>(<size_t><void*>self >> 4)    # by identity: == is elementwise

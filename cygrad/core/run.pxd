@@ -18,5 +18,6 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
 cdef int check_writable(Tensor t, Flags* f) except -1
 cdef object apply1(Operator op, object x, object attributes)
 cdef object apply2(Operator op, object x, object y, object attributes)
+cdef object apply3(Operator op, object x, object y, object z, object attributes)
 cdef object apply_list(Operator op, list xs, object attributes)
 cdef object apply_inplace(Operator op, Tensor target, object other, object attributes)

@@ -77,13 +77,13 @@ cdef list prepare(Operator op, Operand* x, int n):
     cdef list alive = None
     cdef int dtype = -1, i
     cdef bint mixed = False
-    for i in range(n):
+    for i in range(op.apart, n):
         if x[i].buffer == NULL: continue
         if dtype < 0: dtype = x[i].array.dtype
         elif dtype != x[i].array.dtype:
             dtype = promote(dtype, x[i].array.dtype)
             mixed = True
-    for i in range(n):
+    for i in range(op.apart, n):
         if x[i].buffer != NULL or dtype >= FLOAT32: continue
         if dtype < 0 or PyFloat_Check(<object>x[i].tensor):
             dtype = default_dtype()
@@ -94,7 +94,7 @@ cdef list prepare(Operator op, Operand* x, int n):
     if op.floats and dtype < FLOAT32:
         dtype = default_dtype()
         mixed = True
-    for i in range(n):
+    for i in range(op.apart, n):
         if x[i].buffer == NULL: settle(&x[i], dtype)
         elif mixed and x[i].array.dtype != dtype:
             t = apply1(plugged("cast"), <Tensor>x[i].tensor, dtype)
@@ -419,6 +419,17 @@ cdef object apply2(Operator op, x, y, attributes):
     give_any(&o[0], x, alive)
     give_any(&o[1], y, alive)
     return run(op, o, 2, attributes)
+
+
+cdef object apply3(Operator op, x, y, z, attributes):
+    """An operation of three, of which at least one is a tensor."""
+    cdef Operand o[3]
+    cdef list alive = None
+    if type(x) is not Tensor or type(y) is not Tensor or type(z) is not Tensor: alive = []
+    give_any(&o[0], x, alive)
+    give_any(&o[1], y, alive)
+    give_any(&o[2], z, alive)
+    return run(op, o, 3, attributes)
 
 
 cdef object apply_list(Operator op, list xs, attributes):

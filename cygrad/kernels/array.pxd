@@ -31,6 +31,7 @@ ctypedef fused real:
 
 # Typed memoryviews over raw memory, made on the stack as arguments of a kernel call (see platform.h).
 cdef extern from "cygrad/platform.h" nogil:
+    char[::1] view1 "CG_VIEW1"(char* p, Py_ssize_t n)
     float[::1] view1f "CG_VIEW1"(float* p, Py_ssize_t n)
     double[::1] view1d "CG_VIEW1"(double* p, Py_ssize_t n)
     float[:, ::1] view2f "CG_VIEW2"(float* p, Py_ssize_t rows, Py_ssize_t columns)

@@ -10,22 +10,21 @@ Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few store
 import os
 
 from cython.parallel cimport prange
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
-    FLOAT32, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1d, view1f,
+    BOOL, FLOAT32, FLOAT64, INT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
 )
 
 cdef extern from "cygrad/platform.h" nogil:
     const int CG_HAVE_OPENMP
     int omp_get_num_procs()
 
-ctypedef void (*unary_f)(float[::1], float[::1]) noexcept nogil
-ctypedef void (*unary_d)(double[::1], double[::1]) noexcept nogil
-ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
-ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
-ctypedef void (*ternary_f)(float[::1], float[::1], float[::1], float[::1]) noexcept nogil
-ctypedef void (*ternary_d)(double[::1], double[::1], double[::1], double[::1]) noexcept nogil
+# A contiguous memoryview is a pointer and a length, whatever its elements are: kernels of all dtypes are called alike.
+ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
+ctypedef void (*three_t)(char[::1], char[::1], char[::1]) noexcept nogil
+ctypedef void (*four_t)(char[::1], char[::1], char[::1], char[::1]) noexcept nogil
+ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) noexcept nogil
 
 cdef enum:
     MAX_LOOPS = 512
@@ -37,13 +36,15 @@ cdef int threads = 1
 
 # ---- the table of loops ----------------------------------------------------------------------------------------------
 
-cdef int enter(str name, void* single, void* double, int operands) except -1:
+cdef int enter(str name, void* single, void* double, int operands, void* whole=NULL, void* truth=NULL) except -1:
     """Enter a kernel under `name`; a later one of the same name takes its place (a better instruction set)."""
     cdef int at = names.setdefault(name, len(names))
     if at >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
     loops[at].single = single
     loops[at].double = double
+    loops[at].whole = whole
+    loops[at].truth = truth
     loops[at].operands = operands
     return 0
 
@@ -53,6 +54,18 @@ cdef Loop* find(str name) except NULL:
         raise KeyError(f"no kernel is named {name!r}; the kernels are {', '.join(sorted(names))}")
     cdef int at = names[name]
     return &loops[at]
+
+
+cdef bint has(const Loop* loop, int dtype) noexcept nogil:
+    """Whether the kernel is compiled for a dtype."""
+    return loop != NULL and code(loop, dtype) != NULL
+
+
+cdef inline void* code(const Loop* loop, int dtype) noexcept nogil:
+    if dtype == FLOAT32: return loop.single
+    if dtype == FLOAT64: return loop.double
+    if dtype == INT64: return loop.whole
+    return loop.truth if dtype == BOOL else NULL
 
 
 def kernel_names():
@@ -171,18 +184,12 @@ cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize
 
 # ---- strips ----------------------------------------------------------------------------------------------------------
 
-cdef inline void call(const Loop* loop, int dtype, char** p, Py_ssize_t n) noexcept nogil:
+cdef inline void call(void* f, int operands, char** p, Py_ssize_t n) noexcept nogil:
     """One kernel call on contiguous memory."""
-    cdef float** f = <float**>p
-    cdef double** d = <double**>p
-    if dtype == FLOAT32:
-        if loop.operands == 2:   (<unary_f>loop.single)(view1f(f[0], n), view1f(f[1], n))
-        elif loop.operands == 3: (<binary_f>loop.single)(view1f(f[0], n), view1f(f[1], n), view1f(f[2], n))
-        else: (<ternary_f>loop.single)(view1f(f[0], n), view1f(f[1], n), view1f(f[2], n), view1f(f[3], n))
-    else:
-        if loop.operands == 2:   (<unary_d>loop.double)(view1d(d[0], n), view1d(d[1], n))
-        elif loop.operands == 3: (<binary_d>loop.double)(view1d(d[0], n), view1d(d[1], n), view1d(d[2], n))
-        else: (<ternary_d>loop.double)(view1d(d[0], n), view1d(d[1], n), view1d(d[2], n), view1d(d[3], n))
+    if operands == 2:   (<two_t>f)(view1(p[0], n), view1(p[1], n))
+    elif operands == 3: (<three_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n))
+    elif operands == 4: (<four_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n))
+    else: (<five_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n), view1(p[4], n))
 
 
 cdef inline bint one_element(const Layout* l) noexcept nogil:
@@ -201,9 +208,11 @@ cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size
     if size == 4:
         f = (<const float*>value)[0]
         for i in range(count): (<float*>strip)[i] = f
-    else:
+    elif size == 8:
         d = (<const double*>value)[0]
         for i in range(count): (<double*>strip)[i] = d
+    else:
+        memset(strip, value[0], count)              # bools: no kernel has operands of two bytes
 
 
 cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -211,38 +220,42 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
     cdef char scratch[MAX_OPERANDS][STRIP * 8]
     cdef char* p[MAX_OPERANDS]
     cdef bint packs[MAX_OPERANDS]
-    cdef int k, n = loop.operands, dtype = a[0].dtype, size = itemsize(dtype)
+    cdef int size[MAX_OPERANDS]
+    cdef int k, n = loop.operands
+    cdef void* f = code(loop, a[n - 2].dtype)
     cdef bint flat = True
     cdef Py_ssize_t count
     for k in range(n):
         packs[k] = False
+        size[k] = itemsize(a[k].dtype)
         if a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
-            p[k] = a[k].data + start * size
+            p[k] = a[k].data + start * size[k]
         elif k < n - 1 and one_element(a[k].layout):
             flat = False
             p[k] = &scratch[k][0]
-            fill(p[k], a[k].data, stop - start if stop - start < STRIP else STRIP, size)
+            fill(p[k], a[k].data, stop - start if stop - start < STRIP else STRIP, size[k])
         else:
             flat = False
             p[k] = &scratch[k][0]
             packs[k] = True
     if flat:
-        call(loop, dtype, p, stop - start)
+        call(f, n, p, stop - start)
         return
     while start < stop:
         count = stop - start if stop - start < STRIP else STRIP
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
-        call(loop, dtype, p, count)
+        call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
         for k in range(n):
-            if p[k] != &scratch[k][0]: p[k] += count * size
+            if p[k] != &scratch[k][0]: p[k] += count * size[k]
         start += count
 
 
 cdef int each(const Loop* loop, Array* a) except -1:
     """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
-    or strides of 0 where they are broadcast; all have one dtype. The result may be one of the operands (exactly)."""
+    or strides of 0 where they are broadcast. The dtype of the last operand before the result chooses the kernel, which
+    has() for it; masks and the results of comparisons are bools beside it. The result may be one of the operands."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size, part
     cdef int t = threads_for(n), i
     if t == 1:

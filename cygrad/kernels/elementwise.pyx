@@ -1,4 +1,4 @@
-"""Strip kernels, elementwise: each is the formula in one loop over contiguous memory.
+"""Strip kernels of arithmetic and powers: each is the formula in one loop over contiguous memory.
 
 Operands come in the order of the formula, the result last. The result may be an operand: each element is read before
 it is written. A `_grad` kernel takes the output's gradient g first. The table at the end gives each its name."""
@@ -9,11 +9,11 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 
 
-cdef inline real exp(real x) noexcept nogil:   return math.expf(x) if real is float else math.exp(x)
-cdef inline real log(real x) noexcept nogil:   return math.logf(x) if real is float else math.log(x)
-cdef inline real tanh(real x) noexcept nogil:  return math.tanhf(x) if real is float else math.tanh(x)
-cdef inline real sqrt(real x) noexcept nogil:  return math.sqrtf(x) if real is float else math.sqrt(x)
+cdef inline real log(real x) noexcept nogil:         return math.logf(x) if real is float else math.log(x)
+cdef inline real sqrt(real x) noexcept nogil:        return math.sqrtf(x) if real is float else math.sqrt(x)
+cdef inline real fabs(real x) noexcept nogil:        return math.fabsf(x) if real is float else math.fabs(x)
 cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
+cdef inline real sign(real x) noexcept nogil:        return 1 if x > 0 else -1 if x < 0 else 0 if x == 0 else x
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
@@ -48,13 +48,33 @@ cdef void neg_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = -x[i]
 
+cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = fabs(x[i])
+
+cdef void abs_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] if x[i] > 0 else -g[i] if x[i] < 0 else 0
+
+cdef void sign_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = sign(x[i])
+
+cdef void zero_(real[::1] g, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = 0
+
 cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i]
 
 
-# ---- powers and exponentials -----------------------------------------------------------------------------------------
+# ---- powers ----------------------------------------------------------------------------------------------------------
 
 cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -86,40 +106,60 @@ cdef void pow_grad(real[::1] g, real[::1] x, real[::1] p, real[::1] dx) noexcept
         for i in range(dx.shape[0]):
             dx[i] = g[i] * (e * pow(x[i], e - 1))
 
-cdef void exp_(real[::1] x, real[::1] y) noexcept nogil:
+cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = exp(x[i])
+    for i in range(z.shape[0]):
+        z[i] = pow(x[i], y[i])
 
-cdef void log_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = log(x[i])
-
-cdef void tanh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = tanh(x[i])
-
-cdef void tanh_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
-        dx[i] = g[i] * (1 - y[i] * y[i])
+        dx[i] = 0 if y[i] == 0 else g[i] * (y[i] * pow(x[i], y[i] - 1))
 
+cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for every y >= 0, and flat there
+        dy[i] = 0 if x[i] == 0 and (z[i] == 0 or z[i] == 1) else g[i] * (z[i] * log(x[i]))
 
-# ---- choices ---------------------------------------------------------------------------------------------------------
-
-cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
+cdef void square_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
-        y[i] = 0 if x[i] <= 0 else x[i]             # a NaN stays a NaN
+        y[i] = x[i] * x[i]
 
-cdef void relu_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+cdef void square_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v
     for i in range(dx.shape[0]):
-        v = g[i]                                    # read in any case: a branch here costs a miss for every second sign
-        dx[i] = 0 if y[i] <= 0 else v
+        dx[i] = g[i] * (2 * x[i])
+
+cdef void sqrt_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = sqrt(x[i])
+
+cdef void sqrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (2 * y[i])
+
+cdef void rsqrt_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = 1 / sqrt(x[i])
+
+cdef void rsqrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (<real>-0.5 * (y[i] * y[i] * y[i]))
+
+cdef void reciprocal_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = 1 / x[i]
+
+cdef void reciprocal_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = -g[i] * (y[i] * y[i])
 
 
 cdef int table() except -1:
@@ -132,12 +172,21 @@ cdef int table() except -1:
     driver.enter("copy", <void*>copy_[float], <void*>copy_[double], 2)
     driver.enter("pow", <void*>pow_[float], <void*>pow_[double], 3)
     driver.enter("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4)
-    driver.enter("exp", <void*>exp_[float], <void*>exp_[double], 2)
-    driver.enter("log", <void*>log_[float], <void*>log_[double], 2)
-    driver.enter("tanh", <void*>tanh_[float], <void*>tanh_[double], 2)
-    driver.enter("tanh_grad", <void*>tanh_grad[float], <void*>tanh_grad[double], 3)
-    driver.enter("relu", <void*>relu_[float], <void*>relu_[double], 2)
-    driver.enter("relu_grad", <void*>relu_grad[float], <void*>relu_grad[double], 3)
+    driver.enter("power", <void*>power_[float], <void*>power_[double], 3)
+    driver.enter("power_grad_x", <void*>power_grad_x[float], <void*>power_grad_x[double], 4)
+    driver.enter("power_grad_y", <void*>power_grad_y[float], <void*>power_grad_y[double], 4)
+    driver.enter("square", <void*>square_[float], <void*>square_[double], 2)
+    driver.enter("square_grad", <void*>square_grad[float], <void*>square_grad[double], 3)
+    driver.enter("sqrt", <void*>sqrt_[float], <void*>sqrt_[double], 2)
+    driver.enter("sqrt_grad", <void*>sqrt_grad[float], <void*>sqrt_grad[double], 3)
+    driver.enter("rsqrt", <void*>rsqrt_[float], <void*>rsqrt_[double], 2)
+    driver.enter("rsqrt_grad", <void*>rsqrt_grad[float], <void*>rsqrt_grad[double], 3)
+    driver.enter("reciprocal", <void*>reciprocal_[float], <void*>reciprocal_[double], 2)
+    driver.enter("reciprocal_grad", <void*>reciprocal_grad[float], <void*>reciprocal_grad[double], 3)
+    driver.enter("abs", <void*>abs_[float], <void*>abs_[double], 2)
+    driver.enter("abs_grad", <void*>abs_grad[float], <void*>abs_grad[double], 3)
+    driver.enter("sign", <void*>sign_[float], <void*>sign_[double], 2)
+    driver.enter("zero", <void*>zero_[float], <void*>zero_[double], 2)
     return 0
 
 table()

@@ -1,7 +1,7 @@
 """Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
 
 from cygrad.core.graph import install, install_operators
-from cygrad.ops import elementwise, linalg, reduce, shape
+from cygrad.ops import compare, elementwise, linalg, reduce, shape
 from cygrad.ops.table import ROWS, TABLE, Row
 
 __all__ = ["ROWS", "TABLE", "Row"]
@@ -11,7 +11,7 @@ install_operators(
     assign=shape.OPERATORS["assign"],
     matmul_function=linalg.matmul,
     pow_function=elementwise.pow,
-    compare_function=elementwise.compare,
+    comparisons=compare.COMPARISONS,
     getitem_function=shape.getitem,
     setitem_function=shape.setitem,
     sum_to_function=reduce.sum_to,

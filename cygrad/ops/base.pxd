@@ -8,16 +8,13 @@ from cygrad.kernels.driver cimport Loop
 cdef enum:
     G = -1                  # operands of a rule: the gradient,
     NUMBER = -2             # the number that the operator has for an attribute,
-    X = 0                   # the inputs,
-    Y = 1
-    Z = 2
-    OUT = 0x80              # the output
+    OUT = 0x80              # the output; from 0 on: the inputs
 
 cdef struct Rule:
     const Loop* loop        # NULL: the gradient passes as it is (same), or there is none
     bint same
     int n
-    int operands[3]
+    int operands[4]
 
 cdef class Elementwise(Operator):
     cdef int n_in
@@ -25,6 +22,10 @@ cdef class Elementwise(Operator):
     cdef bint has_number
     cdef Rule rules[3]
 
-    cdef int slope(self, int i, str loop, list operands) except -1
-    cdef int slope_same(self, int i) except -1
+    cdef int slope(self, int i, list words, dict codes) except -1
     cdef bint later(self, Backward b, int i, int source) noexcept
+
+cdef int by_numpy(Operator op, Call* c) except -1
+
+cdef class Truth(Elementwise):
+    pass

@@ -1,7 +1,13 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Operator
 
+TO_FLOATS: str
 @disjoint_base
 class Elementwise(Operator):
+    inputs: str
+    number: bool
+    integers: Any
+class Truth(Elementwise):
     pass

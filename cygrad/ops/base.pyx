@@ -1,37 +1,62 @@
 """Elementwise: infer, forward, keeps and backward of every operator that works element by element with broadcasting."""
 
+import re
+
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport OUTPUT, Backward, Call, Gradient, Operator, drop_gradient
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_to
+
+from cygrad.kernels.driver import kernel_names
+
+TO_FLOATS = "to floats"
 
 
 cdef class Elementwise(Operator):
-    """y = value(x, ...), with a rule for the gradient of each input."""
+    """y = value(x, ...), with a rule for the gradient of each input. A class says no more than
+
+        inputs      a letter for each input: "x" (the default), "xy", ...
+        dx, dy      for each input the rule of its gradient: a kernel and what it reads, in the kernel's order, such as
+                    "div g x": g (the gradient), inputs, out, p (the number); "g" alone: it passes as it is; "": none
+        number      whether the operator has a number for an attribute, which the value kernel takes after the inputs
+        integers    how bools and integers are computed: TO_FLOATS (the default dtype, first), None (not at all), or by
+                    a NumPy function
+
+    and its formula. The operator's name is the class's in small letters; its value is the kernel of that name."""
+    inputs = "x"
+    number = False
+    integers = TO_FLOATS
 
     def __cinit__(self):
+        cls = type(self)
         self.promotes = self.fused = self.differentiable = True
+        self.name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+        if self.name in kernel_names(): self.value = driver.find(self.name)
+        self.n_in = len(cls.inputs)
+        self.has_number = cls.number
+        if cls.integers is TO_FLOATS: self.floats = True
+        else: self.numpy = cls.integers
+        codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT}
+        for i, letter in enumerate(cls.inputs):
+            self.slope(i, [*getattr(cls, "d" + letter, "").split()], codes)
 
-    cdef int slope(self, int i, str loop, list operands) except -1:
-        """The gradient of input i is kernel `loop` of `operands` (G, inputs, OUT, NUMBER in the kernel's order)."""
-        self.rules[i].loop = driver.find(loop)
-        self.rules[i].n = len(operands)
-        for k, code in enumerate(operands): self.rules[i].operands[k] = code
-        return 0
-
-    cdef int slope_same(self, int i) except -1:
-        """The gradient of input i is the output's gradient."""
-        self.rules[i].same = True
+    cdef int slope(self, int i, list words, dict codes) except -1:
+        """Read the rule for the gradient of input i."""
+        if words == ["g"]: self.rules[i].same = True
+        elif words:
+            self.rules[i].loop = driver.find(words[0])
+            self.rules[i].n = len(words) - 1
+            for k, word in enumerate(words[1:]): self.rules[i].operands[k] = codes[word]
         return 0
 
     cdef int infer(self, Call* c) except -1:
         cdef Layout* l
         cdef Layout* wider
-        c.y[0].dtype = c.x[0].dtype
+        c.y[0].dtype = c.x[c.n_in - 1].dtype        # before it may be a mask
         if c.n_in == 1:
             c.y[0].layout = lay.dense_like(c.x[0].layout)
             return 0
@@ -46,12 +71,12 @@ cdef class Elementwise(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef Array a[4]
+        cdef Array a[MAX_OPERANDS]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef double bits
         cdef int i, n = c.n_in
-        if c.y[0].dtype < FLOAT32: return by_numpy(self, c)
+        if not driver.has(self.value, c.x[n - 1].dtype): return by_numpy(self, c)
         for i in range(n):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
@@ -83,9 +108,9 @@ cdef class Elementwise(Operator):
         return False
 
     cdef int backward(self, Backward b) except -1:
-        cdef Array a[4]
-        cdef Layout seen[3]
-        cdef Py_ssize_t strides[3][MAX_NDIM]
+        cdef Array a[MAX_OPERANDS]
+        cdef Layout seen[4]
+        cdef Py_ssize_t strides[4][MAX_NDIM]
         cdef double bits
         cdef Rule* rule
         cdef int i, k, code
@@ -117,6 +142,18 @@ cdef class Elementwise(Operator):
                     if code >= 0 and not self.later(b, i, code): b.done(code)
                 if last: b.done_gradient(0)
             if not lay.same_shape(b.input_layout(i), b.node.layout): narrow(b, i)
+        return 0
+
+
+cdef class Truth(Elementwise):
+    """y = whether ..., a bool; no gradient"""
+
+    def __cinit__(self):
+        self.fused = self.differentiable = self.floats = False
+
+    cdef int infer(self, Call* c) except -1:
+        Elementwise.infer(self, c)
+        c.y[0].dtype = BOOL
         return 0
 
 

@@ -1,24 +1,21 @@
-"""Elementwise operators, with NumPy's broadcasting. Each is its formula, its kernel and a rule for each input; what
+"""Arithmetic and powers, with NumPy's broadcasting. Each operator is its formula, the rule for the gradient of each
+input (see Elementwise in ops/base.pyx) and, where integers stay integers, the NumPy function that computes them. What
 backward keeps are the inputs and outputs that the rules read."""
 
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
-from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, Array, itemsize
-from cygrad.kernels.bits cimport mask
-from cygrad.kernels.driver cimport gather
-from cygrad.ops.base cimport G, NUMBER, OUT, X, Y, Elementwise
+from cygrad.kernels.array cimport FLOAT32, Array, itemsize
+from cygrad.ops.base cimport Elementwise
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.ops.compare import logical_and, logical_not, logical_or, where
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
@@ -26,11 +23,9 @@ from cygrad.core.dtypes import DTYPES
 @final
 cdef class Add(Elementwise):
     """z = x + y        dx = g        dy = g"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "add", 2, driver.find("add"), np.add
-        self.slope_same(0)
-        self.slope_same(1)
+    inputs, integers = "xy", np.add
+    dx = "g"
+    dy = "g"
 
     def formula(self, c, int i, g):
         return g
@@ -39,11 +34,9 @@ cdef class Add(Elementwise):
 @final
 cdef class Sub(Elementwise):
     """z = x - y        dx = g        dy = -g"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "sub", 2, driver.find("sub"), np.subtract
-        self.slope_same(0)
-        self.slope(1, "neg", [G])
+    inputs, integers = "xy", np.subtract
+    dx = "g"
+    dy = "neg g"
 
     def formula(self, c, int i, g):
         return g if i == 0 else -g
@@ -52,11 +45,9 @@ cdef class Sub(Elementwise):
 @final
 cdef class Mul(Elementwise):
     """z = x y        dx = g y        dy = g x"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "mul", 2, driver.find("mul"), np.multiply
-        self.slope(0, "mul", [G, Y])
-        self.slope(1, "mul", [G, X])
+    inputs, integers = "xy", np.multiply
+    dx = "mul g y"
+    dy = "mul g x"
 
     def formula(self, c, int i, g):
         return g * c.input(1 - i)
@@ -65,11 +56,9 @@ cdef class Mul(Elementwise):
 @final
 cdef class Div(Elementwise):
     """z = x / y        dx = g / y        dy = -g z / y"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.floats = "div", 2, driver.find("div"), True
-        self.slope(0, "div", [G, Y])
-        self.slope(1, "div_grad_y", [G, Y, OUT])
+    inputs = "xy"
+    dx = "div g y"
+    dy = "div_grad_y g y out"
 
     def formula(self, c, int i, g):
         return g / c.input(1) if i == 0 else -g * c.output(0) / c.input(1)
@@ -78,25 +67,43 @@ cdef class Div(Elementwise):
 @final
 cdef class Neg(Elementwise):
     """y = -x        dx = -g"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "neg", 1, driver.find("neg"), np.negative
-        self.slope(0, "neg", [G])
+    integers = np.negative
+    dx = "neg g"
 
     def formula(self, c, int i, g):
         return -g
 
 
 @final
+cdef class Abs(Elementwise):
+    """y = |x|        dx = g where x > 0, -g where x < 0, else 0"""
+    integers = np.abs
+    dx = "abs_grad g x"
+
+    def formula(self, c, int i, g):
+        x = c.input(0)
+        return where(x > 0, g, where(x < 0, -g, 0))
+
+
+@final
+cdef class Sign(Elementwise):
+    """y = 1 where x > 0, -1 where x < 0, else x        dx = 0"""
+    integers = np.sign
+    dx = "zero g"
+
+    def formula(self, c, int i, g):
+        return where(False, g, 0)
+
+
+# ---- powers ----------------------------------------------------------------------------------------------------------
+
+@final
 cdef class Pow(Elementwise):
     """y = x^p, p a number        dx = g p x^(p - 1)
 
     With p = 1 that is g, with p = 0 it is 0: neither needs x."""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "pow", 1, driver.find("pow"), np.power
-        self.has_number = True
-        self.slope(0, "pow_grad", [G, X, NUMBER])
+    number, integers = True, np.power
+    dx = "pow_grad g x p"
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 0 if <object>c.attributes in (0, 1) else Elementwise.keeps(self, c, wanted)
@@ -112,116 +119,67 @@ cdef class Pow(Elementwise):
 
     def formula(self, c, int i, g):
         p = c.attributes
-        return g if p == 1 else g * (pow(c.input(0), p - 1) * p) if p else g * 0
+        return g if p == 1 else g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
 
-
-# ---- exponentials ----------------------------------------------------------------------------------------------------
 
 @final
-cdef class Exp(Elementwise):
-    """y = e^x        dx = g y"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.floats = "exp", 1, driver.find("exp"), True
-        self.slope(0, "mul", [G, OUT])
+cdef class Power(Elementwise):
+    """z = x^y        dx = g y x^(y - 1), 0 where y is 0        dy = g z log x, 0 where x is 0 and y >= 0"""
+    inputs, integers = "xy", np.power
+    dx = "power_grad_x g x y"
+    dy = "power_grad_y g x out"
 
     def formula(self, c, int i, g):
-        return g * c.output(0)
+        x = c.input(0)
+        if i == 0:
+            y = c.input(1)
+            flat = logical_and(y == 0, logical_not(abs(x) > 0))       # there x^(y - 1) is no number
+            return where(flat, 0, g * (y * power(where(flat, 1, x), y - 1)))
+        z = c.output(0)
+        flat = logical_and(x == 0, logical_or(z == 0, z == 1))      # 0^y is 0 or 1 for every y >= 0
+        return where(flat, 0, g * (z * where(flat, 1, x).log()))
 
 
 @final
-cdef class Log(Elementwise):
-    """y = log x        dx = g / x"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.floats = "log", 1, driver.find("log"), True
-        self.slope(0, "div", [G, X])
+cdef class Square(Elementwise):
+    """y = x^2        dx = 2 g x"""
+    integers = np.square
+    dx = "square_grad g x"
 
     def formula(self, c, int i, g):
-        return g / c.input(0)
+        return g * (2 * c.input(0))
 
 
 @final
-cdef class Tanh(Elementwise):
-    """y = tanh x        dx = g (1 - y^2)"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.floats = "tanh", 1, driver.find("tanh"), True
-        self.slope(0, "tanh_grad", [G, OUT])
+cdef class Sqrt(Elementwise):
+    """y = sqrt x        dx = g / (2 y)"""
+    dx = "sqrt_grad g out"
 
     def formula(self, c, int i, g):
-        y = c.output(0)
-        return g * (1 - y * y)
+        return g / (2 * c.output(0))
 
-
-# ---- choices ---------------------------------------------------------------------------------------------------------
 
 @final
-cdef class Relu(Elementwise):
-    """y = max(x, 0)        dx = g where y > 0, else 0"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value, self.numpy = "relu", 1, driver.find("relu"), lambda x: np.maximum(x, 0)
-        self.slope(0, "relu_grad", [G, OUT])
-        self.signs = True
-
-    cdef int backward(self, Backward b) except -1:
-        cdef const uint8_t* bits = b.bits(OUT)
-        cdef Array g, dx
-        if bits == NULL: return Elementwise.backward(self, b)
-        g = b.gradient(0)
-        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
-        if not g.layout.dense:
-            gather(dx.data, &g, 0, dx.layout.size)
-            g = dx
-        mask(bits, dx.dtype, dx.layout.size, g.data, dx.data)
-        b.done(OUT)
-        b.done_gradient(0)
-        return 0
+cdef class Rsqrt(Elementwise):
+    """y = 1 / sqrt x        dx = -g y^3 / 2"""
+    dx = "rsqrt_grad g out"
 
     def formula(self, c, int i, g):
-        return relu_gradient(g, c.output(0))
+        return g * (-0.5 * pow(c.output(0), 3))
 
 
 @final
-cdef class ReluGradient(Elementwise):
-    """z = g where y > 0, else 0        dg = (g of z) where y > 0, else 0"""
-
-    def __cinit__(self):
-        self.name, self.n_in, self.value = "relu_gradient", 2, driver.find("relu_grad")
-        self.slope(0, "relu_grad", [G, Y])
+cdef class Reciprocal(Elementwise):
+    """y = 1 / x        dx = -g y^2"""
+    dx = "reciprocal_grad g out"
 
     def formula(self, c, int i, g):
-        return relu_gradient(g, c.input(1)) if i == 0 else None
+        return -g * square(c.output(0))
 
 
-# ---- comparisons -----------------------------------------------------------------------------------------------------
-
-@final
-cdef class Compare(Operator):
-    """z = x <op> y, a bool tensor; no gradient"""
-    cdef object ufunc
-
-    def __cinit__(self, str name, ufunc):
-        self.name, self.ufunc = name, ufunc
-        self.promotes = True
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.broadcast(self.name, c.x[0].layout, c.x[1].layout)
-        c.y[0].dtype = BOOL
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        self.ufunc(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
-        return 0
-
-
-cdef Operator ADD = Add(), SUB = Sub(), MUL = Mul(), DIV = Div(), NEG = Neg(), POW = Pow()
-cdef Operator EXP = Exp(), LOG = Log(), TANH = Tanh(), RELU = Relu(), RELU_GRADIENT = ReluGradient()
-cdef list COMPARE = [Compare("less", np.less), Compare("less_equal", np.less_equal), Compare("equal", np.equal),
-                     Compare("not_equal", np.not_equal), Compare("greater", np.greater),
-                     Compare("greater_equal", np.greater_equal)]     # in the order of Python's numbers for them
-OPERATORS = {o.name: o for o in (ADD, SUB, MUL, DIV, NEG, POW, EXP, LOG, TANH, RELU, RELU_GRADIENT, *COMPARE)}
+cdef Operator ADD = Add(), SUB = Sub(), MUL = Mul(), DIV = Div(), NEG = Neg(), ABS = Abs(), SIGN = Sign()
+cdef Operator POW = Pow(), POWER = Power(), SQUARE = Square(), SQRT = Sqrt(), RSQRT = Rsqrt(), RECIPROCAL = Reciprocal()
+OPERATORS = {o.name: o for o in (ADD, SUB, MUL, DIV, NEG, ABS, SIGN, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
 
 
 def add(x, y):
@@ -244,12 +202,21 @@ def neg(x):
     """-x, elementwise."""
     return apply1(NEG, x, None)
 
-def pow(x, p):
-    """x to the power of the number p, elementwise.
+def abs(x):
+    """|x|, elementwise; the gradient at 0 is 0."""
+    return apply1(ABS, x, None)
 
-    Raises TypeError if p is no number, ValueError for integers to a negative power."""
-    if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise TypeError(f"pow: the exponent must be a Python number, got {type(p).__name__}")
+def sign(x):
+    """1 where x > 0, -1 where x < 0, else x itself (0 or nan), elementwise; the gradient is 0."""
+    return apply1(SIGN, x, None)
+
+def pow(x, p):
+    """x to the power of p, elementwise: a number (the operator pow), a tensor or an array (the operator power).
+
+    Raises TypeError if p is none of these, ValueError for integers to a negative power."""
+    if not isinstance(p, (int, float)) or isinstance(p, bool):
+        if isinstance(p, (Tensor, np.ndarray, np.generic)): return power(x, p)
+        raise TypeError(f"pow: the exponent is a Python number, a tensor or an array, got {type(p).__name__}")
     cdef Tensor t = ensure_tensor(x)
     if t.dtype < FLOAT32 and isinstance(p, float): t = t.astype(DTYPES[default_dtype()])
     if t.dtype < FLOAT32 and p < 0:
@@ -257,51 +224,24 @@ def pow(x, p):
                          f"astype first")
     return apply1(POW, t, p)
 
-def exp(x):
-    """e to the power of x, elementwise."""
-    return apply1(EXP, x, None)
+def power(x, y):
+    """x to the power of y, elementwise with broadcasting; of integers an integer.
 
-def log(x):
-    """The natural logarithm, elementwise; -inf at 0, nan below."""
-    return apply1(LOG, x, None)
+    The gradient of y is 0 where x is 0 and y is not negative. Raises ValueError for integers to a negative power."""
+    return apply2(POWER, x, y, None)
 
-def tanh(x):
-    """The hyperbolic tangent, elementwise."""
-    return apply1(TANH, x, None)
+def square(x):
+    """x times x, elementwise."""
+    return apply1(SQUARE, x, None)
 
-def relu(x):
-    """max(x, 0), elementwise; the gradient at 0 is 0."""
-    return apply1(RELU, x, None)
+def sqrt(x):
+    """The square root, elementwise; nan below 0. Its gradient at 0 is inf."""
+    return apply1(SQRT, x, None)
 
-def relu_gradient(g, y):
-    """g where y > 0, else 0: what relu's gradient is, itself differentiable in g."""
-    return apply2(RELU_GRADIENT, g, y, None)
+def rsqrt(x):
+    """1 over the square root, elementwise; inf at 0, nan below."""
+    return apply1(RSQRT, x, None)
 
-
-def compare(x, y, int op):
-    """Python's rich comparison number `op` of x and y, elementwise with broadcasting."""
-    return apply2(COMPARE[op], x, y, None)
-
-def less(x, y):
-    """x < y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 0)
-
-def less_equal(x, y):
-    """x <= y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 1)
-
-def equal(x, y):
-    """x == y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 2)
-
-def not_equal(x, y):
-    """x != y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 3)
-
-def greater(x, y):
-    """x > y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 4)
-
-def greater_equal(x, y):
-    """x >= y, elementwise with broadcasting: a bool tensor."""
-    return compare(x, y, 5)
+def reciprocal(x):
+    """1 / x, elementwise; integers give the default dtype."""
+    return apply1(RECIPROCAL, x, None)

@@ -16,7 +16,7 @@ from cygrad.kernels.reduce cimport sum_into
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
-from cygrad.ops.elementwise import exp
+from cygrad.ops.functions import exp
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import reshape, transpose
 

@@ -1,5 +1,7 @@
 """What the table tries its operators on: makers of sample inputs, and in NumPy what it has no function for."""
 
+import math
+
 import numpy as np
 
 
@@ -11,6 +13,18 @@ def real(*shape, low=-2.0, high=2.0, seed=0):
 
 def positive(*shape, seed=0):
     return real(*shape, low=0.3, high=2.0, seed=seed)
+
+
+def inside(*shape, seed=0):
+    return real(*shape, low=-0.9, high=0.9, seed=seed)
+
+
+def above_one(*shape, seed=0):
+    return real(*shape, low=1.2, high=3.0, seed=seed)
+
+
+def mask(*shape, seed=0):
+    return np.asarray(real(*shape, seed=seed) > 0)
 
 
 def call(*inputs, **attributes):
@@ -27,6 +41,47 @@ def two(f=real):
 def one(f=real):
     """Samples of a unary operator."""
     return [call(f(2, 3)), call(f()), call(f(0, 2))]
+
+
+def unequal():
+    """The samples of a binary operator, no two numbers equal."""
+    return [*two()[:-1], call(real(), real(seed=1))]
+
+
+def truths():
+    """Samples of binary logic: bools, and numbers of which some are 0."""
+    numbers = np.array([0.0, -0.0, 2.0, -1.0])
+    return [call(mask(2, 3), mask(3, seed=1)), call(numbers, numbers[:, None]), call(mask(3), True),
+            call(np.arange(3), np.array([0, 0, 5])), call(np.arange(3, dtype="int8"), mask(3)),
+            call(real(0, 3), real(3))]
+
+
+def whole():
+    """Samples of binary operators on bools and integers."""
+    n = np.array([[0, 1, 6], [-1, 7, 12]])
+    return [call(mask(2, 3), mask(3, seed=1)), call(n, n[:1]), call(n.astype("uint8"), np.array(3, "uint8")),
+            call(n, 5), call(mask(2, 3)[:0], mask(3))]
+
+
+def erf_like(x):
+    return np.array([math.erf(v) for v in x.ravel()], x.dtype).reshape(x.shape)
+
+
+def sigmoid_like(x):
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e)
+
+
+def gelu_like(x):
+    return x * (0.5 * np.array([math.erfc(-v / math.sqrt(2)) for v in x.ravel()])).reshape(x.shape).astype(x.dtype)
+
+
+def gelu_tanh_like(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def clip_like(x, min=None, max=None):
+    return x if min is None and max is None else np.clip(x, min, max)
 
 
 def log_softmax_like(x, axis=-1):

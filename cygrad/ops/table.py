@@ -7,17 +7,28 @@ from functools import cached_property
 
 import numpy as np
 
-from cygrad.ops import elementwise, linalg, loss, reduce, shape
+from cygrad.ops import compare, elementwise, functions, linalg, loss, reduce, shape
 from cygrad.ops.samples import (
     LABELS,
+    above_one,
     call,
+    clip_like,
     cross_entropy_like,
+    erf_like,
+    gelu_like,
+    gelu_tanh_like,
+    inside,
     log_softmax_like,
+    mask,
     one,
     positive,
     put_slice_like,
     real,
+    sigmoid_like,
+    truths,
     two,
+    unequal,
+    whole,
 )
 
 
@@ -33,14 +44,16 @@ class Row:
                 for each row; per wanted input, e.g. {"x": "y", "y": "x"}; where it depends on the call, a function of
                 the call's arguments that returns this
     methods     names under which Tensor has it
-    ties        an input at which it has a kink, and the gradient that is the convention there
+    ties        an input at which it has a kink, and the gradient that is the convention there; of several inputs a
+                tuple of each
     public      whether users have it as cygrad.<name>
+    aliases     other public names that it has, such as those of the Array API standard, NumPy or PyTorch
     """
 
-    def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True):
+    def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True, aliases=()):
         self.function, self.operator, self.like, self.samples = function, operator, like, samples
         self.keeps = keeps if callable(keeps) else dict(keeps)
-        self.methods, self.ties, self.public = methods, ties, public
+        self.methods, self.ties, self.public, self.aliases = methods, ties, public, aliases
 
     def kept(self, *args, **kwargs):
         """`keeps` of a call with these arguments."""
@@ -64,31 +77,89 @@ class Row:
         return f"<row {self.name}>"
 
 
-E, L, O, R, S = (m.OPERATORS for m in (elementwise, linalg, loss, reduce, shape))
+C, E, F, L, O, R, S = (m.OPERATORS for m in (compare, elementwise, functions, linalg, loss, reduce, shape))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
-    Row(elementwise.sub, E["sub"], np.subtract, two, methods=("sub",)),
-    Row(elementwise.mul, E["mul"], np.multiply, two, {"x": "y", "y": "x"}, methods=("mul",)),
-    Row(elementwise.div, E["div"], np.divide, two, {"x": "y", "y": "y out"}, methods=("div",)),
-    Row(elementwise.neg, E["neg"], np.negative, one, methods=("neg",)),
+    Row(elementwise.sub, E["sub"], np.subtract, two, methods=("sub",), aliases=("subtract",)),
+    Row(elementwise.mul, E["mul"], np.multiply, two, {"x": "y", "y": "x"}, methods=("mul",), aliases=("multiply",)),
+    Row(elementwise.div, E["div"], np.divide, two, {"x": "y", "y": "y out"}, methods=("div",), aliases=("divide",)),
+    Row(elementwise.neg, E["neg"], np.negative, one, methods=("neg",), aliases=("negative",)),
+    Row(elementwise.abs, E["abs"], np.abs, one, {"x": "x"}, methods=("abs",), ties=(0.0, 0.0), aliases=("absolute",)),
+    Row(elementwise.sign, E["sign"], np.sign, one, methods=("sign",), ties=(0.0, 0.0)),
     Row(elementwise.pow, E["pow"], np.power,
         lambda: [call(real(2, 3), 3), call(positive(2, 3), 0.5), call(positive(3), -1.5),
         call(real(3), 2), call(real(2), 0), call(real(2), 1), call(real(0, 2), 2), call(positive(), 2.5)],
         lambda x, p: {} if p in (0, 1) else {"x": "x"}, methods=("pow",)),
-    Row(elementwise.exp, E["exp"], np.exp, one, {"x": "out"}, methods=("exp",)),
-    Row(elementwise.log, E["log"], np.log, lambda: one(positive), {"x": "x"}, methods=("log",)),
-    Row(elementwise.tanh, E["tanh"], np.tanh, one, {"x": "out"}, methods=("tanh",)),
-    Row(elementwise.relu, E["relu"], lambda x: np.maximum(x, 0), one, {"x": "out"}, methods=("relu",),
-        ties=(0.0, 0.0)),
-    Row(elementwise.relu_gradient, E["relu_gradient"], lambda g, y: np.where(y > 0, g, 0),
+    Row(elementwise.power, E["power"], np.power,
+        lambda: [*two(positive), call(positive(3), np.array([0.5, 1.0, 2.0]))], {"x": "x y", "y": "x out"}),
+    Row(elementwise.square, E["square"], np.square, one, {"x": "x"}, methods=("square",)),
+    Row(elementwise.sqrt, E["sqrt"], np.sqrt, lambda: one(positive), {"x": "out"}, methods=("sqrt",)),
+    Row(elementwise.rsqrt, E["rsqrt"], lambda x: 1 / np.sqrt(x), lambda: one(positive), {"x": "out"},
+        methods=("rsqrt",)),
+    Row(elementwise.reciprocal, E["reciprocal"], np.reciprocal, one, {"x": "out"}, methods=("reciprocal",)),
+
+    Row(functions.exp, F["exp"], np.exp, one, {"x": "out"}, methods=("exp",)),
+    Row(functions.expm1, F["expm1"], np.expm1, one, {"x": "out"}, methods=("expm1",)),
+    Row(functions.log, F["log"], np.log, lambda: one(positive), {"x": "x"}, methods=("log",)),
+    Row(functions.log1p, F["log1p"], np.log1p, lambda: one(positive), {"x": "x"}, methods=("log1p",)),
+    Row(functions.sin, F["sin"], np.sin, one, {"x": "x"}, methods=("sin",)),
+    Row(functions.cos, F["cos"], np.cos, one, {"x": "x"}, methods=("cos",)),
+    Row(functions.tan, F["tan"], np.tan, lambda: one(inside), {"x": "out"}, methods=("tan",)),
+    Row(functions.asin, F["asin"], np.arcsin, lambda: one(inside), {"x": "x"}, methods=("asin",), aliases=("arcsin",)),
+    Row(functions.acos, F["acos"], np.arccos, lambda: one(inside), {"x": "x"}, methods=("acos",), aliases=("arccos",)),
+    Row(functions.atan, F["atan"], np.arctan, one, {"x": "x"}, methods=("atan",), aliases=("arctan",)),
+    Row(functions.sinh, F["sinh"], np.sinh, one, {"x": "x"}, methods=("sinh",)),
+    Row(functions.cosh, F["cosh"], np.cosh, one, {"x": "x"}, methods=("cosh",)),
+    Row(functions.tanh, F["tanh"], np.tanh, one, {"x": "out"}, methods=("tanh",)),
+    Row(functions.asinh, F["asinh"], np.arcsinh, one, {"x": "x"}, methods=("asinh",), aliases=("arcsinh",)),
+    Row(functions.acosh, F["acosh"], np.arccosh, lambda: one(above_one), {"x": "x"}, methods=("acosh",),
+        aliases=("arccosh",)),
+    Row(functions.atanh, F["atanh"], np.arctanh, lambda: one(inside), {"x": "x"}, methods=("atanh",),
+        aliases=("arctanh",)),
+    Row(functions.erf, F["erf"], erf_like, one, {"x": "x"}, methods=("erf",)),
+    Row(functions.sigmoid, F["sigmoid"], sigmoid_like, one, {"x": "out"}, methods=("sigmoid",)),
+    Row(functions.softplus, F["softplus"], lambda x, beta=1.0: np.logaddexp(0, beta * x) / beta,
+        lambda: [*one(), call(real(3), beta=2.5), call(real(3), -0.5)], {"x": "out"}, methods=("softplus",)),
+    Row(functions.silu, F["silu"], lambda x: x * sigmoid_like(x), one, {"x": "x"}, methods=("silu",)),
+    Row(functions.gelu, F["gelu"], gelu_like, one, {"x": "x"}, methods=("gelu",)),
+    Row(functions.gelu_tanh, F["gelu_tanh"], gelu_tanh_like, one, {"x": "x"}, public=False),
+    Row(functions.relu, F["relu"], lambda x: np.maximum(x, 0), one, {"x": "out"}, methods=("relu",), ties=(0.0, 0.0)),
+    Row(functions.relu_gradient, F["relu_gradient"], lambda g, y: np.where(y > 0, g, 0),
         lambda: [call(real(2, 3), real(2, 3, seed=1)), call(real(0, 3), real(0, 3))], {"g": "y"}, public=False),
-    Row(elementwise.less, E["less"], np.less, two),
-    Row(elementwise.less_equal, E["less_equal"], np.less_equal, two),
-    Row(elementwise.equal, E["equal"], np.equal, two),
-    Row(elementwise.not_equal, E["not_equal"], np.not_equal, two),
-    Row(elementwise.greater, E["greater"], np.greater, two),
-    Row(elementwise.greater_equal, E["greater_equal"], np.greater_equal, two),
+
+    Row(compare.less, C["less"], np.less, two),
+    Row(compare.less_equal, C["less_equal"], np.less_equal, two),
+    Row(compare.equal, C["equal"], np.equal, two),
+    Row(compare.not_equal, C["not_equal"], np.not_equal, two),
+    Row(compare.greater, C["greater"], np.greater, two),
+    Row(compare.greater_equal, C["greater_equal"], np.greater_equal, two),
+    Row(compare.isnan, C["isnan"], np.isnan, one, methods=("isnan",)),
+    Row(compare.isinf, C["isinf"], np.isinf, one, methods=("isinf",)),
+    Row(compare.isfinite, C["isfinite"], np.isfinite, one, methods=("isfinite",)),
+    Row(compare.logical_and, C["logical_and"], np.logical_and, truths, methods=("logical_and",)),
+    Row(compare.logical_or, C["logical_or"], np.logical_or, truths, methods=("logical_or",)),
+    Row(compare.logical_xor, C["logical_xor"], np.logical_xor, truths, methods=("logical_xor",)),
+    Row(compare.logical_not, C["logical_not"], np.logical_not, lambda: [call(a) for (a, _), _ in truths()],
+        methods=("logical_not",)),
+    Row(compare.bitwise_and, C["bitwise_and"], np.bitwise_and, whole, methods=("bitwise_and",)),
+    Row(compare.bitwise_or, C["bitwise_or"], np.bitwise_or, whole, methods=("bitwise_or",)),
+    Row(compare.bitwise_xor, C["bitwise_xor"], np.bitwise_xor, whole, methods=("bitwise_xor",)),
+    Row(compare.bitwise_not, C["bitwise_not"], np.bitwise_not, lambda: [call(a) for (a, _), _ in whole()],
+        methods=("bitwise_not",)),
+    Row(compare.maximum, C["maximum"], np.maximum, unequal, {"x": "x y", "y": "x y"}, methods=("maximum",),
+        ties=((1.0, 1.0), (0.5, 0.5))),
+    Row(compare.minimum, C["minimum"], np.minimum, unequal, {"x": "x y", "y": "x y"}, methods=("minimum",),
+        ties=((1.0, 1.0), (0.5, 0.5))),
+    Row(compare.clip, C["clip"], clip_like,
+        lambda: [call(real(2, 3), -1, 0.5), call(real(2, 3), min=-1), call(real(3), max=1), call(real()),
+         call(real(0, 3), 0, 1), call(real(2, 3), real(3, seed=3), real(2, 1, seed=4)), call(real(3), 1.0, -1.0)],
+        {"x": "x min max", "min": "x min max", "max": "x min max"}, methods=("clip",),
+        ties=((1.0, 1.0, 2.0), (1.0, 0.0, 0.0)), aliases=("clamp",)),
+    Row(compare.where, C["where"], np.where,
+        lambda: [call(mask(2, 3), real(2, 3), real(2, 3, seed=1)), call(mask(3), real(2, 1), real(3, seed=1)),
+         call(mask(2, 3), real(3), 0.5), call(mask(2, 3), -1.5, real(2, 3)), call(mask(0, 3), real(3), real(3)),
+         call(mask(), real(2), real(1, seed=1))], {"x": "condition", "y": "condition"}),
 
     Row(reduce.sum, R["sum"], lambda x, axis=None, keepdims=False: np.sum(x, axis, keepdims=keepdims),
         lambda: [call(real(2, 3)), call(real(2, 3), axis=0), call(real(2, 3, 4), axis=(0, 2), keepdims=True),

@@ -5,7 +5,9 @@ import numpy.typing as npt
 from cygrad.core.graph import Operator
 _Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
+C: dict[Any, Any]
 E: dict[Any, Any]
+F: dict[Any, Any]
 L: dict[Any, Any]
 LABELS: npt.NDArray[Any]
 O: dict[Any, Any]
@@ -20,9 +22,10 @@ class Row:
     samples: Callable[[], list[_Call]]
     keeps: dict[str, str] | Callable[..., dict[str, str]]
     methods: tuple[str, ...]
-    ties: tuple[float, ...]
+    ties: tuple[Any, ...]
     public: bool
-    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[float, ...] = ..., public: bool = True) -> None: ...
+    aliases: tuple[str, ...]
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[Any, ...] = ..., public: bool = True, aliases: tuple[str, ...] = ...) -> None: ...
     def kept(self, *args: Never, **kwargs: Any) -> dict[str, str]: ...
     @property
     def name(self) -> str: ...

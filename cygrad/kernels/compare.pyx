@@ -1,0 +1,202 @@
+"""Strip kernels of comparisons, logic and choices. Truth values are bytes, 0 or 1, as in a bool tensor; comparisons and
+logic are compiled for int64 and bool too."""
+
+from libc cimport math
+from libc.stdint cimport int64_t, uint8_t
+
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport real
+
+ctypedef fused number:
+    float
+    double
+    int64_t
+    uint8_t
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+cdef void less_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] < y[i]
+
+cdef void less_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] <= y[i]
+
+cdef void equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] == y[i]
+
+cdef void not_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] != y[i]
+
+cdef void greater_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] > y[i]
+
+cdef void greater_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = x[i] >= y[i]
+
+cdef inline real fabs(real x) noexcept nogil: return math.fabsf(x) if real is float else math.fabs(x)
+
+cdef void isnan_(real[::1] x, uint8_t[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = x[i] != x[i]
+
+cdef void isinf_(real[::1] x, uint8_t[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = fabs(x[i]) == math.INFINITY
+
+cdef void isfinite_(real[::1] x, uint8_t[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = fabs(x[i]) < math.INFINITY
+
+
+# ---- logic -----------------------------------------------------------------------------------------------------------
+
+cdef void logical_and_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = (x[i] != 0) & (y[i] != 0)
+
+cdef void logical_or_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = (x[i] != 0) | (y[i] != 0)
+
+cdef void logical_xor_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = (x[i] != 0) ^ (y[i] != 0)
+
+cdef void logical_not_(number[::1] x, uint8_t[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = x[i] == 0
+
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+# What is chosen is read in any case: a branch would cost a miss for every second element of a random mask.
+
+cdef void maximum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real a, b
+    for i in range(z.shape[0]):
+        a, b = x[i], y[i]
+        z[i] = a if a > b or a != a else b          # a NaN in either stays
+
+cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real a, b
+    for i in range(z.shape[0]):
+        a, b = x[i], y[i]
+        z[i] = a if a < b or a != a else b
+
+cdef void maximum_grad(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+    """The gradient of x; with x and y exchanged that of y, and of the minimum's x."""
+    cdef Py_ssize_t i
+    cdef real half
+    for i in range(dx.shape[0]):
+        half = g[i] * <real>0.5
+        dx[i] = 0 if x[i] < y[i] else half if x[i] == y[i] else g[i]
+
+cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(out.shape[0]):
+        v = x[i]
+        v = y[i] if v < y[i] or y[i] != y[i] else v
+        out[i] = z[i] if v > z[i] or z[i] != z[i] else v
+
+cdef void clip_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dx.shape[0]):
+        v = g[i]
+        dx[i] = v if x[i] >= y[i] and x[i] <= z[i] else 0
+
+cdef void clip_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dy.shape[0]):
+        v = g[i]
+        dy[i] = v if y[i] < z[i] and x[i] < y[i] else 0
+
+cdef void clip_grad_z(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dz) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dz.shape[0]):
+        v = g[i]
+        dz[i] = v if x[i] > z[i] or z[i] < y[i] else 0
+
+cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real a, b
+    for i in range(z.shape[0]):
+        a, b = x[i], y[i]
+        z[i] = a if c[i] else b
+
+cdef void where_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dx.shape[0]):
+        v = g[i]
+        dx[i] = v if c[i] else 0
+
+cdef void where_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dy.shape[0]):
+        v = g[i]
+        dy[i] = 0 if c[i] else v
+
+
+cdef int table() except -1:
+    driver.enter("less", <void*>less_[float], <void*>less_[double], 3,
+                 <void*>less_[int64_t], <void*>less_[uint8_t])
+    driver.enter("less_equal", <void*>less_equal_[float], <void*>less_equal_[double], 3,
+                 <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t])
+    driver.enter("equal", <void*>equal_[float], <void*>equal_[double], 3,
+                 <void*>equal_[int64_t], <void*>equal_[uint8_t])
+    driver.enter("not_equal", <void*>not_equal_[float], <void*>not_equal_[double], 3,
+                 <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t])
+    driver.enter("greater", <void*>greater_[float], <void*>greater_[double], 3,
+                 <void*>greater_[int64_t], <void*>greater_[uint8_t])
+    driver.enter("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double], 3,
+                 <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t])
+    driver.enter("isnan", <void*>isnan_[float], <void*>isnan_[double], 2)
+    driver.enter("isinf", <void*>isinf_[float], <void*>isinf_[double], 2)
+    driver.enter("isfinite", <void*>isfinite_[float], <void*>isfinite_[double], 2)
+    driver.enter("logical_and", <void*>logical_and_[float], <void*>logical_and_[double], 3,
+                 <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t])
+    driver.enter("logical_or", <void*>logical_or_[float], <void*>logical_or_[double], 3,
+                 <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t])
+    driver.enter("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double], 3,
+                 <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t])
+    driver.enter("logical_not", <void*>logical_not_[float], <void*>logical_not_[double], 2,
+                 <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t])
+    driver.enter("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
+    driver.enter("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
+    driver.enter("maximum_grad", <void*>maximum_grad[float], <void*>maximum_grad[double], 4)
+    driver.enter("clip", <void*>clip_[float], <void*>clip_[double], 4)
+    driver.enter("clip_grad_x", <void*>clip_grad_x[float], <void*>clip_grad_x[double], 5)
+    driver.enter("clip_grad_y", <void*>clip_grad_y[float], <void*>clip_grad_y[double], 5)
+    driver.enter("clip_grad_z", <void*>clip_grad_z[float], <void*>clip_grad_z[double], 5)
+    driver.enter("where", <void*>where_[float], <void*>where_[double], 4)
+    driver.enter("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
+    driver.enter("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
+    return 0
+
+table()

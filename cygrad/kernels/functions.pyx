@@ -1,0 +1,337 @@
+"""Strip kernels of functions: exponentials, logarithms, trigonometry, and what networks are made of. As in
+kernels/elementwise.pyx: operands in the order of the formula, the result last; a `_grad` kernel takes g first, then
+what its operator keeps: x or y."""
+
+from libc cimport math
+
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport real
+
+cdef double ROOT_HALF = 0.70710678118654752440          # sqrt(1 / 2)
+cdef double ROOT_2_PI = 0.39894228040143267794          # 1 / sqrt(2 pi)
+cdef double TWO_ROOT_PI = 1.12837916709551257390        # 2 / sqrt(pi)
+cdef double ROOT_TWO_PI = 0.79788456080286535588        # sqrt(2 / pi)
+cdef double CUBIC = 0.044715                            # of the approximate gelu
+
+cdef inline real exp(real x) noexcept nogil:     return math.expf(x) if real is float else math.exp(x)
+cdef inline real log(real x) noexcept nogil:     return math.logf(x) if real is float else math.log(x)
+cdef inline real expm1(real x) noexcept nogil:   return math.expm1f(x) if real is float else math.expm1(x)
+cdef inline real log1p(real x) noexcept nogil:   return math.log1pf(x) if real is float else math.log1p(x)
+cdef inline real sin(real x) noexcept nogil:     return math.sinf(x) if real is float else math.sin(x)
+cdef inline real cos(real x) noexcept nogil:     return math.cosf(x) if real is float else math.cos(x)
+cdef inline real tan(real x) noexcept nogil:     return math.tanf(x) if real is float else math.tan(x)
+cdef inline real asin(real x) noexcept nogil:    return math.asinf(x) if real is float else math.asin(x)
+cdef inline real acos(real x) noexcept nogil:    return math.acosf(x) if real is float else math.acos(x)
+cdef inline real atan(real x) noexcept nogil:    return math.atanf(x) if real is float else math.atan(x)
+cdef inline real sinh(real x) noexcept nogil:    return math.sinhf(x) if real is float else math.sinh(x)
+cdef inline real cosh(real x) noexcept nogil:    return math.coshf(x) if real is float else math.cosh(x)
+cdef inline real tanh(real x) noexcept nogil:    return math.tanhf(x) if real is float else math.tanh(x)
+cdef inline real asinh(real x) noexcept nogil:   return math.asinhf(x) if real is float else math.asinh(x)
+cdef inline real acosh(real x) noexcept nogil:   return math.acoshf(x) if real is float else math.acosh(x)
+cdef inline real atanh(real x) noexcept nogil:   return math.atanhf(x) if real is float else math.atanh(x)
+cdef inline real erf(real x) noexcept nogil:     return math.erff(x) if real is float else math.erf(x)
+cdef inline real erfc(real x) noexcept nogil:    return math.erfcf(x) if real is float else math.erfc(x)
+cdef inline real sqrt(real x) noexcept nogil:    return math.sqrtf(x) if real is float else math.sqrt(x)
+cdef inline real fabs(real x) noexcept nogil:    return math.fabsf(x) if real is float else math.fabs(x)
+
+
+# ---- exponentials and logarithms -------------------------------------------------------------------------------------
+
+cdef void exp_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = exp(x[i])
+
+cdef void expm1_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = expm1(x[i])
+
+cdef void expm1_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (y[i] + 1)
+
+cdef void log_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = log(x[i])
+
+cdef void log1p_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = log1p(x[i])
+
+cdef void log1p_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (x[i] + 1)
+
+
+# ---- trigonometry ----------------------------------------------------------------------------------------------------
+
+cdef void sin_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = sin(x[i])
+
+cdef void sin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * cos(x[i])
+
+cdef void cos_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = cos(x[i])
+
+cdef void cos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = -g[i] * sin(x[i])
+
+cdef void tan_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = tan(x[i])
+
+cdef void tan_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (1 + y[i] * y[i])
+
+cdef void asin_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = asin(x[i])
+
+cdef void asin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / sqrt((1 - x[i]) * (1 + x[i]))
+
+cdef void acos_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = acos(x[i])
+
+cdef void acos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = -g[i] / sqrt((1 - x[i]) * (1 + x[i]))
+
+cdef void atan_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = atan(x[i])
+
+cdef void atan_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (1 + x[i] * x[i])
+
+
+# ---- hyperbolic functions --------------------------------------------------------------------------------------------
+
+cdef void sinh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = sinh(x[i])
+
+cdef void sinh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * cosh(x[i])
+
+cdef void cosh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = cosh(x[i])
+
+cdef void cosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * sinh(x[i])
+
+cdef void tanh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = tanh(x[i])
+
+cdef void tanh_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (1 - y[i] * y[i])
+
+cdef void asinh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = asinh(x[i])
+
+cdef void asinh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / sqrt(x[i] * x[i] + 1)
+
+cdef void acosh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = acosh(x[i])
+
+cdef void acosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / sqrt((x[i] - 1) * (x[i] + 1))
+
+cdef void atanh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = atanh(x[i])
+
+cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / ((1 - x[i]) * (1 + x[i]))
+
+
+# ---- of networks -----------------------------------------------------------------------------------------------------
+
+cdef inline real logistic(real x) noexcept nogil:
+    cdef real e = exp(-fabs(x))                     # at most 1: no overflow, and small results keep all their digits
+    return (1 if x >= 0 else e) / (1 + e)
+
+cdef inline real normal(real x) noexcept nogil:
+    """The normal distribution's probability of less than x, with all digits also where that is small."""
+    return <real>0.5 * erfc(x * -<real>ROOT_HALF)
+
+cdef void erf_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = erf(x[i])
+
+cdef void erf_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (<real>TWO_ROOT_PI * exp(-x[i] * x[i]))
+
+cdef void sigmoid_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = logistic(x[i])
+
+cdef void sigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (y[i] * (1 - y[i]))
+
+cdef void silu_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = x[i] * logistic(x[i])
+
+cdef void silu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real s
+    for i in range(dx.shape[0]):
+        s = logistic(x[i])
+        dx[i] = g[i] * (s * (1 + x[i] * (1 - s)))
+
+cdef void softplus_(real[::1] x, real[::1] b, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(y.shape[0]):
+        v = b[i] * x[i]
+        y[i] = ((0 if v <= 0 else v) + log1p(exp(-fabs(v)))) / b[i]
+
+cdef void softplus_grad(real[::1] g, real[::1] y, real[::1] b, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = -g[i] * expm1(-b[i] * y[i])
+
+cdef void gelu_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = x[i] * normal(x[i])
+
+cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * exp(<real>-0.5 * x[i] * x[i])))
+
+cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(y.shape[0]):
+        v = x[i]
+        y[i] = <real>0.5 * v * (1 + tanh(<real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v)))
+
+cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v, t, slope
+    for i in range(dx.shape[0]):
+        v = x[i]
+        t = tanh(<real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
+        slope = <real>ROOT_TWO_PI * (1 + 3 * <real>CUBIC * v * v)
+        dx[i] = g[i] * (<real>0.5 * (1 + t) + <real>0.5 * v * ((1 - t * t) * slope))
+
+cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = 0 if x[i] <= 0 else x[i]             # a NaN stays a NaN
+
+cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dx.shape[0]):
+        v = g[i]                                    # read in any case: a branch here costs a miss for every second sign
+        dx[i] = 0 if y[i] <= 0 else v
+
+
+cdef int table() except -1:
+    driver.enter("exp", <void*>exp_[float], <void*>exp_[double], 2)
+    driver.enter("expm1", <void*>expm1_[float], <void*>expm1_[double], 2)
+    driver.enter("expm1_grad", <void*>expm1_grad[float], <void*>expm1_grad[double], 3)
+    driver.enter("log", <void*>log_[float], <void*>log_[double], 2)
+    driver.enter("log1p", <void*>log1p_[float], <void*>log1p_[double], 2)
+    driver.enter("log1p_grad", <void*>log1p_grad[float], <void*>log1p_grad[double], 3)
+    driver.enter("sin", <void*>sin_[float], <void*>sin_[double], 2)
+    driver.enter("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3)
+    driver.enter("cos", <void*>cos_[float], <void*>cos_[double], 2)
+    driver.enter("cos_grad", <void*>cos_grad[float], <void*>cos_grad[double], 3)
+    driver.enter("tan", <void*>tan_[float], <void*>tan_[double], 2)
+    driver.enter("tan_grad", <void*>tan_grad[float], <void*>tan_grad[double], 3)
+    driver.enter("asin", <void*>asin_[float], <void*>asin_[double], 2)
+    driver.enter("asin_grad", <void*>asin_grad[float], <void*>asin_grad[double], 3)
+    driver.enter("acos", <void*>acos_[float], <void*>acos_[double], 2)
+    driver.enter("acos_grad", <void*>acos_grad[float], <void*>acos_grad[double], 3)
+    driver.enter("atan", <void*>atan_[float], <void*>atan_[double], 2)
+    driver.enter("atan_grad", <void*>atan_grad[float], <void*>atan_grad[double], 3)
+    driver.enter("sinh", <void*>sinh_[float], <void*>sinh_[double], 2)
+    driver.enter("sinh_grad", <void*>sinh_grad[float], <void*>sinh_grad[double], 3)
+    driver.enter("cosh", <void*>cosh_[float], <void*>cosh_[double], 2)
+    driver.enter("cosh_grad", <void*>cosh_grad[float], <void*>cosh_grad[double], 3)
+    driver.enter("tanh", <void*>tanh_[float], <void*>tanh_[double], 2)
+    driver.enter("tanh_grad", <void*>tanh_grad[float], <void*>tanh_grad[double], 3)
+    driver.enter("asinh", <void*>asinh_[float], <void*>asinh_[double], 2)
+    driver.enter("asinh_grad", <void*>asinh_grad[float], <void*>asinh_grad[double], 3)
+    driver.enter("acosh", <void*>acosh_[float], <void*>acosh_[double], 2)
+    driver.enter("acosh_grad", <void*>acosh_grad[float], <void*>acosh_grad[double], 3)
+    driver.enter("atanh", <void*>atanh_[float], <void*>atanh_[double], 2)
+    driver.enter("atanh_grad", <void*>atanh_grad[float], <void*>atanh_grad[double], 3)
+    driver.enter("erf", <void*>erf_[float], <void*>erf_[double], 2)
+    driver.enter("erf_grad", <void*>erf_grad[float], <void*>erf_grad[double], 3)
+    driver.enter("sigmoid", <void*>sigmoid_[float], <void*>sigmoid_[double], 2)
+    driver.enter("sigmoid_grad", <void*>sigmoid_grad[float], <void*>sigmoid_grad[double], 3)
+    driver.enter("silu", <void*>silu_[float], <void*>silu_[double], 2)
+    driver.enter("silu_grad", <void*>silu_grad[float], <void*>silu_grad[double], 3)
+    driver.enter("softplus", <void*>softplus_[float], <void*>softplus_[double], 3)
+    driver.enter("softplus_grad", <void*>softplus_grad[float], <void*>softplus_grad[double], 4)
+    driver.enter("gelu", <void*>gelu_[float], <void*>gelu_[double], 2)
+    driver.enter("gelu_grad", <void*>gelu_grad[float], <void*>gelu_grad[double], 3)
+    driver.enter("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2)
+    driver.enter("gelu_tanh_grad", <void*>gelu_tanh_grad[float], <void*>gelu_tanh_grad[double], 3)
+    driver.enter("relu", <void*>relu_[float], <void*>relu_[double], 2)
+    driver.enter("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
+    return 0
+
+table()

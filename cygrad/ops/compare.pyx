@@ -1,0 +1,303 @@
+"""Comparisons, logic and choices, with NumPy's broadcasting. See ops/elementwise.pyx for how an operator is written."""
+
+import numpy as np
+
+from cython cimport final
+
+from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
+from cygrad.core.run cimport apply1, apply2, apply3
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport BOOL, FLOAT32
+from cygrad.ops.base cimport Elementwise, Truth, by_numpy
+
+from cygrad.core.dtypes import DTYPES
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+@final
+cdef class Less(Truth):
+    """z = x < y, a bool; no gradient"""
+    inputs, integers = "xy", np.less
+
+
+@final
+cdef class LessEqual(Truth):
+    """z = x <= y, a bool; no gradient"""
+    inputs, integers = "xy", np.less_equal
+
+
+@final
+cdef class Equal(Truth):
+    """z = x == y, a bool; no gradient"""
+    inputs, integers = "xy", np.equal
+
+
+@final
+cdef class NotEqual(Truth):
+    """z = x != y, a bool; no gradient"""
+    inputs, integers = "xy", np.not_equal
+
+
+@final
+cdef class Greater(Truth):
+    """z = x > y, a bool; no gradient"""
+    inputs, integers = "xy", np.greater
+
+
+@final
+cdef class GreaterEqual(Truth):
+    """z = x >= y, a bool; no gradient"""
+    inputs, integers = "xy", np.greater_equal
+
+
+@final
+cdef class Isnan(Truth):
+    """y = whether x is nan, a bool; no gradient"""
+    integers = np.isnan
+
+
+@final
+cdef class Isinf(Truth):
+    """y = whether x is inf or -inf, a bool; no gradient"""
+    integers = np.isinf
+
+
+@final
+cdef class Isfinite(Truth):
+    """y = whether x is neither nan nor infinite, a bool; no gradient"""
+    integers = np.isfinite
+
+
+# ---- logic -----------------------------------------------------------------------------------------------------------
+
+@final
+cdef class LogicalAnd(Truth):
+    """z = x and y, a bool; no gradient"""
+    inputs, integers = "xy", np.logical_and
+
+
+@final
+cdef class LogicalOr(Truth):
+    """z = x or y, a bool; no gradient"""
+    inputs, integers = "xy", np.logical_or
+
+
+@final
+cdef class LogicalXor(Truth):
+    """z = either x or y, a bool; no gradient"""
+    inputs, integers = "xy", np.logical_xor
+
+
+@final
+cdef class LogicalNot(Truth):
+    """y = not x, a bool; no gradient"""
+    integers = np.logical_not
+
+
+cdef class Bitwise(Elementwise):
+    """z = x <op> y, bit by bit; no gradient. Bools are logic's kernels' work, integers NumPy's."""
+
+    def __cinit__(self):
+        self.fused = self.differentiable = False
+        self.value = driver.find(self.name.replace("bitwise", "logical"))
+
+    cdef int infer(self, Call* c) except -1:
+        if c.x[0].dtype >= FLOAT32:
+            raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, as in "
+                            f"(x > 0) & (y > 0)")
+        return Elementwise.infer(self, c)
+
+    cdef int forward(self, Call* c) except -1:
+        return Elementwise.forward(self, c) if c.x[0].dtype == BOOL else by_numpy(self, c)
+
+
+@final
+cdef class BitwiseAnd(Bitwise):
+    """z = the bits in both x and y; no gradient"""
+    inputs, integers = "xy", np.bitwise_and
+
+
+@final
+cdef class BitwiseOr(Bitwise):
+    """z = the bits in x or y; no gradient"""
+    inputs, integers = "xy", np.bitwise_or
+
+
+@final
+cdef class BitwiseXor(Bitwise):
+    """z = the bits in either x or y; no gradient"""
+    inputs, integers = "xy", np.bitwise_xor
+
+
+@final
+cdef class BitwiseNot(Bitwise):
+    """y = the bits not in x; no gradient"""
+    integers = np.bitwise_not
+
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+
+@final
+cdef class Maximum(Elementwise):
+    """z = x where x > y, else y        dx = g where x > y, g / 2 where equal, else 0        dy = g - dx"""
+    inputs, integers = "xy", np.maximum
+    dx = "maximum_grad g x y"
+    dy = "maximum_grad g y x"
+
+    def formula(self, c, int i, g):
+        x, y = c.input(i), c.input(1 - i)
+        return where(x < y, 0, where(x == y, 0.5 * g, g))
+
+
+@final
+cdef class Minimum(Elementwise):
+    """z = x where x < y, else y        dx = g where x < y, g / 2 where equal, else 0        dy = g - dx"""
+    inputs, integers = "xy", np.minimum
+    dx = "maximum_grad g y x"
+    dy = "maximum_grad g x y"
+
+    def formula(self, c, int i, g):
+        x, y = c.input(i), c.input(1 - i)
+        return where(x > y, 0, where(x == y, 0.5 * g, g))
+
+
+@final
+cdef class Clip(Elementwise):
+    """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)"""
+    inputs, integers = "xyz", np.clip
+    dx = "clip_grad_x g x y z"
+    dy = "clip_grad_y g x y z"
+    dz = "clip_grad_z g x y z"
+
+    def formula(self, c, int i, g):
+        x, y, z = c.input(0), c.input(1), c.input(2)
+        if i == 0: return where(logical_and(x >= y, x <= z), g, 0)
+        return where(logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y), g, 0)
+
+
+@final
+cdef class Where(Elementwise):
+    """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g"""
+    inputs, integers = "cxy", np.where
+    dx = "where_grad_x c g"
+    dy = "where_grad_y c g"
+
+    def __cinit__(self):
+        self.apart = 1
+
+    def formula(self, c, int i, g):
+        return where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g)
+
+
+cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip without bounds
+cdef Operator LESS = Less(), LESS_EQUAL = LessEqual(), EQUAL = Equal(), NOT_EQUAL = NotEqual()
+cdef Operator GREATER = Greater(), GREATER_EQUAL = GreaterEqual()
+cdef Operator ISNAN = Isnan(), ISINF = Isinf(), ISFINITE = Isfinite()
+cdef Operator LOGICAL_AND = LogicalAnd(), LOGICAL_OR = LogicalOr(), LOGICAL_XOR = LogicalXor()
+cdef Operator LOGICAL_NOT = LogicalNot(), BITWISE_NOT = BitwiseNot()
+cdef Operator BITWISE_AND = BitwiseAnd(), BITWISE_OR = BitwiseOr(), BITWISE_XOR = BitwiseXor()
+cdef Operator MAXIMUM = Maximum(), MINIMUM = Minimum(), CLIP = Clip(), WHERE = Where()
+COMPARISONS = (LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL)     # in the order of Python's numbers
+OPERATORS = {o.name: o for o in (
+    *COMPARISONS, ISNAN, ISINF, ISFINITE, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, LOGICAL_NOT,
+    BITWISE_AND, BITWISE_OR, BITWISE_XOR, BITWISE_NOT, MAXIMUM, MINIMUM, CLIP, WHERE)}
+
+
+def less(x, y):
+    """x < y, elementwise with broadcasting: a bool tensor."""
+    return apply2(LESS, x, y, None)
+
+def less_equal(x, y):
+    """x <= y, elementwise with broadcasting: a bool tensor."""
+    return apply2(LESS_EQUAL, x, y, None)
+
+def equal(x, y):
+    """x == y, elementwise with broadcasting: a bool tensor."""
+    return apply2(EQUAL, x, y, None)
+
+def not_equal(x, y):
+    """x != y, elementwise with broadcasting: a bool tensor."""
+    return apply2(NOT_EQUAL, x, y, None)
+
+def greater(x, y):
+    """x > y, elementwise with broadcasting: a bool tensor."""
+    return apply2(GREATER, x, y, None)
+
+def greater_equal(x, y):
+    """x >= y, elementwise with broadcasting: a bool tensor."""
+    return apply2(GREATER_EQUAL, x, y, None)
+
+def isnan(x):
+    """Whether x is nan, elementwise: a bool tensor."""
+    return apply1(ISNAN, x, None)
+
+def isinf(x):
+    """Whether x is inf or -inf, elementwise: a bool tensor."""
+    return apply1(ISINF, x, None)
+
+def isfinite(x):
+    """Whether x is neither nan nor infinite, elementwise: a bool tensor."""
+    return apply1(ISFINITE, x, None)
+
+def logical_and(x, y):
+    """Whether x and y are both true (not 0), elementwise with broadcasting: a bool tensor."""
+    return apply2(LOGICAL_AND, x, y, None)
+
+def logical_or(x, y):
+    """Whether x or y is true (not 0), elementwise with broadcasting: a bool tensor."""
+    return apply2(LOGICAL_OR, x, y, None)
+
+def logical_xor(x, y):
+    """Whether x or y, but not both, is true (not 0), elementwise with broadcasting: a bool tensor."""
+    return apply2(LOGICAL_XOR, x, y, None)
+
+def logical_not(x):
+    """Whether x is false (0), elementwise: a bool tensor."""
+    return apply1(LOGICAL_NOT, x, None)
+
+def bitwise_and(x, y):
+    """The bits that both x and y have, elementwise with broadcasting: x & y. Raises TypeError for floats."""
+    return apply2(BITWISE_AND, x, y, None)
+
+def bitwise_or(x, y):
+    """The bits that x or y has, elementwise with broadcasting: x | y. Raises TypeError for floats."""
+    return apply2(BITWISE_OR, x, y, None)
+
+def bitwise_xor(x, y):
+    """The bits that x or y has, but not both, elementwise with broadcasting: x ^ y. Raises TypeError for floats."""
+    return apply2(BITWISE_XOR, x, y, None)
+
+def bitwise_not(x):
+    """The bits that x has not, elementwise: ~x. Raises TypeError for floats."""
+    return apply1(BITWISE_NOT, x, None)
+
+def maximum(x, y):
+    """The larger of x and y, elementwise with broadcasting; nan where either is.
+
+    Where they are equal each has half of the gradient."""
+    return apply2(MAXIMUM, x, y, None)
+
+def minimum(x, y):
+    """The smaller of x and y, elementwise with broadcasting; nan where either is.
+
+    Where they are equal each has half of the gradient."""
+    return apply2(MINIMUM, x, y, None)
+
+def clip(x, min=None, max=None):
+    """x brought between min and max (numbers or tensors, None for no bound), elementwise with broadcasting.
+
+    Where min is above max it is max. The gradient of x is 1 from bound to bound, both included, and 0 beyond."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.dtype < FLOAT32 and (min is None or max is None):     # integers have no infinity
+        return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
+    return apply3(CLIP, t, LEAST if min is None else min, MOST if max is None else max, None)
+
+def where(condition, x, y):
+    """x where the condition is true, else y, elementwise with broadcasting.
+
+    A condition of another dtype than bool is true where it is not 0."""
+    cdef Tensor c = ensure_tensor(condition)
+    if c.dtype != BOOL: c = c.astype(DTYPES[BOOL])
+    if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)    # of numbers alone one has a dtype
+    return apply3(WHERE, c, x, y, None)
