@@ -196,6 +196,16 @@ def test_comparisons_and_logic_of_every_dtype(dtype):
         assert np.array_equal(getattr(cg, name)(cg.tensor(x)).numpy(), getattr(np, name)(x))
 
 
+def test_large_comparisons_by_two_threads(two_threads):
+    """Bools beside floats: strips of operands of different sizes, in one piece and packed."""
+    cg.set_num_threads(2)
+    n = 2 * 32768 + 777
+    x, y = np.random.default_rng(0).normal(size=(2, n, 2))
+    for a, b in [(x, y), (x.T, y.T), (x, y[:, :1]), (x[:, 0], y[::-1, 1])]:
+        assert np.array_equal(cg.less(cg.asarray(a), cg.asarray(b)).numpy(), a < b)
+        assert np.array_equal(cg.logical_xor(cg.asarray(a > 0), cg.asarray(b > 0)).numpy(), (a > 0) ^ (b > 0))
+
+
 def test_where_leaves_its_condition_alone():
     x = cg.tensor([1.0, 2.0, 3.0], "float64").attach_grad()
     c = np.array([True, False, True])

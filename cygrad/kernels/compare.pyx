@@ -46,7 +46,7 @@ cdef void greater_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept 
     for i in range(z.shape[0]):
         z[i] = x[i] >= y[i]
 
-cdef inline real fabs(real x) noexcept nogil: return math.fabsf(x) if real is float else math.fabs(x)
+cdef inline real fabs(real x) noexcept nogil: return <real>math.fabs(x)     # fabsf, to the compiler
 
 cdef void isnan_(real[::1] x, uint8_t[::1] y) noexcept nogil:
     cdef Py_ssize_t i

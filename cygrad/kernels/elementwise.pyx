@@ -11,7 +11,7 @@ from cygrad.kernels.array cimport real
 
 cdef inline real log(real x) noexcept nogil:         return math.logf(x) if real is float else math.log(x)
 cdef inline real sqrt(real x) noexcept nogil:        return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:        return math.fabsf(x) if real is float else math.fabs(x)
+cdef inline real fabs(real x) noexcept nogil:        return <real>math.fabs(x)     # fabsf, to the compiler
 cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
 cdef inline real sign(real x) noexcept nogil:        return 1 if x > 0 else -1 if x < 0 else 0 if x == 0 else x
 

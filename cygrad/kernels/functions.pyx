@@ -32,7 +32,7 @@ cdef inline real atanh(real x) noexcept nogil:   return math.atanhf(x) if real i
 cdef inline real erf(real x) noexcept nogil:     return math.erff(x) if real is float else math.erf(x)
 cdef inline real erfc(real x) noexcept nogil:    return math.erfcf(x) if real is float else math.erfc(x)
 cdef inline real sqrt(real x) noexcept nogil:    return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:    return math.fabsf(x) if real is float else math.fabs(x)
+cdef inline real fabs(real x) noexcept nogil:    return <real>math.fabs(x)     # fabsf, to the compiler
 
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
