@@ -198,7 +198,6 @@ def test_comparisons_and_logic_of_every_dtype(dtype):
 
 def test_large_comparisons_by_two_threads(two_threads):
     """Bools beside floats: strips of operands of different sizes, in one piece and packed."""
-    cg.set_num_threads(2)
     n = 2 * 32768 + 777
     x, y = np.random.default_rng(0).normal(size=(2, n, 2))
     for a, b in [(x, y), (x.T, y.T), (x, y[:, :1]), (x[:, 0], y[::-1, 1])]:

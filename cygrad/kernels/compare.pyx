@@ -107,10 +107,12 @@ cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
 cdef void maximum_grad(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """The gradient of x; with x and y exchanged that of y, and of the minimum's x."""
     cdef Py_ssize_t i
-    cdef real half
-    for i in range(dx.shape[0]):
+    cdef real half, more
+    for i in range(dx.shape[0]):                    # two halves: a choice within a choice would be a branch
         half = g[i] * <real>0.5
-        dx[i] = 0 if x[i] < y[i] else half if x[i] == y[i] else g[i]
+        more = 0 if x[i] <= y[i] else half
+        half = 0 if x[i] < y[i] else half
+        dx[i] = half + more
 
 cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
     cdef Py_ssize_t i
