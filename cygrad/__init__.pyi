@@ -29,6 +29,7 @@ from cygrad.ops.compare import bitwise_not as bitwise_not
 from cygrad.ops.compare import bitwise_or as bitwise_or
 from cygrad.ops.compare import bitwise_xor as bitwise_xor
 from cygrad.ops.shape import broadcast_to as broadcast_to
+from cygrad.ops.elementwise import ceil as ceil
 from cygrad.ops.compare import clip as clamp
 from cygrad.ops.compare import clip as clip
 from cygrad.ops.functions import cos as cos
@@ -44,6 +45,7 @@ from cygrad.ops.functions import erf as erf
 from cygrad.ops.functions import exp as exp
 from cygrad.ops.functions import expm1 as expm1
 from cygrad.core.bridge import eye as eye
+from cygrad.ops.elementwise import floor as floor
 from cygrad.core.bridge import full as full
 from cygrad.core.bridge import full_like as full_like
 from cygrad.ops.functions import gelu as gelu
@@ -91,6 +93,7 @@ from cygrad.ops.elementwise import reciprocal as reciprocal
 from cygrad.autograd.modes import record as record
 from cygrad.ops.functions import relu as relu
 from cygrad.ops.shape import reshape as reshape
+from cygrad.ops.elementwise import round as round
 from cygrad.ops.elementwise import rsqrt as rsqrt
 from cygrad.core.dtypes import set_default_dtype as set_default_dtype
 from cygrad.kernels.driver import set_num_threads as set_num_threads
@@ -114,6 +117,7 @@ from cygrad.core.bridge import tensor as tensor
 from cygrad import testing as testing
 from cygrad.autograd.modes import train_mode as train_mode
 from cygrad.ops.shape import transpose as transpose
+from cygrad.ops.elementwise import trunc as trunc
 from cygrad.ops.compare import where as where
 from cygrad.core.bridge import zeros as zeros
 from cygrad.core.bridge import zeros_like as zeros_like

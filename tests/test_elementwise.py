@@ -25,8 +25,8 @@ def number(x):
 
 UNARY = {
     **{name: (getattr(cg, name), getattr(torch, name)) for name in (
-        "abs sign square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh "
-        "acosh atanh erf sigmoid relu neg").split()},
+        "abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos atan "
+        "sinh cosh tanh asinh acosh atanh erf sigmoid relu neg").split()},
     "softplus": (cg.softplus, F.softplus),
     "softplus, beta 3": (lambda x: cg.softplus(x, beta=3.0), lambda x: F.softplus(x, beta=3.0)),
     "silu": (cg.silu, F.silu),
@@ -169,7 +169,8 @@ def test_integers_stay_integers():
     x, y = np.array([[-3, 0, 5]], "int32"), np.array([[2], [0]], "int8")
     tx, ty = cg.tensor(x), cg.tensor(y)
     for found, wanted in [
-        (cg.abs(tx), np.abs(x)), (cg.sign(tx), np.sign(x)), (cg.square(tx), np.square(x)),
+        (cg.abs(tx), np.abs(x)), (cg.floor(tx), x), (cg.round(tx), x),
+        (cg.sign(tx), np.sign(x)), (cg.square(tx), np.square(x)),
         (cg.maximum(tx, ty), np.maximum(x, y)), (cg.minimum(tx, 1), np.minimum(x, 1)),
         (cg.clip(tx, -1, 2), np.clip(x, -1, 2)), (cg.clip(tx, -1), np.clip(x, -1, None)),
         (cg.clip(tx, max=2), np.clip(x, None, 2)), (cg.clip(tx), x), (cg.power(tx, ty), np.power(x, y)),

@@ -265,7 +265,7 @@ def test_ties(row, dtype):
 def test_kinks_are_in_the_table():
     """Rows that compare their input with something must say what happens where the two are equal."""
     rows = {row.name for row in TABLE if row.ties}
-    assert rows == {"relu", "abs", "sign", "maximum", "minimum", "clip"}
+    assert rows == {"relu", "abs", "sign", "maximum", "minimum", "clip", "floor", "ceil", "trunc", "round"}
 
 
 # ---- strides ---------------------------------------------------------------------------------------------------------
@@ -522,9 +522,9 @@ def test_replay(row, args, kwargs, dtype):
 def torch_counterparts(torch):
     f = torch.nn.functional
     same = {name: getattr(torch, name) for name in (
-        "add sub mul div neg abs sign pow square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos atan "
-        "sinh cosh tanh asinh acosh atanh erf sigmoid relu isnan isinf isfinite logical_not bitwise_and bitwise_or "
-        "bitwise_xor bitwise_not where matmul").split()}
+        "add sub mul div neg abs sign floor ceil trunc round pow square sqrt rsqrt reciprocal exp expm1 log log1p sin "
+        "cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid relu isnan isinf isfinite "
+        "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not where matmul").split()}
     same |= {"less": torch.lt, "less_equal": torch.le, "equal": torch.eq, "not_equal": torch.ne, "greater": torch.gt,
              "greater_equal": torch.ge, "power": torch.pow, "silu": f.silu, "softplus": f.softplus, "gelu": f.gelu,
              "linear": f.linear, "cross_entropy": f.cross_entropy}

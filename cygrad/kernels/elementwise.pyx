@@ -12,6 +12,10 @@ from cygrad.kernels.array cimport real
 cdef inline real log(real x) noexcept nogil:         return math.logf(x) if real is float else math.log(x)
 cdef inline real sqrt(real x) noexcept nogil:        return math.sqrtf(x) if real is float else math.sqrt(x)
 cdef inline real fabs(real x) noexcept nogil:        return <real>math.fabs(x)     # fabsf, to the compiler
+cdef inline real floor(real x) noexcept nogil:    return math.floorf(x) if real is float else math.floor(x)
+cdef inline real ceil(real x) noexcept nogil:     return math.ceilf(x) if real is float else math.ceil(x)
+cdef inline real trunc(real x) noexcept nogil:    return math.truncf(x) if real is float else math.trunc(x)
+cdef inline real rint(real x) noexcept nogil:     return math.rintf(x) if real is float else math.rint(x)
 cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
 cdef inline real sign(real x) noexcept nogil:        return 1 if x > 0 else -1 if x < 0 else 0 if x == 0 else x
 
@@ -62,6 +66,26 @@ cdef void sign_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = sign(x[i])
+
+cdef void floor_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = floor(x[i])
+
+cdef void ceil_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = ceil(x[i])
+
+cdef void trunc_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = trunc(x[i])
+
+cdef void round_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = rint(x[i])
 
 cdef void zero_(real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -186,6 +210,10 @@ cdef int table() except -1:
     driver.enter("abs", <void*>abs_[float], <void*>abs_[double], 2)
     driver.enter("abs_grad", <void*>abs_grad[float], <void*>abs_grad[double], 3)
     driver.enter("sign", <void*>sign_[float], <void*>sign_[double], 2)
+    driver.enter("floor", <void*>floor_[float], <void*>floor_[double], 2)
+    driver.enter("ceil", <void*>ceil_[float], <void*>ceil_[double], 2)
+    driver.enter("trunc", <void*>trunc_[float], <void*>trunc_[double], 2)
+    driver.enter("round", <void*>round_[float], <void*>round_[double], 2)
     driver.enter("zero", <void*>zero_[float], <void*>zero_[double], 2)
     return 0
 

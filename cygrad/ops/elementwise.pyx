@@ -95,6 +95,35 @@ cdef class Sign(Elementwise):
         return where(False, g, 0)
 
 
+cdef class Rounding(Elementwise):
+    """Whole numbers near x; integers are that already."""
+    integers = np.positive
+    dx = "zero g"
+
+    def formula(self, c, int i, g):
+        return where(False, g, 0)
+
+
+@final
+cdef class Floor(Rounding):
+    """y = the largest whole number <= x        dx = 0"""
+
+
+@final
+cdef class Ceil(Rounding):
+    """y = the least whole number >= x        dx = 0"""
+
+
+@final
+cdef class Trunc(Rounding):
+    """y = x without its fraction        dx = 0"""
+
+
+@final
+cdef class Round(Rounding):
+    """y = the whole number nearest to x, of two the even one        dx = 0"""
+
+
 # ---- powers ----------------------------------------------------------------------------------------------------------
 
 @final
@@ -178,8 +207,10 @@ cdef class Reciprocal(Elementwise):
 
 
 cdef Operator ADD = Add(), SUB = Sub(), MUL = Mul(), DIV = Div(), NEG = Neg(), ABS = Abs(), SIGN = Sign()
+cdef Operator FLOOR = Floor(), CEIL = Ceil(), TRUNC = Trunc(), ROUND = Round()
 cdef Operator POW = Pow(), POWER = Power(), SQUARE = Square(), SQRT = Sqrt(), RSQRT = Rsqrt(), RECIPROCAL = Reciprocal()
-OPERATORS = {o.name: o for o in (ADD, SUB, MUL, DIV, NEG, ABS, SIGN, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
+OPERATORS = {o.name: o for o in (
+    ADD, SUB, MUL, DIV, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
 
 
 def add(x, y):
@@ -209,6 +240,22 @@ def abs(x):
 def sign(x):
     """1 where x > 0, -1 where x < 0, else x itself (0 or nan), elementwise; the gradient is 0."""
     return apply1(SIGN, x, None)
+
+def floor(x):
+    """The largest whole number that is not above x, elementwise; the gradient is 0."""
+    return apply1(FLOOR, x, None)
+
+def ceil(x):
+    """The least whole number that is not below x, elementwise; the gradient is 0."""
+    return apply1(CEIL, x, None)
+
+def trunc(x):
+    """x without its fraction, elementwise; the gradient is 0."""
+    return apply1(TRUNC, x, None)
+
+def round(x):
+    """The whole number nearest to x, of two the even one, elementwise; the gradient is 0."""
+    return apply1(ROUND, x, None)
 
 def pow(x, p):
     """x to the power of p, elementwise: a number (the operator pow), a tensor or an array (the operator power).
