@@ -503,6 +503,7 @@ cdef class Pass:
         cdef Backward b = Backward.__new__(Backward)
         cdef Flags* f = flags()
         cdef int recording = f.recording, training = f.training
+        cdef void* around = f.node
         cdef Gradient g
         cdef Py_ssize_t at
         cdef Node node
@@ -530,10 +531,12 @@ cdef class Pass:
             while self.n_ready:
                 at = pop(self.ready, &self.n_ready)
                 self.current = <Node>self.entries[at].node
+                f.node = <void*>self.current
                 self.turn(b, at)
             done = True
         finally:
             f.recording, f.training = recording, training
+            f.node = around
             if not done:
                 for at in range(self.n):
                     node = <Node>self.entries[at].node

@@ -7,5 +7,7 @@ cdef extern from "cygrad/flags.h":
         int passes
         void* tape
         void* capture
+        void* op
+        void* node
 
 cdef Flags* flags() noexcept

@@ -209,6 +209,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef Tensor y
     cdef list out
     cdef Node node = None
+    cdef void* around = f.op
     cdef int i, made = 0
     if op.promotes: _alive = prepare(op, x, n)
     if f.recording and op.differentiable: wanted_of(x, n, &wanted)
@@ -222,6 +223,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     c.workspace = NULL
     c.attributes = <void*>attributes
     for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
+    f.op = <void*>op
     try:
         op.infer(&c)
         if c.y[0].dtype < FLOAT32: wanted = 0       # bools and integers carry no gradients
@@ -242,12 +244,14 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
         if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
     except:
+        f.op = around
         for i in range(made): drop(buffers[i])
         for i in range(MAX_OUTPUTS):
             if c.y[i].layout != NULL: lay.forget(c.y[i].layout)
         if workspace != NULL: drop(workspace)
         if n > FEW: PyMem_Free(c.x)
         raise
+    f.op = around
     if workspace != NULL: drop(workspace)
     if n > FEW: PyMem_Free(c.x)
     for i in range(c.n_out - c.hidden, c.n_out):
@@ -283,6 +287,15 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
     backward keeps of the overwritten input is copied first."""
     cdef Flags* f = flags()
+    cdef void* around = f.op
+    f.op = <void*>op
+    try:
+        return write_into(op, x, n, attributes, target, f)
+    finally:
+        f.op = around
+
+
+cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
     cdef Call c
     cdef Array few[FEW]
     cdef Buffer* buffers[1]

@@ -8,6 +8,8 @@ struct cg_flags {
     int passes;    /* backward passes that this thread is in, nested ones counted */
     void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
     void *capture; /* a borrowed list that takes note of every operation, or NULL */
+    void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
+    void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
 };
 
 #endif

@@ -1,0 +1,69 @@
+"""What is being done right now, and where: the operator that runs and the line of the user's program that asked for it,
+for error messages and memory events. An operation pays two stores for it; the rest is paid by who asks."""
+
+import os
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+
+from cygrad.core.modes cimport Flags
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    ctypedef struct PyCodeObject:
+        pass
+    PyFrameObject* PyEval_GetFrame()                        # borrowed; the three below are new
+    PyFrameObject* PyFrame_GetBack(PyFrameObject* frame)
+    PyCodeObject* PyFrame_GetCode(PyFrameObject* frame)
+    int PyFrame_GetLasti(PyFrameObject* frame)
+    int PyCode_Addr2Line(PyCodeObject* code, int instruction)
+
+cdef str PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+cdef tuple PROGRAMS = tuple([PACKAGE + name + os.sep for name in ("demo", "estimators")])   # they use cygrad like users
+
+
+cdef inline bint ours(str filename):
+    return filename.startswith(PACKAGE) and not filename.startswith(PROGRAMS)
+
+
+cdef object nearest(int* instruction):
+    """The code object of the nearest frame outside the package, and where in it we are; None: no such frame."""
+    cdef PyFrameObject* frame = PyEval_GetFrame()
+    cdef PyFrameObject* back
+    cdef PyCodeObject* p
+    if frame == NULL: return None
+    Py_INCREF(<object>frame)
+    while frame != NULL:
+        p = PyFrame_GetCode(frame)
+        code = <object><PyObject*>p
+        Py_XDECREF(<PyObject*>p)
+        if not ours(code.co_filename):
+            instruction[0] = PyFrame_GetLasti(frame)
+            Py_XDECREF(<PyObject*>frame)
+            return code
+        back = PyFrame_GetBack(frame)
+        Py_XDECREF(<PyObject*>frame)
+        frame = back
+    return None
+
+
+def line_of(code, int instruction):
+    """The line of a code object's instruction."""
+    return PyCode_Addr2Line(<PyCodeObject*>code, instruction)
+
+
+cpdef tuple where():
+    """(file name, line, function) of the nearest frame of Python that is not in this package; ("", 0, "") if none is."""
+    cdef int instruction = 0
+    code = nearest(&instruction)
+    return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
+
+
+cdef str doing(const Flags* f):
+    """What this thread does now: "mul", "mul (backward)", the name of something else that allocates, or ""."""
+    if f.node != NULL:
+        name = (<object>f.node).name()
+        return ".grad" if name == "leaf" else name + " (backward)"
+    if f.op == NULL: return ""
+    return <str>(<object>f.op) if isinstance(<object>f.op, str) else (<object>f.op).name
