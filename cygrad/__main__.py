@@ -1,6 +1,7 @@
-"""`python -m cygrad demo`: the command line."""
+"""`python -m cygrad`: the command line."""
 
 import argparse
+import os
 import sys
 
 
@@ -42,11 +43,41 @@ def parser():
                       help="of the weights and of the order of the images")
     demo.add_argument("--output", default="out/digits.png", metavar="PATH",
                       help="the picture (.png, .svg or .pdf), or a directory for it")
+    profile = commands.add_parser(
+        "profile", allow_abbrev=False, help="run a script and show where its memory was at the peak",
+        usage="python -m cygrad profile [--by COLUMN] [--html PATH] [--trace PATH] script.py [arguments]",
+        description="Run a script as `python script.py arguments` would and print, when it has ended, where every "
+                    "byte of tensor data was at the peak. The options may also stand after the script; what follows "
+                    "a `--` is the script's own.")
+    report_options(profile)
+    profile.add_argument("script", help="the Python file to run")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, help="for the script")
     return top
 
 
-def main(arguments=None):
-    options = parser().parse_args(arguments)
+def report(suffix):
+    """A reader of paths that a report can be written to, now and not only when the script has ended."""
+
+    def read(path):
+        there = os.path.dirname(path) or "."
+        if not path.endswith(suffix): raise argparse.ArgumentTypeError(f"wants a file named *{suffix}, got {path!r}")
+        if not os.path.isdir(there) or not os.access(there, os.W_OK):
+            raise argparse.ArgumentTypeError(f"{path!r} cannot be written: {there!r} is no directory to write into")
+        return os.path.abspath(path)
+
+    return read
+
+
+def report_options(parser):
+    parser.add_argument("--by", choices=("operation", "category", "line"), default=argparse.SUPPRESS,
+                        help="what the rows of the table are (default: operation)")
+    parser.add_argument("--html", metavar="PATH", type=report(".html"), default=argparse.SUPPRESS,
+                        help="write the report as a page")
+    parser.add_argument("--trace", metavar="PATH", type=report(".json"), default=argparse.SUPPRESS,
+                        help="write a trace for ui.perfetto.dev or chrome://tracing")
+
+
+def demo(options, _):
     from cygrad.demo import digits
 
     try:
@@ -58,6 +89,59 @@ def main(arguments=None):
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def profile(options, own):
+    """Run the script in a profile, `own` being the arguments that are surely its own; the status is the script's."""
+    import runpy
+    import traceback
+
+    from cygrad import memory
+
+    after = Parser(prog="python -m cygrad profile", add_help=False, allow_abbrev=False)
+    report_options(after)
+    _, others = after.parse_known_args(options.arguments, options)
+    if not os.path.isfile(options.script):
+        print(f"python -m cygrad profile: error: {options.script} is no file", file=sys.stderr)
+        return 2
+    status = 0
+    sys.argv = [options.script, *others, *own]
+    sys.path[0] = os.path.dirname(os.path.abspath(options.script))
+    with memory.profile() as p:
+        try:
+            runpy.run_path(options.script, run_name="__main__")
+        except SystemExit as e:
+            status = e.code if isinstance(e.code, int) else int(e.code is not None)
+            if status and not isinstance(e.code, int): print(e.code, file=sys.stderr)
+        except BaseException as e:
+            status = 130 if isinstance(e, KeyboardInterrupt) else 1
+            traceback.print_exception(e.with_traceback(script_part(e.__traceback__, options.script)))
+    print(p.table(getattr(options, "by", "operation")))
+    for path in (getattr(options, "html", None), getattr(options, "trace", None)):
+        if path is None: continue
+        try:
+            p.save(path)
+        except OSError as e:
+            print(f"python -m cygrad profile: error: {path}: {e}", file=sys.stderr)
+            status = status or 2
+    return status
+
+
+def script_part(tb, script):
+    """The traceback from the script on, as Python itself would print it; all of it if the script has no part in it."""
+    whole = tb
+    while tb is not None and tb.tb_frame.f_code.co_filename != script: tb = tb.tb_next
+    return tb or whole
+
+
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    own = []
+    if arguments[:1] == ["profile"] and "--" in arguments:
+        cut = arguments.index("--")
+        arguments, own = arguments[:cut], arguments[cut + 1:]
+    options = parser().parse_args(arguments)
+    return {"demo": demo, "profile": profile}[options.command](options, own)
 
 
 if __name__ == "__main__":

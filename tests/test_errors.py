@@ -59,6 +59,16 @@ def write_through_a_view():
         y += 1
 
 
+def profiled():
+    with cg.memory.profile() as p:
+        return p
+
+
+def profile_twice():
+    with cg.memory.profile() as p, p:
+        pass
+
+
 def in_two_passes_at_once():
     y, errors = RESULT(), []
 
@@ -446,11 +456,21 @@ CASES = [
      "differences say <*>"),
     (lambda: leaking(), AssertionError,
      "assert_no_leak: the scope ends with +8 live bytes in +1 buffers (other +8) against its start"),
+    # memory
+    (lambda: cg.memory.profile().at_peak(), RuntimeError,
+     "this memory.profile() has seen nothing yet; use it as a scope: with cygrad.memory.profile() as p: ..."),
+    (profile_twice, RuntimeError,
+     "this memory.profile() is open already; make another one for a scope inside it"),
+    (lambda: profiled().table(by="size"), ValueError,
+     "by is one of 'operation', 'category', 'line', got 'size'"),
+    (lambda: profiled().save("memory.txt"), ValueError,
+     "save: the report is .html or .json, got 'memory.txt'; plot() draws pictures"),
 ]
 
 
 # What no caller can bring about: a machine without memory (or with a lot), a mistake inside cygrad.
 UNREACHABLE = [
+    "there was no memory left to write down what this memory.profile.. saw",
     "no memory for .*",
     "the system gave no slab of .*",
     ".* has no (infer|forward|fused backward|gradient)",
@@ -462,7 +482,7 @@ UNREACHABLE = [
     "this tensor is lent for reading only",
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment.
-ELSEWHERE = ["CYGRAD_NUM_THREADS is .*"]
+ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "profile.plot needs matplotlib, .*"]
 
 
 @pytest.mark.parametrize("f, error, wording", CASES, ids=[wording[:50] for _, _, wording in CASES])

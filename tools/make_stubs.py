@@ -35,6 +35,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]",
+    "by": "Literal['operation', 'category', 'line']", "path": "str | PathLike[str]",
     "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
     "reduction": "Literal['mean', 'sum', 'none']",
     "retain_graph": "bool | None",
@@ -68,6 +69,8 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "set_num_threads": "None", "get_num_threads": "int", "get_include": "str",
     "is_recording": "bool", "is_training": "bool", "set_recording": "bool", "set_training": "bool",
     "empty_cache": "None", "reset_peak": "int", "stats": "dict[str, Any]",
+    "profile.peak_bytes": "int", "profile.at_peak": "list[PeakRow]", "profile.allocations": "list[Site]",
+    "profile.table": "str", "profile.plot": "None", "profile.save": "None",
     "events.__enter__": "list[_Event]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
 
@@ -158,9 +161,10 @@ ALIASES = {                 # name: definition; after them what may be needed fr
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
 }
 SOURCES = {
+    "os": ["PathLike"],
     "contextlib": ["AbstractContextManager"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
-    "typing": ["Any", "Literal", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
+    "typing": ["Any", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
     "typing_extensions": ["disjoint_base"],
 }
 
@@ -254,6 +258,10 @@ class Stub:
 
     def klass(self, name, cls):
         if issubclass(cls, enum.Enum): return self.enumeration(name, cls)
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            self.lines.append(f"class {name}(NamedTuple):")
+            self.lines += [f"    {field}: {kind.__name__}" for field, kind in cls.__annotations__.items()]
+            return None
         strict = id(cls) in self.shown
         base = cls.__bases__[0]
         if surface.is_compiled(self.module) and not cls.__flags__ & 1 << 9:         # no heap type of Python's `class`

@@ -13,7 +13,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport Tensor, copy_plain, data_of, fresh, new_tensor
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
-from cygrad.core.modes cimport flags
+from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
@@ -21,6 +21,7 @@ from cygrad.kernels.array cimport (
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.graph import install, install_bridge
 
+cdef str HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 
 
@@ -260,7 +261,14 @@ cdef void fill(Tensor t, double value) noexcept:
 
 def head_ones(Tensor y):
     """The gradient that an output has for itself: ones of its shape and dtype."""
-    cdef Tensor t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
+    cdef Flags* f = flags()
+    cdef void* around = f.op
+    cdef Tensor t
+    f.op = <void*>HEAD
+    try:
+        t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
+    finally:
+        f.op = around
     fill(t, 1)
     return t
 

@@ -9,6 +9,9 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 cpdef enum Category:
     PARAMETERS, GRADIENTS, OPTIMIZER, SAVED, WORKSPACE, OTHER, CATEGORIES
 
+cdef enum Event:            # what an observer is told of
+    ALLOCATED, FREED, MOVED     # MOVED: from one category to another
+
 cdef enum:
     EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
     READONLY = 2
@@ -51,6 +54,8 @@ cdef void shrink(Buffer* b) noexcept
 ctypedef void (*shrink_t)(Buffer*) noexcept
 cdef int plug_shrink(shrink_t f) except -1
 cdef void recategorise(Buffer* b) noexcept
+ctypedef void (*observer_t)(int event, Buffer* b, int category) noexcept
+cdef void set_observer(observer_t f) noexcept
 
 
 cdef inline void hold(Buffer* b) noexcept:

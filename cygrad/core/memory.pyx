@@ -37,6 +37,7 @@ cdef enum:
 
     LOGGING = 1             # bits of `watching`
     FAILING = 2
+    OBSERVED = 4
 
 cdef struct Slab:
     Slab* next
@@ -48,6 +49,7 @@ cdef Buffer* free_lists[CLASSES]
 cdef Slab* slabs = NULL
 cdef int watching = 0       # 0: no event log, no failure injection; the only thing that an allocation asks about them
 cdef object listener = None
+cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
 cdef bint fail_persistent = False
 
@@ -172,7 +174,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     if counters.live > counters.peak: counters.peak = counters.live
     CG_UNPOISON(b.data, nbytes)
     PyTraceMalloc_Track(DOMAIN, <uintptr_t>b.data, nbytes)
-    if watching & LOGGING: tell("allocate", b)
+    if watching & (LOGGING | OBSERVED): tell(ALLOCATED, b, category)
     return b
 
 
@@ -201,7 +203,7 @@ cdef void release(Buffer* b) noexcept:
     counters.buffers -= 1
     counters.by_category[b.category] -= b.nbytes
     PyTraceMalloc_Untrack(DOMAIN, <uintptr_t>b.data)
-    if watching & LOGGING: tell("free", b)
+    if watching & (LOGGING | OBSERVED): tell(FREED, b, b.category)
     CG_POISON(b.data, b.nbytes)
     if b.size_class < SMALL_CLASSES: (<Slab*>b.home).live -= 1
     b.link = free_lists[b.size_class]
@@ -227,12 +229,13 @@ cdef void recategorise(Buffer* b) noexcept:
     """The roles of `b` have changed: count its bytes where they belong now."""
     cdef int c = (PARAMETERS if b.parameters else GRADIENTS if b.gradients else OPTIMIZER if b.optimizer
                   else SAVED if b.saved else WORKSPACE if b.workspace else OTHER)
-    if c == b.category: return
-    if not b.flags & EXTERNAL:
-        counters.by_category[b.category] -= b.nbytes
-        counters.by_category[c] += b.nbytes
+    cdef int before = b.category
+    if c == before: return
     b.category = c
-    if watching & LOGGING and not b.flags & EXTERNAL: tell("category", b)
+    if b.flags & EXTERNAL: return
+    counters.by_category[before] -= b.nbytes
+    counters.by_category[c] += b.nbytes
+    if watching & (LOGGING | OBSERVED): tell(MOVED, b, before)
 
 
 # ---- what the memory module shows ------------------------------------------------------------------------------------
@@ -310,15 +313,27 @@ def empty_cache():
 
 # ---- events and failures ---------------------------------------------------------------------------------------------
 
-cdef void tell(str kind, Buffer* b) noexcept:
+cdef tuple EVENT_NAMES = ("allocate", "free", "category")
+
+
+cdef void tell(int event, Buffer* b, int before) noexcept:
     cdef int c = b.category
+    if watching & OBSERVED: observer(event, b, before)
+    if not watching & LOGGING: return
     try:
-        listener((kind, <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
+        listener((EVENT_NAMES[event], <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
     except BaseException as e:                      # a listener must not break what it watches
         import sys
         sys.unraisablehook(type("Unraisable", (), dict(
             exc_type=type(e), exc_value=e, exc_traceback=e.__traceback__, err_msg="in a listener to memory events",
             object=listener))())
+
+
+cdef void set_observer(observer_t f) noexcept:
+    """Call `f` at every event, with the category that the buffer had before it; NULL ends it."""
+    global observer, watching
+    observer = f
+    watching = (watching & ~OBSERVED) | (OBSERVED if f != NULL else 0)
 
 
 def set_listener(f):

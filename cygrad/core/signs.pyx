@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t
 
 from cygrad.core.graph cimport BITS, RECORDED, SIGNS, Node, Slot, slots_of
 from cygrad.core.memory cimport OTHER, Buffer, allocate, drop, keep, let_go, plug_shrink
+from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.bits cimport pack_signs
 
 
@@ -14,6 +15,8 @@ cdef void shrink(Buffer* b) noexcept:
     cdef Node node = <Node>b.link
     cdef Slot* s = slots_of(node)
     cdef Buffer* bits
+    cdef Flags* f = flags()
+    cdef void* around = f.op
     cdef int k
     if node.state != RECORDED: return
     for k in range(node.n_slots):
@@ -21,10 +24,13 @@ cdef void shrink(Buffer* b) noexcept:
     else:
         return
     if s[k].version != b.version or s[k].layout.size < 64: return
+    f.op = <void*>node.op
     try:
         bits = allocate((s[k].layout.size + 7) // 8, OTHER)
     except MemoryError:
         return
+    finally:
+        f.op = around
     pack_signs(b.data, s[k].dtype, s[k].layout.size, <uint8_t*>bits.data)
     keep(bits)
     drop(bits)

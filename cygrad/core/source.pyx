@@ -54,7 +54,7 @@ def line_of(code, int instruction):
 
 
 cpdef tuple where():
-    """(file name, line, function) of the nearest frame of Python that is not in this package; ("", 0, "") if none is."""
+    """(file name, line, function) of the nearest frame of Python outside this package; ("", 0, "") if there is none."""
     cdef int instruction = 0
     code = nearest(&instruction)
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)

@@ -2,8 +2,9 @@
 
 from cygrad.core import memory as _core
 from cygrad.core.memory import empty_cache, stats
+from cygrad.memory.profiling import profile
 
-__all__ = ["empty_cache", "events", "reset_peak", "stats", "track"]
+__all__ = ["empty_cache", "events", "profile", "reset_peak", "stats", "track"]
 
 
 def reset_peak():

@@ -60,12 +60,23 @@ static inline void *cg_system_take(size_t nbytes) {
     return p;
 }
 
-/* Let others have the processor for a moment. */
+/* Let others have the processor for a moment; nanoseconds on a clock that never goes back. */
 #if defined(_MSC_VER)
 #include <windows.h>
 static inline void cg_rest(void) { Sleep(0); }
+static inline long long cg_now(void) {
+    LARGE_INTEGER now, second;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&second);
+    return (long long)((double)now.QuadPart * 1e9 / (double)second.QuadPart);
+}
 #else
 #include <time.h>
+static inline long long cg_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 static inline void cg_rest(void) {
     struct timespec t = {0, 20000};
     nanosleep(&t, NULL);
