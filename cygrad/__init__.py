@@ -12,7 +12,7 @@ from cygrad.autograd import (
 from cygrad.core.bridge import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
 )
-from cygrad.core.errors import GraphFreedError, InplaceError
+from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError
 from cygrad.core.dtypes import get_default_dtype, set_default_dtype
 from cygrad.core.graph import Tensor
 from cygrad.kernels.driver import get_num_threads, set_num_threads

@@ -69,6 +69,11 @@ def profile_twice():
         pass
 
 
+def limited():
+    with cg.memory.limit(0):
+        cg.zeros((4096, 4096))
+
+
 def in_two_passes_at_once():
     y, errors = RESULT(), []
 
@@ -463,6 +468,20 @@ CASES = [
      "this memory.profile() is open already; make another one for a scope inside it"),
     (lambda: profiled().table(by="size"), ValueError,
      "by is one of 'operation', 'category', 'line', got 'size'"),
+    (lambda: cg.memory.limit("much"), ValueError,
+     "memory.limit: a size is a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, MB, GB, TB by 1000; KiB, "
+     "MiB, GiB, TiB by 1024), got 'much'"),
+    (lambda: cg.memory.limit("1.5 parsec"), ValueError,
+     "memory.limit: a size is a number of bytes or text such as <*>, got '1.5 parsec'"),
+    (lambda: cg.memory.limit(1.5), TypeError,
+     "memory.limit: a size is a whole number of bytes or text such as \"256MiB\", got 1.5"),
+    (lambda: cg.memory.limit(True), TypeError,
+     "memory.limit: a size is a whole number of bytes or text such as \"256MiB\", got True"),
+    (lambda: cg.memory.limit(-1), ValueError,
+     "memory.limit: a size is at least 0 bytes, got -1"),
+    (limited, cg.MemoryLimitError,
+     "memory.limit of 0 bytes: a tensor at <*> asked for 67,108,864 bytes, but 0 are live and hold <*> of the system; "
+     "at most 0 would fit; free tensors (memory.why says who holds one), work on smaller pieces, or raise the limit"),
     (lambda: profiled().save("memory.txt"), ValueError,
      "save: the report is .html or .json, got 'memory.txt'; plot() draws pictures"),
 ]
@@ -472,7 +491,6 @@ CASES = [
 UNREACHABLE = [
     "there was no memory left to write down what this memory.profile.. saw",
     "no memory for .*",
-    "the system gave no slab of .*",
     ".* has no (infer|forward|fused backward|gradient)",
     ".* asks in (backward|its formula) for what it does not keep",
     "the formula of .* gave .*",

@@ -574,7 +574,8 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
         p.go(roots, numbers, gradients)
     except Exception as e:
         if p.current is not None:
-            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written} gradients had been written before")
+            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written} gradients had been written before; "
+                       + ("the graph is kept" if retain else "the graph has been freed: record it anew"))
         raise
     finally:
         end()

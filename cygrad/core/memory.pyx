@@ -13,6 +13,11 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
+from cygrad.core.modes cimport flags
+from cygrad.core.source cimport doing, where
+
+from cygrad.core.errors import MemoryLimitError
+
 cdef extern from "cygrad/platform.h" nogil:
     void* cg_system_take(size_t nbytes)
     void cg_system_give(void* p)
@@ -47,6 +52,7 @@ cdef struct Slab:
 
 cdef Buffer* free_lists[CLASSES]
 cdef Slab* slabs = NULL
+cdef size_t limit = <size_t>-1          # of what is held; -1: none
 cdef int watching = 0       # 0: no event log, no failure injection; the only thing that an allocation asks about them
 cdef object listener = None
 cdef observer_t observer = NULL
@@ -85,13 +91,47 @@ cdef inline size_t capacity_of(Buffer* b) noexcept:
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------
 
-cdef Buffer* new_slab(int c) except NULL:
+cdef void* take(size_t capacity, size_t nbytes) except NULL:
+    """`capacity` bytes from the system for a buffer of `nbytes`; what is cached goes back first where that helps."""
+    cdef void* p
+    if capacity > limit or counters.held > limit - capacity:
+        empty_cache()
+        if capacity > limit or counters.held > limit - capacity: over_limit(nbytes)
+    p = cg_system_take(capacity)
+    if p == NULL:
+        empty_cache()
+        p = cg_system_take(capacity)
+        if p == NULL:
+            raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {counters.held} bytes, "
+                              f"{counters.live} of them in live tensors")
+    return p
+
+
+cdef int over_limit(size_t nbytes) except -1:
+    """Say what was asked for, by whom, what is there, and what would fit."""
+    cdef size_t room = limit - counters.held if limit > counters.held else 0, fits = 0
+    cdef int c
+    if room >= EXACT: fits = room // PAGE * PAGE
+    else:
+        for c in range(SMALL_CLASSES - 1, CLASSES):
+            if max(class_bytes(c), <size_t>SLAB if c < SMALL_CLASSES else 0) <= room: fits = class_bytes(c)
+    operation, (filename, line, _) = doing(flags()), where()
+    place = f"{filename}:{line}" if filename else ""
+    parts = [f"{name} {counters.by_category[c]:,}" for c, name in enumerate(CATEGORY_NAMES) if counters.by_category[c]]
+    raise MemoryLimitError(
+        f"memory.limit of {limit:,} bytes: {operation or 'a tensor'}{place and ' at ' + place} asked for {nbytes:,} bytes, "
+        f"but {counters.live:,} are live{' (' * bool(parts)}{', '.join(parts)}{')' * bool(parts)} and hold "
+        f"{counters.held:,} of the system; at most {fits:,} would fit; free tensors (memory.why says who holds one), "
+        f"work on smaller pieces, or raise the limit",
+        nbytes, limit, fits, operation, place)
+
+
+cdef Buffer* new_slab(int c, size_t nbytes) except NULL:
     """Cut a slab into blocks of class `c`; one of them is returned, the others go to the free list."""
     cdef size_t step = HEADER + class_bytes(c), i, count = (SLAB - HEADER) // step
-    cdef Slab* slab = <Slab*>cg_system_take(SLAB)
+    cdef Slab* slab = <Slab*>take(SLAB, nbytes)
     cdef Buffer* b
     global slabs
-    if slab == NULL: raise MemoryError(f"the system gave no slab of {SLAB} bytes")
     slab.next, slab.nbytes, slab.live, slab.size_class = slabs, SLAB, 0, c
     slabs = slab
     counters.held += SLAB
@@ -112,12 +152,12 @@ cdef Buffer* new_slab(int c) except NULL:
 cdef Buffer* new_large(int c, size_t nbytes) except NULL:
     cdef size_t capacity = class_bytes(c) if nbytes < EXACT else (nbytes + PAGE - 1) // PAGE * PAGE
     cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
-    cdef char* data = <char*>cg_system_take(capacity) if b != NULL and capacity >= nbytes else NULL
-    if data == NULL:
+    if b == NULL: raise MemoryError("no memory for the header of a buffer")
+    try:
+        b.data = <char*>take(capacity, nbytes)
+    except:
         PyMem_RawFree(b)
-        raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {counters.held} bytes, "
-                          f"{counters.live} of them in live tensors")
-    b.data = data
+        raise
     b.size_class = c
     b.home = <void*>capacity
     counters.held += capacity
@@ -152,7 +192,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     if nbytes < EXACT:
         b = free_lists[c]
         if b != NULL: free_lists[c] = <Buffer*>b.link
-        elif c < SMALL_CLASSES: b = new_slab(c)
+        elif c < SMALL_CLASSES: b = new_slab(c, nbytes)
         else: b = new_large(c, nbytes)
     else:
         b = best_fit(c, nbytes)
@@ -309,6 +349,13 @@ def empty_cache():
         counters.held -= slab.nbytes
         CG_UNPOISON(slab, slab.nbytes)
         cg_system_give(slab)
+
+
+def set_limit(nbytes):
+    """Hold no more than `nbytes` of the system, live or cached; None: no limit."""
+    global limit
+    limit = <size_t>-1 if nbytes is None else min(nbytes, <size_t>-2)
+    if counters.held > limit: empty_cache()
 
 
 # ---- events and failures ---------------------------------------------------------------------------------------------

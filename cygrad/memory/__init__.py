@@ -2,9 +2,10 @@
 
 from cygrad.core import memory as _core
 from cygrad.core.memory import empty_cache, stats
+from cygrad.memory.limits import limit
 from cygrad.memory.profiling import profile
 
-__all__ = ["empty_cache", "events", "profile", "reset_peak", "stats", "track"]
+__all__ = ["empty_cache", "events", "limit", "profile", "reset_peak", "stats", "track"]
 
 
 def reset_peak():
