@@ -1,16 +1,21 @@
 """memory.profile: where every byte is at the peak, by category, operation and line of the program."""
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 from cygrad.core.memory import CATEGORY_NAMES
-from cygrad.memory import reports
 from cygrad.memory.log import EventLog
 
 MOST_EVENTS = 1 << 20       # in memory, 40 bytes each; older ones are folded together
 COLUMNS = ("operation", "category", "line")
 BEFORE = "before"         # the operation of what was alive when the scope was entered
+
+
+def reports():
+    """What a profile looks like: a module that few programs need, imported for those that do."""
+    from cygrad.memory import reports
+
+    return reports
 
 
 class PeakRow(NamedTuple):
@@ -132,23 +137,23 @@ class profile:
                 row = rows.setdefault(site.operation if by == "operation" else site.line, [0, 0, 0, 0])
                 row[2] += site.bytes
                 row[3] += site.allocations
-        return reports.table(by, rows, self.peak_bytes)
+        return reports().table(by, rows, self.peak_bytes)
 
     def plot(self, path):
         """Draw the live bytes by category over time, with the peak, to a file of any type that matplotlib writes."""
-        reports.plot(path, self._course(), self.peak_bytes)
+        reports().plot(path, self._course(), self.peak_bytes)
 
     def save(self, path):
         """Write the report to `path`: .html, a page of its own (the course of the live bytes, the peak, where memory
         was asked for), or .json, a trace for ui.perfetto.dev or chrome://tracing. Raises ValueError for others."""
-        path = Path(path)
-        if path.suffix.lower() not in (".html", ".json"):
-            raise ValueError(f"save: the report is .html or .json, got {str(path)!r}; plot() draws pictures")
-        if path.suffix.lower() == ".html":
-            text = reports.page(self._course(), self.peak_bytes, self.at_peak(), self.allocations())
+        suffix = os.path.splitext(path)[1].lower()
+        if suffix not in (".html", ".json"):
+            raise ValueError(f"save: the report is .html or .json, got {os.fspath(path)!r}; plot() draws pictures")
+        if suffix == ".html":
+            text = reports().page(self._course(), self.peak_bytes, self.at_peak(), self.allocations())
         else:
-            text = reports.trace(self._course(1 << 30), self._lives())
-        path.write_text(text, encoding="utf-8")
+            text = reports().trace(self._course(1 << 30), self._lives())
+        with open(path, "w", encoding="utf-8") as file: file.write(text)
 
     def _course(self, points=1500):
         """[(seconds, live bytes by category)], the last of them now, or when the scope was left."""
