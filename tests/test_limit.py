@@ -34,8 +34,8 @@ def test_what_the_error_says():
     assert e.line == f"{__file__}:{number}"
     assert str(e) == (
         f"memory.limit of 1,048,576 bytes: exp at {__file__}:{number} asked for 1,048,576 bytes, but 524,288 are live "
-        f"(parameters 262,144, gradients 262,144) and hold {held():,} of the system; at most {e.fits:,} would fit; free "
-        f"tensors (memory.why says who holds one), work on smaller pieces, or raise the limit")
+        f"(parameters 262,144, gradients 262,144) and hold {held():,} of the system; at most {e.fits:,} would fit; "
+        f"free tensors (memory.why says who holds one), work on smaller pieces, or raise the limit")
     del caught, e
 
 
@@ -210,7 +210,8 @@ def test_sizes(size, nbytes):
 
 def test_sizes_in_words():
     assert [words(n) for n in (0, 10239, 10240, 3 << 20, 1500 << 20, 1 << 60)] == [
-        "0 bytes", "10,239 bytes", "10 KiB (10,240 bytes)", "3 MiB (3,145,728 bytes)", "1.465 GiB (1,572,864,000 bytes)",
+        "0 bytes", "10,239 bytes", "10 KiB (10,240 bytes)", "3 MiB (3,145,728 bytes)",
+        "1.465 GiB (1,572,864,000 bytes)",
         "1.049e+06 TiB (1,152,921,504,606,846,976 bytes)"]
 
 

@@ -1,7 +1,6 @@
 """memory.profile: where every byte is at the peak, by category, operation and line of the program."""
 
 import os
-from typing import NamedTuple
 
 from cygrad.core.memory import CATEGORY_NAMES
 from cygrad.memory.log import EventLog
@@ -16,25 +15,6 @@ def reports():
     from cygrad.memory import reports
 
     return reports
-
-
-class PeakRow(NamedTuple):
-    """Live bytes at the peak: what for, made by which operation at which line of the program ("file:line")."""
-
-    category: str
-    operation: str
-    line: str
-    bytes: int
-
-
-class Site(NamedTuple):
-    """Where memory was asked for in the scope: how often, and how many bytes in all."""
-
-    operation: str
-    line: str
-    function: str
-    allocations: int
-    bytes: int
 
 
 def shown_line(line):
@@ -88,10 +68,10 @@ class profile:
         """What was live at the peak (the first moment when as much was live as ever in the scope): a list of PeakRow
         (category, operation, line, bytes), the largest first. The bytes add up to `.peak_bytes`, exactly. What was made
         before the scope has the operation "before" and no line."""
-        rows = {}
+        row, rows = reports().PeakRow, {}
         for category, operation, line, nbytes, _ in self._buffers():
             rows[category, operation, line] = rows.get((category, operation, line), 0) + nbytes
-        return sorted((PeakRow(*key, nbytes) for key, nbytes in rows.items()), key=lambda r: (-r.bytes, r[:3]))
+        return sorted((row(*key, nbytes) for key, nbytes in rows.items()), key=lambda r: (-r.bytes, r[:3]))
 
     def _buffers(self):
         """(category, operation, line, bytes, buffers) at the peak: each buffer by itself, those from before together,
@@ -118,7 +98,8 @@ class profile:
             found = sums.setdefault((operation, shown_line(line), function), [0, 0])
             found[0] += count
             found[1] += nbytes
-        sites = [Site(*key, *found) for key, found in sums.items()]
+        site = reports().Site
+        sites = [site(*key, *found) for key, found in sums.items()]
         return sorted(sites, key=lambda s: (-s.bytes, -s.allocations, s[:3]))
 
     def table(self, by="operation"):

@@ -1,6 +1,7 @@
 """What a profile looks like: text, picture, page, trace."""
 
 import json
+from typing import NamedTuple
 
 from cygrad.core.memory import CATEGORY_NAMES
 from cygrad.memory.page import page
@@ -12,6 +13,25 @@ __all__ = ["COLORS", "page", "plot", "table", "trace"]
 COLORS = {"parameters": "#30638e", "optimizer": "#7ba7cc", "gradients": "#d1495b", "saved": "#edae49",
           "workspace": "#66a182", "other": "#b9b9b9"}
 INK = "#333333"
+
+
+class PeakRow(NamedTuple):
+    """Live bytes at the peak: what for, made by which operation at which line of the program ("file:line")."""
+
+    category: str
+    operation: str
+    line: str
+    bytes: int
+
+
+class Site(NamedTuple):
+    """Where memory was asked for in the scope: how often, and how many bytes in all."""
+
+    operation: str
+    line: str
+    function: str
+    allocations: int
+    bytes: int
 
 
 def table(by, rows, peak):
