@@ -3,6 +3,7 @@ import numpy as np
 
 from cygrad.core.errors import GraphFreedError as GraphFreedError
 from cygrad.core.errors import InplaceError as InplaceError
+from cygrad.core.errors import MemoryLimitError as MemoryLimitError
 from cygrad.core.graph import Tensor as Tensor
 from cygrad.ops.elementwise import abs as abs
 from cygrad.ops.elementwise import abs as absolute

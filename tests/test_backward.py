@@ -539,6 +539,7 @@ def test_an_exception_counts_what_its_own_node_had_written():
     head = cg.ones((2, 4))
     with pytest.raises(MemoryError) as caught, cg.testing.fail_allocation(1):
         y.backward(head, retain_graph=True)
-    assert caught.value.__notes__ == ["cygrad: in backward, at linear; 1 gradients had been written before"]
+    assert caught.value.__notes__ == ["cygrad: in backward, at linear; 1 gradients had been written before; "
+                                     "the graph is kept"]
     assert w.fresh_grad and w.grad.tolist() == [[2.0] * 3] * 4 and not x.fresh_grad
     del caught

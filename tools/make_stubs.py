@@ -35,6 +35,8 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]",
+    "limit.bytes": "int | str", **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
+    **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
     "by": "Literal['operation', 'category', 'line']", "path": "str | PathLike[str]",
     "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
     "reduction": "Literal['mean', 'sum', 'none']",
@@ -84,6 +86,7 @@ PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
     "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
 
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
+    "MemoryLimitError": ["requested: int", "limit: int", "fits: int", "operation: str", "line: str"],
     "Failure": ["allocations: int | None"],
     "Row": [f"{name}: {kind}" for name, kind in ROW.items()],
 }

@@ -1,6 +1,14 @@
 # Written by tools/make_stubs.py; do not edit.
+from cygrad.memory.limits import limit
 
 class GraphFreedError(RuntimeError):
     pass
 class InplaceError(RuntimeError):
     pass
+class MemoryLimitError(MemoryError):
+    requested: int
+    limit: int
+    fits: int
+    operation: str
+    line: str
+    def __init__(self, message: str, requested: int = 0, limit: int = 0, fits: int = 0, operation: str = '', line: str = '') -> None: ...

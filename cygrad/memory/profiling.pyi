@@ -1,6 +1,8 @@
 # Written by tools/make_stubs.py; do not edit.
 from os import PathLike
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
+from cygrad.memory.reports import PeakRow
+from cygrad.memory.reports import Site
 
 BEFORE: str
 CATEGORY_NAMES: tuple[Any, ...]
@@ -17,15 +19,5 @@ class profile:
     def table(self, by: Literal['operation', 'category', 'line'] = 'operation') -> str: ...
     def plot(self, path: str | PathLike[str]) -> None: ...
     def save(self, path: str | PathLike[str]) -> None: ...
-class PeakRow(NamedTuple):
-    category: str
-    operation: str
-    line: str
-    bytes: int
-class Site(NamedTuple):
-    operation: str
-    line: str
-    function: str
-    allocations: int
-    bytes: int
+def reports() -> Any: ...
 def shown_line(line: Any) -> Any: ...
