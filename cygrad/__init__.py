@@ -9,6 +9,7 @@ from cygrad.autograd import (
     backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode, record,
     set_recording, set_training, stop_gradient, train_mode,
 )
+from cygrad.config import show_config
 from cygrad.core.bridge import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
 )

@@ -14,6 +14,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core cimport saved
 from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport (
     ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
@@ -218,6 +219,7 @@ cdef class Pass:
         for k in range(node.n_slots):
             if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
                 raise_rewritten(node, &s[k])
+        if saved.checking: saved.compare(node)
         return 0
 
     # ---- gradients on their way
@@ -470,6 +472,7 @@ cdef class Pass:
                 else:
                     b.g[0] = e.g
                 e.g.buffer = NULL
+                if saved.checking: saved.compare(node)
                 if node.op.fused and not self.graph:
                     node.op.backward(b)
                     b.give_back()

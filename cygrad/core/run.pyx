@@ -12,6 +12,7 @@ from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core cimport saved
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of,
@@ -188,6 +189,7 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     node.layout = lay.share(c.y[0].layout)
     if f.training: node.flags = TRAINING
     node.seq = next_number()
+    if saved.checking: saved.remember(node)
     if f.tape != NULL:
         tape = <Tape>f.tape
         node.before, node.after = tape.head.before, <void*>tape.head

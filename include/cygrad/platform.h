@@ -14,6 +14,40 @@ static inline int omp_get_max_threads(void) { return 1; }
 static inline int omp_get_num_procs(void) { return 1; }
 #endif
 
+/* What built this, for show_config. */
+#define CG_TEXT_(x) #x
+#define CG_TEXT(x) CG_TEXT_(x)
+#if defined(__clang__)
+#define CG_COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define CG_COMPILER "gcc " __VERSION__
+#elif defined(_MSC_VER)
+#define CG_COMPILER "MSVC " CG_TEXT(_MSC_VER)
+#else
+#define CG_COMPILER "unknown"
+#endif
+#if defined(__AVX512F__)
+#define CG_LEVEL "AVX-512"
+#elif defined(__AVX2__)
+#define CG_LEVEL "AVX2"
+#elif defined(__x86_64__) || defined(_M_X64)
+#define CG_LEVEL "x86-64 baseline (SSE2)"
+#elif defined(__aarch64__)
+#define CG_LEVEL "AArch64 baseline (NEON)"
+#else
+#define CG_LEVEL "baseline"
+#endif
+#if defined(CYGRAD_DEBUG)
+#define CG_DEBUG 1
+#else
+#define CG_DEBUG 0
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CG_SANITIZED 1
+#else
+#define CG_SANITIZED 0
+#endif
+
 #if defined(_MSC_VER)
 #define CG_THREAD_LOCAL __declspec(thread)
 #define CG_LIKELY(x) (x)

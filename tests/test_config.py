@@ -1,0 +1,42 @@
+"""show_config: what it says is what is."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import cygrad as cg
+
+
+def test_as_dicts(capsys):
+    found = cg.show_config(mode="dicts")
+    assert capsys.readouterr().out == ""
+    assert list(found) == ["Versions", "Build", "BLAS", "Machine", "Settings", "Environment"]
+    assert found["Versions"] == {"cygrad": cg.__version__, "python": sys.version.split()[0],
+                                 "numpy": version("numpy"), "scipy": version("scipy")}
+    assert found["Settings"] == {"threads": cg.get_num_threads(), "default dtype": "float32"}
+    assert re.match(r"(gcc|clang|MSVC) \d", found["Build"]["compiler"]) and found["Build"]["instruction level"]
+    assert found["Machine"]["processors"] >= 1 and "blas" in found["BLAS"]["name"].lower()
+
+
+def test_as_text(capsys):
+    assert cg.show_config() is None
+    text = capsys.readouterr().out
+    for part, values in cg.show_config("dicts").items():
+        assert f"{part}:\n" in text
+        assert all(re.search(rf"^  {name}: ", text, re.M) for name in values)
+    assert re.search(r"^  openmp: +(yes|no)$", text, re.M)
+
+
+def test_every_switch_that_the_package_reads_is_shown():
+    package = Path(cg.__file__).parent
+    read = {name for path in [*package.rglob("*.py"), *package.rglob("*.pyx")] if path.name != "config.py"
+            for name in re.findall(r"environ[^\n]*?\"(CYGRAD_\w+)\"", path.read_text())}
+    assert read == set(cg.show_config("dicts")["Environment"])
+    code = "import cygrad as cg; cg.show_config()"
+    said = subprocess.run([sys.executable, "-c", code], env=os.environ | {name: "1" for name in read}, text=True,
+                          capture_output=True, check=True).stdout
+    assert all(re.search(rf"^  {name}: +1 ", said, re.M) for name in read)
+    assert re.search("^  threads: +1$", said, re.M)
