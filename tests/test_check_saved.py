@@ -142,7 +142,7 @@ def test_the_error_names_the_operation_and_its_line(said):
 
 
 def test_right_programs_stay_right():
-    """The random programs, with their writes, passes and graphs of gradients, raise nothing that they do not without."""
+    """The random programs, with their writes, passes and graphs of gradients, raise nothing new."""
     code = ("from programs import Boom, Program, Refused, run\n"
             "import cygrad as cg\n"
             "def outcome(seed):\n"

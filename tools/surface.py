@@ -37,7 +37,7 @@ def is_function(value):
 
 
 ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
-NOT_SHOWN = {"cygrad.core", "cygrad.kernels", "cygrad.demo"}     # there because they were imported, not to be used
+NOT_SHOWN = {f"cygrad.{name}" for name in ("config", "core", "demo", "kernels")}    # imported, but not to be used
 
 
 def is_attribute(value):
