@@ -468,6 +468,8 @@ CASES = [
      "this memory.profile() is open already; make another one for a scope inside it"),
     (lambda: profiled().table(by="size"), ValueError,
      "by is one of 'operation', 'category', 'line', got 'size'"),
+    (lambda: cg.memory.why([1.0]), TypeError,
+     "memory.why: wanted a tensor, got list"),
     (lambda: cg.show_config("json"), ValueError,
      "show_config: mode is \"stdout\" or \"dicts\", got 'json'"),
     (lambda: cg.memory.limit("much"), ValueError,

@@ -35,7 +35,8 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]", "mode": "Literal['stdout', 'dicts']",
-    "limit.bytes": "int | str", **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
+    "why.t": "Tensor", "limit.bytes": "int | str",
+    **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
     "by": "Literal['operation', 'category', 'line']", "path": "str | PathLike[str]",
     "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
@@ -88,6 +89,8 @@ PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
 
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
     "MemoryLimitError": ["requested: int", "limit: int", "fits: int", "operation: str", "line: str"],
+    "why": ["bytes: int", "category: str", "holders: int", "entries: list[tuple[int, str]]",
+            "made_by: str", "line: str"],
     "Failure": ["allocations: int | None"],
     "Row": [f"{name}: {kind}" for name, kind in ROW.items()],
 }

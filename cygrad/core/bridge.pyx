@@ -37,7 +37,9 @@ cdef class Lease:
     cdef Py_ssize_t strides[MAX_NDIM]
 
     def __dealloc__(self):
-        if self.buffer != NULL: drop(self.buffer)
+        if self.buffer == NULL: return
+        self.buffer.leases -= 1
+        drop(self.buffer)
 
     def __getbuffer__(self, Py_buffer* view, int wanted):
         cdef int d
@@ -71,6 +73,7 @@ cdef object lend(const Array* a, Buffer* buffer, bint writable):
         lease.strides[d] = a.layout.strides[d] * itemsize(a.dtype)
     if buffer != NULL:
         hold(buffer)
+        buffer.leases += 1
         lease.buffer = buffer
     return np.asarray(lease)
 

@@ -35,6 +35,7 @@ cdef struct Buffer:
     uint8_t mark            # for one who walks over buffers and must count each once
     uint32_t rewrites       # in-place writes that were recorded: tensors made before one do not know its node
     uint8_t signs           # slots among `saved` that need no more than which elements are positive
+    uint16_t leases         # among `holders`: arrays, exported buffers, DLPack capsules (for messages: it may wrap)
 
 cdef struct Counters:
     size_t live             # requested bytes of live buffers

@@ -207,6 +207,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     b.gradients = category == GRADIENTS
     b.optimizer = category == OPTIMIZER
     b.flags = b.mark = b.signs = 0
+    b.leases = 0
     b.category = category
     counters.live += nbytes
     counters.buffers += 1

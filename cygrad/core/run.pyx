@@ -21,7 +21,7 @@ from cygrad.core.graph cimport (
 )
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.tape cimport Tape
+from cygrad.core.tape cimport Tape, root
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
 from cygrad.core.errors import InplaceError
@@ -190,11 +190,10 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     if f.training: node.flags = TRAINING
     node.seq = next_number()
     if saved.checking: saved.remember(node)
-    if f.tape != NULL:
-        tape = <Tape>f.tape
-        node.before, node.after = tape.head.before, <void*>tape.head
-        (<Node>tape.head.before).after = <void*>node
-        tape.head.before = <void*>node
+    tape = <Tape>f.tape if f.tape != NULL else root
+    node.before, node.after = tape.head.before, <void*>tape.head
+    (<Node>tape.head.before).after = <void*>node
+    tape.head.before = <void*>node
     return node
 
 

@@ -5,4 +5,8 @@ cdef class Tape:
     cdef Node head
     cdef Tape parent
     cdef object children    # a WeakSet of the tapes opened inside, or None
+    cdef void* before       # the ring of all tapes, uncounted
+    cdef void* after
     cdef object __weakref__
+
+cdef Tape root              # has the nodes that no open scope has

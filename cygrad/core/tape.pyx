@@ -1,5 +1,6 @@
 """The tape: a ring of the nodes recorded in a scope, kept by the nodes themselves. A node that dies leaves the ring; a
-tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recording two pointers."""
+tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recording two pointers. Every node that lives
+is in one of the rings: whoever looks for those that keep a buffer (memory.why) finds them there."""
 
 import weakref
 
@@ -14,6 +15,12 @@ cdef class Tape:
     def __cinit__(self):
         self.head = Node.__new__(Node)
         self.head.before = self.head.after = <void*>self.head
+        self.before = self.after = <void*>self
+        if root is None: return
+        self.after = root.after
+        self.before = <void*>root
+        (<Tape>root.after).before = <void*>self
+        root.after = <void*>self
 
     def __init__(self):
         """Enclosed by the thread's tape, if it has one."""
@@ -26,8 +33,10 @@ cdef class Tape:
     def __dealloc__(self):
         cdef Node head = self.head
         cdef Node outer
-        if self.parent is None or head.after == <void*>head: return
-        outer = self.parent.head                    # the nodes go on in the enclosing scope's ring
+        (<Tape>self.after).before = self.before
+        (<Tape>self.before).after = self.after
+        if head.after == <void*>head or root is None: return
+        outer = (root if self.parent is None else self.parent).head     # the nodes go on in the enclosing scope's ring
         (<Node>head.after).before = outer.before
         (<Node>outer.before).after = head.after
         (<Node>head.before).after = <void*>outer
@@ -50,6 +59,9 @@ cdef class Tape:
         cdef size_t total = kept_bytes(self)
         kept_unmark(self)
         return total
+
+
+root = Tape()
 
 
 cdef size_t kept_bytes(Tape t) except? 0:

@@ -4,8 +4,9 @@ from cygrad.core import memory as _core
 from cygrad.core.memory import empty_cache, stats
 from cygrad.memory.limits import limit
 from cygrad.memory.profiling import profile
+from cygrad.memory.reasons import why
 
-__all__ = ["empty_cache", "events", "limit", "profile", "reset_peak", "stats", "track"]
+__all__ = ["empty_cache", "events", "limit", "profile", "reset_peak", "stats", "track", "why"]
 
 
 def reset_peak():

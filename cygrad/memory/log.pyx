@@ -80,6 +80,11 @@ cdef void observe(int kind, Buffer* b, int before) noexcept:
     for log in logs: log.add(kind, b, before, site)
 
 
+def open_logs():
+    """The logs that are open, the one opened first in front."""
+    return list(logs)
+
+
 cdef class EventLog:
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
     state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
@@ -256,6 +261,15 @@ cdef class EventLog:
             else: live[e.buffer] = found[0], e.category, found[2], found[3]
         out += [(b, nbytes, site, category, time, None) for b, (nbytes, category, site, time) in live.items()]
         return out
+
+    def origin(self, buffer):
+        """The site where a live buffer was made; None if that was before the log (or it is not its buffer)."""
+        cdef uintptr_t wanted = buffer
+        cdef Py_ssize_t i
+        for i in range(self.n - 1, -1, -1):
+            if self.event[i].buffer == wanted and self.event[i].kind == ALLOCATED: return self.event[i].site
+        found = self.base_live.get(wanted)
+        return None if found is None else found[2]
 
     def name(self, site):
         """(operation, "file:line", function) of a site."""

@@ -1,0 +1,103 @@
+"""memory.why: who keeps a tensor's memory alive.
+
+A buffer counts its holders and their roles; those numbers are exact and free. Who they are is looked up: the nodes that
+keep it stand in the tapes' rings, and the variables whose gradient it is hang on those nodes. Tensors are in no
+register, so those that are left over have a number and no name."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport KEPT, OWN, Leaf, Node, Slot, Tensor, edge_of, slots_of
+from cygrad.core.memory cimport EXTERNAL, Buffer
+from cygrad.core.tape cimport Tape, root
+
+from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.memory.log import open_logs
+
+
+cdef list living_nodes():
+    """Every node that is recorded anywhere."""
+    cdef list out = []
+    cdef void* t = <void*>root
+    cdef void* p
+    while True:
+        p = (<Tape>t).head.after
+        while p != <void*>(<Tape>t).head:
+            out.append(<Node>p)
+            p = (<Node>p).after
+        t = (<Tape>t).after
+        if t == <void*>root: return out
+
+
+cdef str described(Tensor t):
+    """What a tensor is."""
+    if t.node is None: return f"this tensor of shape {t.shape}"
+    if t.node.op is None:
+        return f"this tensor of shape {t.shape}, " + ("a variable" if t.tracked else "no longer a variable")
+    return f"this tensor of shape {t.shape}, the result of {t.node.name()}"
+
+
+cdef str source_name(int source):
+    return f"output {source & ~OWN}" if source & OWN else f"input {source}"
+
+
+def holders(Tensor t not None):
+    """(bytes, category, owner of external memory, origin, [(count, who)]) of the memory of `t`."""
+    cdef Buffer* b = t.buffer
+    cdef Slot* s
+    cdef Node node
+    cdef Leaf leaf
+    cdef int i, k
+    cdef Py_ssize_t left = b.holders - 1, kept = 0
+    cdef dict keepers = {}
+    cdef dict leaves = {}
+    cdef void* p
+    entries = [(1, described(t))]
+    for node in living_nodes():
+        s = slots_of(node)
+        for k in range(node.n_slots):
+            if s[k].kind != KEPT or s[k].what.buffer != b: continue
+            who = f"kept for backward by {node.name()} (its {source_name(s[k].source)})"
+            keepers[who] = keepers.get(who, 0) + 1
+            kept += 1
+        for i in range(node.n_in):
+            p = edge_of(node, i).node
+            if p != NULL and (<Node>p).op is None: leaves[<uintptr_t>p] = <Node>p
+    if t.node is not None and t.node.op is None: leaves[<uintptr_t><void*>t.node] = t.node
+    entries += [(count, who) for who, count in keepers.items()]
+    if b.saved > kept: entries.append((b.saved - kept, "kept for backward by operations out of sight"))
+    left -= max(<Py_ssize_t>b.saved, kept)
+    if b.leases:
+        entries.append((b.leases, "NumPy arrays, or others that it is lent to"))
+        left -= b.leases
+    cdef Py_ssize_t roles = b.parameters - (t.tracked and t.node.op is None)
+    gradients = 0
+    for node in leaves.values():
+        leaf = <Leaf>node
+        if leaf.grad is None or leaf.grad.buffer != b: continue
+        gradients += 1
+        name = f"the .grad of a variable of shape {lay.shape_tuple(leaf.layout)}"
+        if leaf.grad is t: entries[0] = 1, f"{entries[0][1]}, {name}"
+        else:
+            entries.append((1, name))
+            left -= 1
+    if 0 < roles <= left:
+        entries.append((roles, "other variables on this memory"))
+        left -= roles
+    roles = b.gradients - gradients
+    if gradients == 0 and roles == 1 and left == 0: entries[0] = 1, f"{entries[0][1]}, a gradient"
+    elif 0 < roles <= left:
+        entries.append((roles, "gradients: a variable's .grad, or on their way"))
+        left -= roles
+    if 0 < b.optimizer <= left:
+        entries.append((b.optimizer, "a solver's state"))
+        left -= b.optimizer
+    if left: entries.append((left, "other tensors (views of it, detached ones)"))
+    owner = None
+    if b.flags & EXTERNAL: owner = type(<object><PyObject*>b.link)
+    origin = None
+    for log in open_logs():
+        site = log.origin(<uintptr_t>b)
+        if site is not None: origin = log.name(site)[:2]
+    return b.nbytes, CATEGORY_NAMES[b.category], owner, origin, b.holders, entries
