@@ -484,7 +484,7 @@ CASES = [
     (lambda: cg.memory.limit(-1), ValueError,
      "memory.limit: a size is at least 0 bytes, got -1"),
     (limited, cg.MemoryLimitError,
-     "memory.limit of 0 bytes: a tensor at <*> asked for 67,108,864 bytes, but 0 are live and hold <*> of the system; "
+     "memory.limit of 0 bytes: tensor at <*> asked for 67,108,864 bytes, but 0 are live and hold <*> of the system; "
      "at most 0 would fit; free tensors (memory.why says who holds one), work on smaller pieces, or raise the limit"),
     (lambda: profiled().save("memory.txt"), ValueError,
      "save: the report is .html or .json, got 'memory.txt'; plot() draws pictures"),

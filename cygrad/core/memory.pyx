@@ -115,11 +115,11 @@ cdef int over_limit(size_t nbytes) except -1:
     else:
         for c in range(SMALL_CLASSES - 1, CLASSES):
             if max(class_bytes(c), <size_t>SLAB if c < SMALL_CLASSES else 0) <= room: fits = class_bytes(c)
-    operation, (filename, line, _) = doing(flags()), where()
+    operation, (filename, line, _) = doing(flags()) or "tensor", where()
     place = f"{filename}:{line}" if filename else ""
     parts = [f"{name} {counters.by_category[c]:,}" for c, name in enumerate(CATEGORY_NAMES) if counters.by_category[c]]
     raise MemoryLimitError(
-        f"memory.limit of {limit:,} bytes: {operation or 'a tensor'}{place and ' at ' + place} asked for {nbytes:,} "
+        f"memory.limit of {limit:,} bytes: {operation}{place and ' at ' + place} asked for {nbytes:,} "
         f"bytes, but {counters.live:,} are live{' (' * bool(parts)}{', '.join(parts)}{')' * bool(parts)} and hold "
         f"{counters.held:,} of the system; at most {fits:,} would fit; free tensors (memory.why says who holds one), "
         f"work on smaller pieces, or raise the limit",
