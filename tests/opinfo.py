@@ -48,6 +48,14 @@ class Counterpart:
 
 # ---- calling conventions ---------------------------------------------------------------------------------------------
 
+def has_nan(x):
+    return bool(np.isnan(x.detach().numpy()).any())
+
+
+def has_inf(x):
+    return bool(np.isinf(x.detach().numpy()).any())
+
+
 NO_AXIS = "axis of a 0-d tensor"
 DTYPE = "dtype="
 
@@ -148,8 +156,16 @@ def plain(f):                                       # inplace= is not ours
     return lambda x, inplace=False: f(x)
 
 
-def reversed_operands(f):
-    return lambda x, y: f(y, x)
+def to_a_power(f):
+    def call(x, y):
+        zeros = isinstance(x, cg.Tensor) and not x.detach().numpy().all()
+        refuse(zeros, "0 to a power, whose second derivative is 0 or nan")
+        return f(x, y)
+    return call
+
+
+def reversed_power(f):
+    return lambda x, y: to_a_power(f)(y, x)
 
 
 def approximated(f):
@@ -169,11 +185,17 @@ def clipped(f):
 
 
 def clipped_below(f):
-    return lambda x, low: f(x, low, None)
+    def call(x, low):
+        refuse(has_inf(low), "an infinite bound")   # (having no upper bound is one of infinity)
+        return f(x, low, None)
+    return call
 
 
 def clipped_above(f):
-    return lambda x, high: f(x, None, high)
+    def call(x, high):
+        refuse(has_inf(high), "an infinite bound")
+        return f(x, None, high)
+    return call
 
 
 def normed(f):
@@ -315,7 +337,7 @@ def summed(f):                                      # einsum
 
 def of_numbers(f):                                  # the sign of nan is nan, as in NumPy; PyTorch's is 0
     def call(x):
-        refuse(np.isnan(x.detach().numpy()).any(), "nan")
+        refuse(has_nan(x), "nan")
         return f(x)
     return call
 
@@ -363,8 +385,8 @@ COUNTERPARTS = [
     Counterpart("neg", "neg"),
     *[Counterpart("pow", name, raised(p)) for name, p in
       (("square", 2), ("reciprocal", -1), ("positive", 1))],
-    Counterpart("power", "pow"),
-    Counterpart("power", "__rpow__", reversed_operands),
+    Counterpart("power", "pow", to_a_power),
+    Counterpart("power", "__rpow__", reversed_power),
     *[Counterpart(name, name) for name in (
         "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
         "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "maximum",
