@@ -4,7 +4,7 @@ import os as _os
 
 import numpy as _np
 
-from cygrad import autograd, memory, ops, optim, testing
+from cygrad import autograd, memory, ops, optim, random, testing
 from cygrad.autograd import (
     backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode, record,
     set_recording, set_training, stop_gradient, train_mode,
@@ -17,6 +17,7 @@ from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError
 from cygrad.core.dtypes import get_default_dtype, set_default_dtype
 from cygrad.core.graph import Tensor
 from cygrad.kernels.driver import get_num_threads, set_num_threads
+from cygrad.ops.random import dropout
 
 __version__ = "0.1.0"
 

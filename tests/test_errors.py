@@ -13,6 +13,7 @@ import pytest
 
 import cygrad as cg
 from cygrad.core.replay import Replay
+from cygrad.random import Generator
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
 
 def VARIABLE():
@@ -488,6 +489,48 @@ CASES = [
      "at most 0 would fit; free tensors (memory.why says who holds one), work on smaller pieces, or raise the limit"),
     (lambda: profiled().save("memory.txt"), ValueError,
      "save: the report is .html or .json, got 'memory.txt'; plot() draws pictures"),
+    (lambda: Generator("a"), TypeError,
+     "a seed is a whole number, got 'a'"),
+    (lambda: cg.random.seed(-1), ValueError,
+     "the key is a whole number from 0 to 2**64 - 1, got -1"),
+    (lambda: setattr(Generator(1), "state", 3), TypeError,
+     "a generator's state is a pair (key, counter), got 3"),
+    (lambda: cg.random.normal((2,), loc="a"), TypeError,
+     "loc is a number, got 'a'"),
+    (lambda: cg.random.normal((2,), 0, -1), ValueError,
+     "normal: the scale is a number of at least 0, got -1"),
+    (lambda: cg.random.normal((2,), dtype="int64"), TypeError,
+     "such random numbers are float32 or float64, not int64"),
+    (lambda: cg.random.normal((2,), shape=(3,)), TypeError,
+     "normal: the shape is given twice, as (2,) and as (3,)"),
+    (lambda: cg.random.normal(1, 0, 5), TypeError,
+     "normal(1, 0, 5): which of the numbers is the shape? Write it as a tuple, (1,) or (5,), or as shape=..."),
+    (lambda: cg.random.normal(size=(2,), shape=(3,)), TypeError,
+     "normal: size is another name for shape; give one of them"),
+    (lambda: cg.random.normal((2,), 0, 1, 3), TypeError,
+     "normal takes a shape and loc and scale; 3 is one too many"),
+    (lambda: cg.random.uniform((2,), 3, 1), ValueError,
+     "uniform: low is at most high, and both are finite; got 3.0 and 1.0"),
+    (lambda: cg.random.bernoulli((2,), 1.5), ValueError,
+     "p is a probability, from 0 to 1, got 1.5"),
+    (lambda: cg.random.integers((2,), 0.5, 3), TypeError,
+     "integers: low and high are whole numbers, got 0.5 and 3"),
+    (lambda: cg.random.integers((2,), 3, 3), ValueError,
+     "integers: there is no number from 3 up to 3"),
+    (lambda: cg.random.integers((2,), 3, dtype="float32"), TypeError,
+     "integers: the dtype is one of whole numbers, not float32"),
+    (lambda: cg.random.integers((2,), -1, 3, dtype="uint8"), ValueError,
+     "integers: uint8 holds 0 to 255, not -1 to 2"),
+    (lambda: cg.random.permutation(-1), ValueError,
+     "permutation: wanted a number of at least 0, got -1"),
+    (lambda: cg.random.permutation(cg.tensor(1.0)), ValueError,
+     "permutation: a 0-d tensor has no rows; give a whole number, or rows"),
+    (lambda: cg.dropout(cg.ones(2), generator=3), TypeError,
+     "a generator is a cygrad.random.Generator or None (the default one), got int"),
+    (lambda: cg.dropout(cg.ones(2, dtype="int64")), TypeError,
+     "dropout: x is int64; wanted a floating dtype"),
+    (lambda: cg.scale_gradient(cg.ones(2), "a"), TypeError,
+     "scale_gradient: s must be a Python number, got str"),
 ]
 
 

@@ -226,6 +226,8 @@ def test_gradient_and_second_gradient(row, args, kwargs):
 
     if not floating_places(args):
         pytest.skip("no floating input")
+    if row.own_gradient and args[1] != 1:
+        pytest.skip("its gradient is not the derivative of its value")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if np.isnan(row.like(*args, **kwargs)).any():

@@ -105,7 +105,8 @@ def reference():
             elif type(value).__module__.startswith("numpy"):
                 text += [f"### `{full}`", "", f"NumPy's dtype `{value}`.", ""]
             else:
-                text += [f"### `{full}`", "", f"A {type(value).__name__} of {len(value)}.", ""]
+                size = f" of {len(value)}" if hasattr(value, "__len__") else ""
+                text += [f"### `{full}`", "", f"A {type(value).__name__}{size}.", ""]
             seen.add(id(value))
     while not text[-1]: text.pop()
     return "\n".join(text) + "\n"

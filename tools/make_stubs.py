@@ -31,6 +31,10 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "gradients": "Tensor | Sequence[Tensor | None] | None",
     "inputs": "Tensor | Sequence[Tensor] | None",
     "k": "int", "n": "int", "n_rows": "int", "n_cols": "int | None", "num": "int", "output_nr": "int",
+    "generator": "Generator | None", "given": "float | Sequence[int]", "high": "float | None", "loc": "float | None",
+    "low": "float | None", "integers.high": "int | None", "integers.low": "int | None",
+    "bernoulli.p": "float | None", "permutation.x": "int | _Data", "s": "float", "scale": "float | None",
+    "size": "int | Sequence[int] | None",
     "formula.c": "Any", "formula.i": "int", "formula.g": "Any",
     "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
     "node": "Node",
@@ -48,6 +52,8 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
 }
 
 RESULTS = {                 # `Class.member` or the function's name; functions of THE TABLE and those below give tensors
+    **{f"Generator.{name}": "Tensor" for name in "normal uniform bernoulli integers permutation".split()},
+    "Generator.state": "tuple[int, int]", "seed": "None",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
     "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int", "Operator.numpy": "Any",
@@ -82,7 +88,7 @@ ROW = {
     "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
     "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str] | Callable[..., dict[str, str]]",
     "methods": "tuple[str, ...]", "ties": "tuple[Any, ...]", "public": "bool",
-    "aliases": "tuple[str, ...]",
+    "aliases": "tuple[str, ...]", "own_gradient": "bool",
 }
 PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
     "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
@@ -100,7 +106,8 @@ DECLARED = {                # what operator classes declare for Elementwise to r
 }
 
 TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
-           "stop_gradient", "tensor", "zeros", "zeros_like"}
+           "stop_gradient", "tensor", "zeros", "zeros_like",
+           "bernoulli", "dropout", "integers", "normal", "permutation", "uniform"}
 
 _SCOPE = """\
 @overload
@@ -150,6 +157,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__enter__": "(self) -> {entered}", "__exit__": "(self, *_: object) -> None",
     "__call__": "(self, f: _F) -> _F",
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
+    "__setstate__": "(self, state: Any) -> None",
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]"}

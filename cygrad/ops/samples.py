@@ -100,4 +100,22 @@ def put_slice_like(x, shape, index):
     return out
 
 
+def philox(key, counter, n):
+    """The first n words of Philox4x32-10 from block `counter` on (Salmon et al. 2011), in whole numbers of Python."""
+    words = []
+    for block in range(counter, counter + (n + 3) // 4):
+        c, k = [block & 0xFFFFFFFF, block >> 32 & 0xFFFFFFFF, 0, 0], [key & 0xFFFFFFFF, key >> 32]
+        for _ in range(10):
+            a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+            c = [b >> 32 ^ c[1] ^ k[0], b & 0xFFFFFFFF, a >> 32 ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+            k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
+        words += c
+    return words[:n]
+
+
+def dropout_like(x, p, key, counter):
+    kept = np.array(philox(key, counter, x.size), "float64").reshape(x.shape) >= p * 2**32
+    return np.where(kept, x * x.dtype.type(1 / (1 - p) if p < 1 else 0), x.dtype.type(0))
+
+
 LABELS = np.array([0, 2, 1, 2])

@@ -7,13 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from cygrad.ops import compare, elementwise, functions, linalg, loss, reduce, shape
+from cygrad.ops import compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape
 from cygrad.ops.samples import (
     LABELS,
     above_one,
     call,
     clip_like,
     cross_entropy_like,
+    dropout_like,
     erf_like,
     gelu_like,
     gelu_tanh_like,
@@ -48,12 +49,15 @@ class Row:
                 tuple of each
     public      whether users have it as cygrad.<name>
     aliases     other public names that it has, such as those of the Array API standard, NumPy or PyTorch
+    own_gradient    whether its gradient is one of its own, not the derivative of its value
     """
 
-    def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True, aliases=()):
+    def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True, aliases=(),
+                 own_gradient=False):
         self.function, self.operator, self.like, self.samples = function, operator, like, samples
         self.keeps = keeps if callable(keeps) else dict(keeps)
-        self.methods, self.ties, self.public, self.aliases = methods, ties, public, aliases
+        self.methods, self.ties, self.public = methods, ties, public
+        self.aliases, self.own_gradient = aliases, own_gradient
 
     def kept(self, *args, **kwargs):
         """`keeps` of a call with these arguments."""
@@ -77,7 +81,8 @@ class Row:
         return f"<row {self.name}>"
 
 
-C, E, F, L, O, R, S = (m.OPERATORS for m in (compare, elementwise, functions, linalg, loss, reduce, shape))
+C, E, F, G, L, O, P, R, S = (
+    m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
@@ -213,6 +218,16 @@ TABLE = [
          call(real(4, 3), LABELS, reduction="none"),
          call(1000 * real(4, 3), LABELS), call(real(0, 3), LABELS[:0], reduction="sum"),
          call(real(0, 3), LABELS[:0]), call(real(0, 3), LABELS[:0], reduction="none")], {"x": "x labels lse"}),
+
+    Row(random.dropout_with, P["dropout"], dropout_like,
+        lambda: [call(real(4, 3), 0.5, 7, 2**40), call(real(2, 3, 5), 0.9, 2**64 - 1, 0), call(real(5), 0.0, 1, 2),
+         call(real(5), 1.0, 1, 2), call(real(), 0.25, 3, 1), call(real(0, 3), 0.5, 1, 2), call(real(700), 0.1, 5, 3)],
+        public=False),
+    Row(random.dropout_identity, P["dropout_identity"], lambda x: x, one, public=False),
+
+    Row(gradient.scale_gradient, G["scale_gradient"], lambda x, s: x,
+        lambda: [call(real(2, 3), 1.0), call(real(), 1), call(real(0, 2), 1), call(real(2, 3), -0.5),
+         call(real(3), 0.0)], methods=("scale_gradient",), own_gradient=True),
 ]
 
 ROWS = {row.name: row for row in TABLE}

@@ -1,0 +1,14 @@
+from libc.stdint cimport uint64_t
+
+cdef enum Law:
+    UNIFORM                 # a + b u, 0 <= u < 1, below the bound c
+    NORMAL                  # a + b z, z of mean 0 and variance 1
+    BERNOULLI               # 1 with probability a, else 0
+
+cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil
+cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
+                char* y) except -1
+cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, Py_ssize_t n, uint64_t* y) except -1
+cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1
+cdef Py_ssize_t mask_blocks(Py_ssize_t n) noexcept nogil
+cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1

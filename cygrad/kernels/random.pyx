@@ -1,0 +1,268 @@
+"""Random numbers by counting: Philox4x32-10.
+
+Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. A block of four 32-bit words is a
+function of a key and a counter and of nothing else, so element i of a draw knows its words without those before it:
+threads need not agree on anything, and what was drawn can be drawn again.
+
+Of the 128 bits of a counter the lower 64 are the number of the block; the upper ones count the attempts where a number
+may have to be drawn again (integers), and are 0 elsewhere."""
+
+from cython.parallel cimport prange
+from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
+from cygrad.kernels.driver cimport threads_for
+
+cdef enum:
+    LANES = 64              # blocks that are made side by side: their words stay in the first-level cache
+    ROUNDS = 10
+
+cdef uint32_t M0 = 0xD2511F53, M1 = 0xCD9E8D57      # the multipliers
+cdef uint32_t W0 = 0x9E3779B9, W1 = 0xBB67AE85      # what the key grows by in each round
+
+
+# ---- blocks ----------------------------------------------------------------------------------------------------------
+
+cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil:
+    """The words of blocks first ... first + LANES - 1, one after another."""
+    cdef uint32_t k0 = <uint32_t>key, k1 = <uint32_t>(key >> 32)
+    cdef uint32_t c0[LANES]
+    cdef uint32_t c1[LANES]
+    cdef uint32_t c2[LANES]
+    cdef uint32_t c3[LANES]
+    cdef uint32_t t1, t3
+    cdef uint64_t p0, p1
+    cdef int i, _
+    for i in range(LANES):
+        c0[i], c1[i], c2[i], c3[i] = <uint32_t>(first + i), <uint32_t>((first + i) >> 32), 0, 0
+    for _ in range(ROUNDS):
+        for i in range(LANES):
+            p0, p1, t1, t3 = <uint64_t>M0 * c0[i], <uint64_t>M1 * c2[i], c1[i], c3[i]
+            c0[i], c1[i] = <uint32_t>(p1 >> 32) ^ t1 ^ k0, <uint32_t>p1
+            c2[i], c3[i] = <uint32_t>(p0 >> 32) ^ t3 ^ k1, <uint32_t>p0
+        k0 += W0
+        k1 += W1
+    for i in range(LANES):
+        words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3] = c0[i], c1[i], c2[i], c3[i]
+
+
+cdef inline void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil:
+    """One block, w[0] to w[3]."""
+    cdef uint32_t k0 = <uint32_t>key, k1 = <uint32_t>(key >> 32)
+    cdef uint32_t t0 = <uint32_t>block, t1 = <uint32_t>(block >> 32)
+    cdef uint32_t t2 = <uint32_t>attempt, t3 = <uint32_t>(attempt >> 32)
+    cdef uint64_t p0, p1
+    cdef int _
+    for _ in range(ROUNDS):
+        p0 = <uint64_t>M0 * t0
+        p1 = <uint64_t>M1 * t2
+        t0 = <uint32_t>(p1 >> 32) ^ t1 ^ k0
+        t1 = <uint32_t>p1
+        t2 = <uint32_t>(p0 >> 32) ^ t3 ^ k1
+        t3 = <uint32_t>p0
+        k0 += W0
+        k1 += W1
+    w[0], w[1], w[2], w[3] = t0, t1, t2, t3
+
+
+def philox(counter, key):
+    """The four words of the block at `counter` (128 bits) under `key` (64 bits)."""
+    cdef uint32_t w[4]
+    make_block(key, counter & 0xFFFFFFFFFFFFFFFF, counter >> 64, w)
+    return w[0], w[1], w[2], w[3]
+
+
+cdef inline uint64_t pair(const uint32_t* words, Py_ssize_t i) noexcept nogil:
+    """Words 2i and 2i + 1 as one number of 64 bits."""
+    return <uint64_t>words[2 * i + 1] << 32 | words[2 * i]
+
+
+cdef inline double unit(uint64_t bits) noexcept nogil:
+    """A multiple of 2^-53 in [0, 1)."""
+    return <double>(bits >> 11) * (1.0 / 9007199254740992.0)
+
+
+# ---- floating numbers ------------------------------------------------------------------------------------------------
+# Each fills y from blocks first, first + 1, ...; of the last block only as many words as there are elements left.
+
+cdef void uniform_(uint64_t key, uint64_t first, double low, double span, double high, real[::1] y) noexcept nogil:
+    """y = low + span u, below high; u a multiple of 2^-24 (four a block) or 2^-53 (two a block)"""
+    cdef uint32_t words[4 * LANES]
+    cdef Py_ssize_t at = 0, n = y.shape[0], k, count
+    cdef real top, v
+    if real is float: top = nextafterf(<float>high, <float>low)
+    else:             top = nextafter(high, low)
+    while at < n:
+        make_words(key, first, words)
+        first += LANES
+        if real is float:
+            count = min(n - at, <Py_ssize_t>(4 * LANES))
+            for k in range(count):
+                v = <float>(low + span * (<double><int>(words[k] >> 8) * (1.0 / 16777216.0)))
+                y[at + k] = v if v < <float>high else top
+        else:
+            count = min(n - at, <Py_ssize_t>(2 * LANES))
+            for k in range(count):
+                v = low + span * unit(pair(words, k))
+                y[at + k] = v if v < high else top
+        at += count
+
+
+cdef void normal_(uint64_t key, uint64_t first, double mean, double scale, real[::1] y) noexcept nogil:
+    """y = mean + scale sqrt(-2 log u) cos(2 pi v) and ... sin(2 pi v): Box and Muller 1958, two a block
+
+    u has 64 bits, so that the tails reach to 9.4 standard deviations; float32 gets what float64 would, rounded."""
+    cdef uint32_t words[4 * LANES]
+    cdef Py_ssize_t at = 0, n = y.shape[0], k
+    cdef double r, angle
+    while at < n:
+        make_words(key, first, words)
+        first += LANES
+        for k in range(min((n - at + 1) // 2, <Py_ssize_t>LANES)):
+            r = scale * sqrt(-2 * log((<double>pair(words, 2 * k) + 0.5) * (1.0 / 18446744073709551616.0)))
+            angle = 2 * M_PI * unit(pair(words, 2 * k + 1))
+            y[at] = <real>(mean + r * cos(angle))
+            if at + 1 < n: y[at + 1] = <real>(mean + r * sin(angle))
+            at += 2
+
+
+cdef void bernoulli_(uint64_t key, uint64_t first, double p, uint8_t* y, Py_ssize_t n) noexcept nogil:
+    """y = 1 where u < p, two a block"""
+    cdef uint32_t words[4 * LANES]
+    cdef Py_ssize_t at = 0, k, count
+    while at < n:
+        make_words(key, first, words)
+        first += LANES
+        count = min(n - at, <Py_ssize_t>(2 * LANES))
+        for k in range(count): y[at + k] = unit(pair(words, k)) < p
+        at += count
+
+
+cdef inline int per_block(int law, int dtype) noexcept nogil:
+    """How many numbers a block gives."""
+    return 4 if law == UNIFORM and dtype == FLOAT32 else 2
+
+
+cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil:
+    """How many blocks `n` numbers take."""
+    return (n + per_block(law, dtype) - 1) // per_block(law, dtype)
+
+
+cdef void sample_part(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c,
+                      Py_ssize_t start, Py_ssize_t stop, char* y) noexcept nogil:
+    """Elements start ... stop - 1; start is a multiple of 4."""
+    cdef uint64_t first = counter + <uint64_t>start // per_block(law, dtype)
+    cdef Py_ssize_t n = stop - start
+    if n <= 0: return
+    if law == BERNOULLI: bernoulli_(key, first, a, <uint8_t*>y + start, n)
+    elif dtype == FLOAT32:
+        if law == UNIFORM: uniform_[float](key, first, a, b, c, view1f(<float*>y + start, n))
+        else:              normal_[float](key, first, a, b, view1f(<float*>y + start, n))
+    else:
+        if law == UNIFORM: uniform_[double](key, first, a, b, c, view1d(<double*>y + start, n))
+        else:              normal_[double](key, first, a, b, view1d(<double*>y + start, n))
+
+
+cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
+                char* y) except -1:
+    """Fill y, of n elements, with numbers of a law (see Law). They are a function of key and counter alone, whatever
+    the number of threads."""
+    cdef int t = threads_for(n), i
+    cdef Py_ssize_t part = ((n + t - 1) // t + 3) // 4 * 4
+    if t == 1:
+        with nogil: sample_part(law, dtype, key, counter, a, b, c, 0, n, y)
+        return 0
+    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
+        sample_part(law, dtype, key, counter, a, b, c, i * part, min(n, (i + 1) * part), y)
+    return 0
+
+
+# ---- whole numbers ---------------------------------------------------------------------------------------------------
+
+cdef inline uint64_t below(uint64_t key, uint64_t block, uint64_t most, uint64_t mask) noexcept nogil:
+    """A number from 0 to `most`, each as likely: as many bits as it takes, drawn again while they say more. `mask` has
+    those bits."""
+    cdef uint32_t w[4]
+    cdef uint64_t attempt = 0, v
+    while True:
+        make_block(key, block, attempt, w)
+        v = (<uint64_t>w[1] << 32 | w[0]) & mask
+        if v <= most: return v
+        v = (<uint64_t>w[3] << 32 | w[2]) & mask
+        if v <= most: return v
+        attempt += 1
+
+
+cdef inline uint64_t mask_for(uint64_t most) noexcept nogil:
+    cdef uint64_t mask = most
+    cdef int shift
+    for shift in range(6): mask |= mask >> (1 << shift)
+    return mask
+
+
+cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, Py_ssize_t n, uint64_t* y) except -1:
+    """y = low + a number from 0 to `most`, each as likely; a block each. (Negative numbers in two's complement.)"""
+    cdef uint64_t mask = mask_for(most)
+    cdef int t = threads_for(n)
+    cdef Py_ssize_t i
+    for i in prange(n, nogil=True, num_threads=t, schedule="static"):
+        y[i] = low + below(key, counter + <uint64_t>i, most, mask)
+    return 0
+
+
+cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1:
+    """y = 0 ... n - 1 in an order of which each is as likely (Fisher and Yates; Durstenfeld 1964); a block each."""
+    cdef Py_ssize_t i
+    cdef uint64_t j
+    with nogil:
+        for i in range(n): y[i] = i
+        for i in range(n - 1, 0, -1):
+            j = below(key, counter + <uint64_t>i, i, mask_for(i))
+            y[i], y[j] = y[j], y[i]
+    return 0
+
+
+# ---- dropout ---------------------------------------------------------------------------------------------------------
+
+cdef void dropout_(uint64_t key, uint64_t first, uint64_t dropped, double scale, real[::1] x,
+                   real[::1] y) noexcept nogil:
+    """y = scale x where the element's word is `dropped` at least, else 0; four a block. y may be x."""
+    cdef uint32_t words[4 * LANES]
+    cdef Py_ssize_t at = 0, n = y.shape[0], k, count
+    while at < n:
+        make_words(key, first, words)
+        first += LANES
+        count = min(n - at, <Py_ssize_t>(4 * LANES))
+        for k in range(count): y[at + k] = <real>scale * x[at + k] if words[k] >= dropped else 0
+        at += count
+
+
+cdef Py_ssize_t mask_blocks(Py_ssize_t n) noexcept nogil:
+    """How many blocks the mask of `n` elements takes."""
+    return (n + 3) // 4
+
+
+cdef void dropout_part(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t start, Py_ssize_t stop,
+                       const char* x, char* y) noexcept nogil:
+    cdef uint64_t dropped = <uint64_t>(p * 4294967296.0)
+    cdef double scale = 1 / (1 - p) if p < 1 else 0
+    cdef Py_ssize_t n = stop - start
+    counter += <uint64_t>start // 4
+    if n <= 0: return
+    if dtype == FLOAT32:
+        dropout_[float](key, counter, dropped, scale, view1f(<float*>x + start, n), view1f(<float*>y + start, n))
+    else:
+        dropout_[double](key, counter, dropped, scale, view1d(<double*>x + start, n), view1d(<double*>y + start, n))
+
+
+cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1:
+    """y = x / (1 - p) where it is kept, 0 with probability p; which it is, key, counter and place say. y may be x."""
+    cdef int t = threads_for(n), i
+    cdef Py_ssize_t part = ((n + t - 1) // t + 3) // 4 * 4
+    if t == 1:
+        with nogil: dropout_part(dtype, key, counter, p, 0, n, x, y)
+        return 0
+    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
+        dropout_part(dtype, key, counter, p, i * part, min(n, (i + 1) * part), x, y)
+    return 0
