@@ -4,9 +4,11 @@ A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the No
 operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
 holds a buffer and never a tensor, so there is no cycle, and nothing here is known to the garbage collector."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from cygrad.core.memory cimport Buffer
+from cygrad.core.layout cimport forget
+from cygrad.core.memory cimport Buffer, drop
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef enum:
@@ -116,6 +118,7 @@ cdef enum NodeFlag:
     TRAINING = 1            # recorded in train mode
 
 
+@cython.no_gc
 cdef class Tensor:
     cdef Buffer* buffer
     cdef Layout* layout
@@ -165,6 +168,13 @@ ctypedef object (*apply1_t)(Operator, object, object)
 ctypedef object (*apply2_t)(Operator, object, object, object)
 ctypedef object (*apply_inplace_t)(Operator, Tensor, object, object)
 
+ctypedef int (*lend_t)(Tensor, Py_buffer*, int) except -1
+
+ctypedef void (*note_t)(Tensor) noexcept
+
+cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
+cdef int open_scopes            # memory.scope()s in all threads; while there are any, each new tensor is noted:
+cdef note_t note_made           # core/freed.pyx plugs it in
 cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1
 cdef Operator plugged(str name)
 cdef object socket(str name)
@@ -173,6 +183,7 @@ cdef Tensor view_of(Tensor x, Layout* layout)
 cdef Tensor fresh(Layout* layout, int dtype, int category)
 cdef Tensor copy_plain(Tensor t)
 cdef Tensor ensure_tensor(x)
+cdef void forget_variable(Tensor t) noexcept
 cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef void drop_gradient(Gradient* g) noexcept
@@ -197,6 +208,13 @@ cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexc
     t.layout = layout
     t.dtype = dtype
     t.rewrites = buffer.rewrites
+    if open_scopes: note_made(t)
+
+cdef inline void empty_tensor(Tensor t) noexcept:
+    """Let go of the memory; a variable takes its gradient with it."""
+    if t.node is not None and t.node.op is None: forget_variable(t)
+    drop(t.buffer)
+    forget(t.layout)
 
 cdef inline Array array_of(Tensor t) noexcept:
     cdef Array a

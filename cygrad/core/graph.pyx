@@ -418,7 +418,7 @@ def install_bridge(asarray, **functions):
 
 
 cdef Tensor ensure_tensor(x):
-    return <Tensor>x if isinstance(x, Tensor) else converter(x)
+    return <Tensor>x if type(x) is Tensor else converter(x)
 
 
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
@@ -476,10 +476,7 @@ cdef class Tensor:
         _no_shell(Tensor)
 
     def __dealloc__(self):
-        if self.buffer == NULL: return
-        if self.node is not None and self.node.op is None: forget_variable(self)
-        drop(self.buffer)
-        lay.forget(self.layout)
+        if self.buffer != NULL: empty_tensor(self)
 
     @property
     def shape(self):
@@ -520,6 +517,9 @@ cdef class Tensor:
     def version(self):
         """How many times this tensor's memory was written in place (views share the count)."""
         return self.buffer.version
+
+    def __getbuffer__(self, Py_buffer* view, int wanted):
+        lend_buffer(self, view, wanted)
 
     def __len__(self):
         if self.layout.ndim == 0: raise TypeError("a 0-d tensor has no length")
