@@ -63,18 +63,19 @@ cdef Layout* finish(Layout* l) except NULL:
 cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
     """The row-major layout of a shape. Raises ValueError where it has more elements than any memory."""
     cdef Layout* l = blank(ndim)
-    cdef Py_ssize_t step = 1, bound = 1
+    cdef Py_ssize_t step = 1, bound = 1, size = 1
     cdef int d
     for d in range(ndim - 1, -1, -1):
         l.shape[d] = shape[d]
-        l.strides[d] = step
-        step *= shape[d]
+        l.strides[d] = step                         # (not 0 beside a size of 0: a stride of 0 means repeated elements)
+        size *= shape[d]
         if shape[d]:
+            step *= shape[d]
             if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
             else:
                 forget(l)
                 raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
-    l.size = step
+    l.size = size
     l.dense = True
     return l
 
