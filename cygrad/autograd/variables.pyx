@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
-from cygrad.core.graph cimport ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, fresh, put_grad, view_of
+from cygrad.core.graph cimport ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of
 from cygrad.core.memory cimport OTHER, READONLY, recategorise
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
@@ -167,7 +167,7 @@ def detach(Tensor self):
 
 def stop_gradient(x):
     """`x` unchanged, with no gradient through it."""
-    return detach(x)
+    return detach(ensure_tensor(x))
 
 
 def _grad(Tensor self):

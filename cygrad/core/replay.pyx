@@ -19,6 +19,7 @@ cdef class Step:
     cdef Call c
     cdef list inputs            # tensors and numbers
     cdef list outputs           # the tensors that it fills, hidden ones last
+    cdef list holds             # views of all these: steps have addresses, so their memory must not be freed
     cdef object attributes
     cdef Tensor workspace
     cdef Operand* operands
@@ -80,6 +81,8 @@ cdef class Replay:
             s.workspace = fresh(lay.from_shape(s.c.workspace_bytes), UINT8, WORKSPACE)
             s.c.workspace = data_of(s.workspace)
         for y, made in zip(outputs if isinstance(outputs, tuple) else (outputs,), s.outputs): planned[id(y)] = made
+        s.holds = [view_of(<Tensor>x, lay.share((<Tensor>x).layout)) for x in s.inputs + s.outputs
+                   if isinstance(x, Tensor)]
         return s
 
     def run(self):

@@ -1,12 +1,13 @@
 """Every byte of tensor data, accounted for: what is live and what for, how high it went, what the cache holds."""
 
 from cygrad.core import memory as _core
+from cygrad.core.freed import scope
 from cygrad.core.memory import empty_cache, stats
 from cygrad.memory.limits import limit
 from cygrad.memory.profiling import profile
 from cygrad.memory.reasons import why
 
-__all__ = ["empty_cache", "events", "limit", "profile", "reset_peak", "stats", "track", "why"]
+__all__ = ["empty_cache", "events", "limit", "profile", "reset_peak", "scope", "stats", "track", "why"]
 
 
 def reset_peak():

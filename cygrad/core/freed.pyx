@@ -1,0 +1,244 @@
+"""Tensors that give their memory back before they die: free(), and scopes that free what was made in them.
+
+A tensor that was freed becomes, in place, an object of another class whose every use raises; so the check costs nothing
+where tensors are alive. What C code still sees of it is an empty tensor over no memory."""
+
+cimport cython
+from cpython.object cimport PyObject, PyObject_GenericGetAttr
+from cpython.weakref cimport PyWeakref_NewRef
+
+from cygrad.core cimport graph
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Tensor, empty_tensor
+from cygrad.core.memory cimport EXTERNAL, READONLY, Buffer, hold
+from cygrad.kernels.array cimport Layout
+
+from cygrad.core.graph import install
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject
+    void Py_SET_TYPE(PyObject*, PyTypeObject*)
+    unsigned long PyThread_get_thread_ident()
+
+cdef Buffer nothing                                 # what all freed tensors lie over; never released
+cdef Py_ssize_t zero = 0
+cdef Layout* EMPTY = lay.dense(1, &zero)
+
+nothing.data = <char*>&nothing                      # an address, of which no byte is read
+nothing.holders = 1
+nothing.flags = EXTERNAL | READONLY
+
+
+# ---- what has been freed ---------------------------------------------------------------------------------------------
+
+cdef int refuse() except -1:
+    raise RuntimeError("this tensor was freed, by its free() or at the end of a memory.scope(); make a new one, or "
+                       "keep() it in that scope")
+
+
+@cython.no_gc
+cdef class FreedTensor(Tensor):
+    """A tensor that was freed: every use raises, but printing, hashing and freeing it again. (Each of Python's slots
+    stands here, since the interpreter asks those without asking for an attribute.)"""
+
+    def __getattribute__(self, name):
+        if name != "__class__" and name != "free": refuse()
+        return PyObject_GenericGetAttr(self, name)
+
+    def __setattr__(self, name, value):
+        refuse()
+
+    def __delattr__(self, name):
+        refuse()
+
+    def __repr__(self):
+        return "<freed tensor>"
+
+    def __format__(self, spec):
+        return "<freed tensor>"
+
+    def __hash__(self):
+        return Tensor.__hash__(self)
+
+    def __getbuffer__(self, Py_buffer* view, int wanted):
+        refuse()
+
+    def __add__(x, y):
+        refuse()
+
+    def __sub__(x, y):
+        refuse()
+
+    def __mul__(x, y):
+        refuse()
+
+    def __truediv__(x, y):
+        refuse()
+
+    def __matmul__(x, y):
+        refuse()
+
+    def __pow__(x, y, modulo):
+        refuse()
+
+    def __iadd__(self, y):
+        refuse()
+
+    def __isub__(self, y):
+        refuse()
+
+    def __imul__(self, y):
+        refuse()
+
+    def __itruediv__(self, y):
+        refuse()
+
+    def __richcmp__(self, y, int op):
+        refuse()
+
+    def __neg__(self):
+        refuse()
+
+    def __pos__(self):
+        refuse()
+
+    def __bool__(self):
+        refuse()
+
+    def __float__(self):
+        refuse()
+
+    def __int__(self):
+        refuse()
+
+    def __index__(self):
+        refuse()
+
+    def __len__(self):
+        refuse()
+
+    def __iter__(self):
+        refuse()
+
+    def __bytes__(self):
+        refuse()
+
+    def __copy__(self):
+        refuse()
+
+    def __getitem__(self, index):
+        refuse()
+
+    def __setitem__(self, index, value):
+        refuse()
+
+    def __delitem__(self, index):
+        refuse()
+
+
+cdef int let_go(Tensor t) except -1:
+    """Take the memory, the graph and, of a variable, the gradient from `t`; what else holds those keeps them."""
+    empty_tensor(t)                                 # as when it dies
+    hold(&nothing)
+    t.buffer = &nothing
+    t.layout = lay.share(EMPTY)
+    t.rewrites = 0
+    t.tracked = False
+    Py_SET_TYPE(<PyObject*>t, <PyTypeObject*>FreedTensor)       # (of the same size, and static as Tensor is)
+    t.node = None                                   # last: the graph that goes with it may run Python
+    return 0
+
+
+def free(Tensor self):
+    """Give this tensor's bytes back now; whatever uses it later raises RuntimeError. Of a variable the gradient goes
+    too. Raises RuntimeError, and nothing has changed, where others hold the memory: views, backward, arrays, or the
+    variable whose .grad it is. (Not to be called while another thread computes with the tensor.)"""
+    cdef Buffer* b = self.buffer
+    cdef int others = b.holders - 1
+    if b == &nothing: return
+    if b.gradients or b.optimizer:
+        what = "the gradient of a variable; assign None to that .grad" if b.gradients else "the state of a solver"
+        raise RuntimeError(f"free: this tensor of shape {self.shape} is {what}")
+    if others:
+        kinds = [(b.saved, "kept for backward"), (b.leases, "lent to arrays or by DLPack"),
+                 (others - <int>b.saved - b.leases, "of other tensors (views, detach())")]
+        said = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])
+        raise RuntimeError(f"free: the memory of this tensor of shape {self.shape} would not come back, others hold "
+                           f"it: {said}; let go of those first")
+    let_go(self)
+
+
+# ---- scopes ----------------------------------------------------------------------------------------------------------
+
+cdef dict stacks = {}                               # of every thread with open scopes: those, the innermost last
+
+
+cdef class scope:
+    """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
+    `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or
+    solver. A tensor whose memory others hold only loses its own hold. Scopes nest; what an inner one keeps belongs to
+    the outer one."""
+    cdef list made              # weak references
+    cdef list kept
+    cdef Py_ssize_t limit       # the length at which dead references are thrown out
+
+    def __enter__(self):
+        cdef list stack = stacks.setdefault(PyThread_get_thread_ident(), [])
+        if self.made is not None: raise RuntimeError("this memory.scope() is open already; make one for each with")
+        self.made, self.kept, self.limit = [], [], 1024
+        stack.append(self)
+        graph.open_scopes += 1
+        return self
+
+    def keep(self, x):
+        """Let the tensor `x` outlive this scope; returns it."""
+        if type(x) is not Tensor: raise TypeError(f"keep wants a tensor that is alive, got {type(x).__name__}")
+        if self.kept is None: raise RuntimeError("keep: this memory.scope() is not open")
+        self.kept.append(x)
+        return x
+
+    def __exit__(self, *_):
+        cdef list stack = stacks.get(PyThread_get_thread_ident(), [])
+        cdef list kept = self.kept, left = [], still = []
+        cdef scope outer
+        if self not in stack: raise RuntimeError("a memory.scope() was left that this thread has not entered")
+        stack.remove(self)
+        if not stack: del stacks[PyThread_get_thread_ident()]
+        graph.open_scopes -= 1
+        spared = {id(x) for x in kept}
+        for weak in self.made:
+            t = weak()
+            if type(t) is Tensor and id(t) not in spared: left.append(t)
+        self.made = self.kept = None
+        t = None
+        if stack:
+            outer = stack[len(stack) - 1]
+            for x in kept: outer.note(x)
+        while left:                                 # variables take their gradients with them: once more for those
+            still = []
+            for t in left:
+                if (<Tensor>t).buffer.gradients or (<Tensor>t).buffer.optimizer: still.append(t)
+                else: let_go(t)
+            if len(still) == len(left): break
+            left = still
+
+    cdef int note(self, Tensor t) except -1:
+        if len(self.made) >= self.limit:
+            self.made = [weak for weak in self.made if weak() is not None]
+            self.limit = 2 * len(self.made) + 1024
+        self.made.append(PyWeakref_NewRef(t, None))
+        return 0
+
+
+cdef void note_made(Tensor t) noexcept:
+    """A tensor was made while scopes are open in some thread."""
+    cdef list stack = stacks.get(PyThread_get_thread_ident())
+    if stack is None: return
+    try:
+        (<scope>stack[len(stack) - 1]).note(t)
+    except MemoryError:                             # then it lives as long as others refer to it
+        pass
+
+
+graph.note_made = note_made
+install(free=free)
