@@ -15,6 +15,7 @@ from cygrad.core.bridge import (
 )
 from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError
 from cygrad.core.dtypes import get_default_dtype, set_default_dtype
+from cygrad.core.exchange import from_dlpack
 from cygrad.core.graph import Tensor
 from cygrad.kernels.driver import get_num_threads, set_num_threads
 from cygrad.ops.random import dropout

@@ -286,6 +286,8 @@ def test_asarray_protocol_arguments():
     assert np.asarray(x, dtype="float64").dtype == "float64"
     assert not np.shares_memory(np.array(x), x.numpy()) and np.array(x, copy=None) is not None
     with pytest.raises(ValueError, match="a float32 tensor cannot become float64 without a copy"):
+        x.__array__("float64", copy=False)
+    with pytest.raises(ValueError, match="avoid copy"):         # NumPy asks the buffer protocol and says it itself
         np.array(x, dtype="float64", copy=False)
 
 

@@ -31,6 +31,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "gradients": "Tensor | Sequence[Tensor | None] | None",
     "inputs": "Tensor | Sequence[Tensor] | None",
     "k": "int", "n": "int", "n_rows": "int", "n_cols": "int | None", "num": "int", "output_nr": "int",
+    "copy": "bool | None", "device": "str | None", "from_dlpack.x": "Any",
     "generator": "Generator | None", "given": "float | Sequence[int]", "high": "float | None", "loc": "float | None",
     "low": "float | None", "integers.high": "int | None", "integers.low": "int | None",
     "bernoulli.p": "float | None", "permutation.x": "int | _Data", "s": "float", "scale": "float | None",
@@ -69,7 +70,7 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.size": "int", "Tensor.strides": "tuple[int, ...]", "Tensor.tolist": "Any", "Tensor.version": "int",
     "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
     "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
-    "Tensor.copy_": "Tensor", "Tensor.fill_": "Tensor",
+    "Tensor.copy_": "Tensor", "Tensor.free": "None", "scope.keep": "Tensor", "Tensor.fill_": "Tensor",
     "Row.name": "str", "Row.family": "str", "Row.kept": "dict[str, str]", "Row.tries": "list[_Call]",
     "Failure.failed": "bool",
     "gradcheck": "Literal[True]", "fail_allocation": "AbstractContextManager[Failure]",
@@ -107,7 +108,7 @@ DECLARED = {                # what operator classes declare for Elementwise to r
 
 TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
            "stop_gradient", "tensor", "zeros", "zeros_like",
-           "bernoulli", "dropout", "integers", "normal", "permutation", "uniform"}
+           "bernoulli", "dropout", "from_dlpack", "integers", "normal", "permutation", "uniform"}
 
 _SCOPE = """\
 @overload
@@ -152,6 +153,9 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__iter__": "(self) -> Iterator[Tensor]",
     "__getitem__": "(self, index: Any, /) -> Tensor", "__setitem__": "(self, index: Any, value: _Data, /) -> None",
     "__array__": "(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]",
+    "__bytes__": "(self) -> bytes", "__dlpack_device__": "(self) -> tuple[int, int]",
+    "__dlpack__": "(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
+                  "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any",
     "__copy__": "(self) -> Tensor", "__format__": "(self, spec: str) -> str",
     "__next__": "(self) -> Any", "__await__": "(self) -> Any",
     "__enter__": "(self) -> {entered}", "__exit__": "(self, *_: object) -> None",

@@ -2,5 +2,9 @@ from cygrad.core.graph cimport Tensor
 from cygrad.core.memory cimport Buffer
 from cygrad.kernels.array cimport Array
 
+cdef object read_dlpack         # core/exchange.pyx plugs it in: a tensor of what has __dlpack__
+
+cdef int check_lendable(Tensor t, str what) except -1
+cdef Tensor copy_in(a, int dtype)
 cdef object lend(const Array* a, Buffer* buffer, bint writable)
 cdef object window(Tensor t, bint writable)

@@ -5,13 +5,17 @@ it."""
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_WRITABLE
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
+    PyObject_CheckBuffer,
+)
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Tensor, copy_plain, data_of, fresh, new_tensor
+from cygrad.core cimport graph
+from cygrad.core.graph cimport Tensor, array_of, copy_plain, data_of, fresh, new_tensor
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport (
@@ -32,7 +36,7 @@ cdef class Lease:
     cdef Buffer* buffer
     cdef char* data
     cdef int ndim, dtype
-    cdef bint writable
+    cdef bint writable, in_c, in_fortran            # the orders in which it is contiguous
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef Py_ssize_t strides[MAX_NDIM]
 
@@ -42,40 +46,91 @@ cdef class Lease:
         drop(self.buffer)
 
     def __getbuffer__(self, Py_buffer* view, int wanted):
-        cdef int d
-        if wanted & PyBUF_WRITABLE and not self.writable:
-            raise BufferError("this tensor is lent for reading only")
-        view.buf = self.data
-        view.obj = self
-        view.itemsize = itemsize(self.dtype)
-        view.len = view.itemsize
-        for d in range(self.ndim): view.len *= self.shape[d]
-        view.readonly = not self.writable
-        view.ndim = self.ndim
-        view.format = <bytes>FORMATS[self.dtype]
-        view.shape = self.shape
-        view.strides = self.strides
-        view.suboffsets = NULL
-        view.internal = NULL
+        fill_view(self, view, wanted)
 
 
-cdef object lend(const Array* a, Buffer* buffer, bint writable):
-    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's
-    call."""
+cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
+    """Answer a request of the buffer protocol."""
+    cdef int d
+    cdef bint plain = (wanted & PyBUF_STRIDES) != PyBUF_STRIDES
+    if wanted & PyBUF_WRITABLE and not lease.writable:
+        raise BufferError("this tensor is lent for reading only, as it is a variable, belongs to a graph or lies over "
+                          "read-only memory; lend its detach() or copy()")
+    if ((plain or (wanted & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) and not lease.in_c
+            or (wanted & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and not lease.in_fortran
+            or (wanted & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS and not (lease.in_c or lease.in_fortran)):
+        raise BufferError("this tensor is not contiguous as the reader asks for it; lend its copy()")
+    view.obj = lease
+    view.buf = lease.data
+    view.itemsize = itemsize(lease.dtype)
+    view.len = view.itemsize
+    for d in range(lease.ndim): view.len *= lease.shape[d]
+    view.readonly = not lease.writable
+    view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # else it is read as a row of bytes
+    view.format = NULL
+    if wanted & PyBUF_FORMAT: view.format = <bytes>FORMATS[lease.dtype]
+    view.shape = lease.shape if wanted & PyBUF_ND else NULL
+    view.strides = NULL if plain else lease.strides
+    view.suboffsets = NULL
+    view.internal = NULL
+    return 0
+
+
+cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
+    """The memory of `a`, lent; with a buffer that is held as long as somebody looks at it."""
     cdef Lease lease = Lease.__new__(Lease)
+    cdef Py_ssize_t step = 1
     cdef int d
     lease.data = a.data
     lease.ndim = a.layout.ndim
     lease.dtype = a.dtype
     lease.writable = writable
+    lease.in_c = lease.in_fortran = a.layout.dense
     for d in range(lease.ndim):
         lease.shape[d] = a.layout.shape[d]
         lease.strides[d] = a.layout.strides[d] * itemsize(a.dtype)
+    if a.layout.size:
+        lease.in_fortran = True
+        for d in range(lease.ndim):
+            if lease.shape[d] != 1 and a.layout.strides[d] != step: lease.in_fortran = False
+            step *= lease.shape[d]
     if buffer != NULL:
         hold(buffer)
         buffer.leases += 1
         lease.buffer = buffer
-    return np.asarray(lease)
+    return lease
+
+
+cdef object lend(const Array* a, Buffer* buffer, bint writable):
+    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's
+    call."""
+    return np.asarray(lease_of(a, buffer, writable))
+
+
+cdef int lend_tensor(Tensor t, Py_buffer* view, int wanted) except -1:
+    """The buffer protocol of a tensor, under the rules of numpy()."""
+    cdef Array a = array_of(t)
+    check_alive(t)
+    check_lendable(t, "the buffer")
+    return fill_view(lease_of(&a, t.buffer, writable(t)), view, wanted)
+
+
+cdef int check_alive(Tensor t) except -1:
+    """That `t` was not freed: such a tensor has another class (core/freed.pyx), which says so."""
+    if type(t) is not Tensor: t.shape
+    return 0
+
+
+cdef int check_lendable(Tensor t, str what) except -1:
+    """That no gradient is lost silently by lending `t` to those who record nothing."""
+    if t.tracked and flags().recording:
+        raise RuntimeError(f"{what} of a tensor of shape {t.shape} that gradients flow through, while recording: they "
+                           f"would be lost silently; use detach() first, or pause() the recording")
+    return 0
+
+
+cdef inline bint writable(Tensor t) noexcept:
+    return not t.tracked and not t.buffer.flags & READONLY
 
 
 cdef object window(Tensor t, bint writable):
@@ -87,10 +142,8 @@ cdef object window(Tensor t, bint writable):
 def numpy(Tensor self):
     """A NumPy array that shares this tensor's memory: read-only for a variable or a tensor in a graph. While recording
     such a tensor raises RuntimeError, since what NumPy computes has no gradient; detach() says that this is meant."""
-    if self.tracked and flags().recording:
-        raise RuntimeError(f"numpy() of a tensor of shape {self.shape} that gradients flow through, while recording: "
-                           f"they would be lost silently; use detach().numpy(), or pause() the recording")
-    return window(self, not self.tracked and not self.buffer.flags & READONLY)
+    check_lendable(self, "numpy()")
+    return window(self, writable(self))
 
 
 def array(Tensor self, dtype=None, copy=None):
@@ -130,11 +183,16 @@ def truth(Tensor self):
 
 def index(Tensor self):
     if self.dtype >= FLOAT32: raise TypeError(f"a {DTYPES[self.dtype]} tensor is no index; only integers are")
+    if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} is no index; one of one element is")
     return int(item(self))
 
 def tolist(Tensor self):
     """The elements as (nested lists of) Python numbers."""
     return window(self, False).tolist()
+
+def as_bytes(Tensor self):
+    """The elements' bytes in row-major order."""
+    return window(self, False).tobytes()
 
 def text(Tensor self):
     body = np.array2string(window(self, False), separator=", ", prefix="tensor(")
@@ -181,7 +239,12 @@ cdef object as_array(data, dtype):
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder("="))
     elif hasattr(data, "__dlpack__") and not isinstance(data, Tensor):
         a = np.from_dlpack(data)
-    elif hasattr(data, "__array__") or isinstance(data, (memoryview, bytearray)):
+    elif PyObject_CheckBuffer(data):
+        try:
+            a = np.asarray(memoryview(data))
+        except (ValueError, TypeError, NotImplementedError, RuntimeError) as e:
+            raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has something else: {e}") from None
+    elif hasattr(data, "__array__"):
         a = np.asarray(data)
     else:
         try:
@@ -202,7 +265,10 @@ def asarray(data, dtype=None):
     buffer protocol, is shared where its dtype, alignment and strides allow, and copied where not; lists and numbers
     are copied. Raises TypeError for what is not numbers."""
     if isinstance(data, Tensor):
+        check_alive(data)
         return data if dtype is None or np.dtype(dtype) == data.dtype else data.astype(dtype)
+    if dtype is None and not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__dlpack__"):
+        return read_dlpack(data)
     return from_array(as_array(data, dtype), False)
 
 
@@ -211,6 +277,7 @@ def tensor(data, dtype=None, requires_grad=False):
     dtype, arrays keep theirs. With requires_grad it is a variable whose .grad adds up and is None at first."""
     cdef Tensor t
     if isinstance(data, Tensor):
+        check_alive(data)
         t = copy_plain(<Tensor>data) if dtype is None or np.dtype(dtype) == data.dtype else \
             copy_in(window(<Tensor>data, False), dtype_number(dtype))
     else:
@@ -324,5 +391,6 @@ def eye(n_rows, n_cols=None, k=0, dtype=None):
     return made(np.eye(n_rows, n_cols, k), dtype)
 
 
+graph.lend_buffer = lend_tensor
 install_bridge(asarray, repr=text, truth=truth, index=index)
-install(numpy=numpy, __array__=array, item=item, tolist=tolist, copy=copy, __copy__=copy, __format__=formatted)
+install(numpy=numpy, __array__=array, item=item, tolist=tolist, copy=copy, __format__=formatted, __bytes__=as_bytes)
