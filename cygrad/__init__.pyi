@@ -38,6 +38,7 @@ from cygrad.ops.functions import cosh as cosh
 from cygrad.ops.loss import cross_entropy as cross_entropy
 from cygrad.ops.elementwise import div as div
 from cygrad.ops.elementwise import div as divide
+from cygrad.ops.random import dropout as dropout
 from cygrad.core.bridge import empty as empty
 from cygrad.core.bridge import empty_like as empty_like
 from cygrad.autograd.modes import enable_grad as enable_grad
@@ -47,6 +48,7 @@ from cygrad.ops.functions import exp as exp
 from cygrad.ops.functions import expm1 as expm1
 from cygrad.core.bridge import eye as eye
 from cygrad.ops.elementwise import floor as floor
+from cygrad.core.exchange import from_dlpack as from_dlpack
 from cygrad.core.bridge import full as full
 from cygrad.core.bridge import full_like as full_like
 from cygrad.ops.functions import gelu as gelu
@@ -90,12 +92,14 @@ from cygrad.autograd.modes import pause as pause
 from cygrad.ops.elementwise import pow as pow
 from cygrad.ops.elementwise import power as power
 from cygrad.autograd.modes import predict_mode as predict_mode
+from cygrad import random as random
 from cygrad.ops.elementwise import reciprocal as reciprocal
 from cygrad.autograd.modes import record as record
 from cygrad.ops.functions import relu as relu
 from cygrad.ops.shape import reshape as reshape
 from cygrad.ops.elementwise import round as round
 from cygrad.ops.elementwise import rsqrt as rsqrt
+from cygrad.ops.gradient import scale_gradient as scale_gradient
 from cygrad.core.dtypes import set_default_dtype as set_default_dtype
 from cygrad.kernels.driver import set_num_threads as set_num_threads
 from cygrad.core.modes import set_recording as set_recording

@@ -45,6 +45,7 @@ def in_place(op):
 USES = {
     **{k: use for op in "add sub mul truediv eq ne lt le gt ge".split() for k, use in on_both_sides(op).items()},
     **{k: use for op in "iadd isub imul itruediv".split() for k, use in in_place(op).items()},
+    "abs": abs, "~x": lambda x: ~x, "x & y": lambda x: x & alive(), "x | y": lambda x: alive() | x,
     "x @ y": lambda x: x @ alive(), "y @ x": lambda x: alive() @ x, "x ** 2": lambda x: x**2,
     **{name: getattr(operator, name) for name in "neg pos index truth".split()},
     **{f.__name__: f for f in (float, int, len, list, bytes, bytearray, memoryview, np.asarray, np.from_dlpack,

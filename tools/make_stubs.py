@@ -20,7 +20,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
     "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None", "log_softmax.axis": "int",
     "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",
-    "data": "_Data", "labels": "_Data", "p": "_Operand", "beta": "float", "condition": "_Data",
+    "data": "_Data", "labels": "_Data", "p": "_Operand", "dropout.p": "float", "beta": "float", "condition": "_Data",
     "clip.min": "_Data | None", "clip.max": "_Data | None", "approximate": "Literal['none', 'tanh']",
     "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data",
     "dtype": "npt.DTypeLike | None", "astype.dtype": "npt.DTypeLike", "set_default_dtype.dtype": "npt.DTypeLike",
@@ -308,7 +308,7 @@ class Stub:
             if not strict: text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
-        elif name in DECLARED:
+        elif name in DECLARED and hasattr(cls, "formula"):
             self.lines.append(f"{name}: {DECLARED[name]}")
         elif name.startswith("_"):
             if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some

@@ -78,7 +78,55 @@ cdef class FreedTensor(Tensor):
     def __matmul__(x, y):
         refuse()
 
+    def __mod__(x, y):
+        refuse()
+
+    def __floordiv__(x, y):
+        refuse()
+
+    def __and__(x, y):
+        refuse()
+
+    def __or__(x, y):
+        refuse()
+
+    def __xor__(x, y):
+        refuse()
+
+    def __lshift__(x, y):
+        refuse()
+
+    def __rshift__(x, y):
+        refuse()
+
+    def __abs__(self):
+        refuse()
+
+    def __invert__(self):
+        refuse()
+
     def __pow__(x, y, modulo):
+        refuse()
+
+    def __imatmul__(self, y):
+        refuse()
+
+    def __imod__(self, y):
+        refuse()
+
+    def __ifloordiv__(self, y):
+        refuse()
+
+    def __iand__(self, y):
+        refuse()
+
+    def __ior__(self, y):
+        refuse()
+
+    def __ixor__(self, y):
+        refuse()
+
+    def __ipow__(self, y):
         refuse()
 
     def __iadd__(self, y):

@@ -6,9 +6,10 @@ _Event: TypeAlias = tuple[str, int, int, str]
 from cygrad.core.memory import empty_cache as empty_cache
 from cygrad.memory.limits import limit as limit
 from cygrad.memory.profiling import profile as profile
+from cygrad.core.freed import scope as scope
 from cygrad.core.memory import stats as stats
 from cygrad.memory.reasons import why as why
-__all__ = ['empty_cache', 'events', 'limit', 'profile', 'reset_peak', 'stats', 'track', 'why']
+__all__ = ['empty_cache', 'events', 'limit', 'profile', 'reset_peak', 'scope', 'stats', 'track', 'why']
 class events:
     def __init__(self, listener: Callable[[_Event], object] | None = None) -> None: ...
     def __enter__(self) -> list[_Event]: ...

@@ -8,9 +8,11 @@ _Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 C: dict[Any, Any]
 E: dict[Any, Any]
 F: dict[Any, Any]
+G: dict[Any, Any]
 L: dict[Any, Any]
 LABELS: npt.NDArray[Any]
 O: dict[Any, Any]
+P: dict[Any, Any]
 R: dict[Any, Any]
 ROWS: dict[str, Row]
 S: dict[Any, Any]
@@ -25,7 +27,8 @@ class Row:
     ties: tuple[Any, ...]
     public: bool
     aliases: tuple[str, ...]
-    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[Any, ...] = ..., public: bool = True, aliases: tuple[str, ...] = ...) -> None: ...
+    own_gradient: bool
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[Any, ...] = ..., public: bool = True, aliases: tuple[str, ...] = ..., own_gradient: bool = False) -> None: ...
     def kept(self, *args: Never, **kwargs: Any) -> dict[str, str]: ...
     @property
     def name(self) -> str: ...
