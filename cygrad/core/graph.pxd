@@ -71,6 +71,7 @@ cdef class Operator:
     cdef readonly bint differentiable
     cdef readonly bint by_mode      # forward depends on train mode
     cdef readonly bint views        # output 0 shares its input's memory
+    cdef readonly bint counting     # infer reads values: the shape of the result depends on them
     cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
     cdef readonly object numpy      # the NumPy function that computes bools and integers, if any
 

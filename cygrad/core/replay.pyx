@@ -32,7 +32,8 @@ cdef class Step:
 cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory; `outputs` are the tensors that f returned. Writes in place and
-    Python control flow inside f are not seen again. Raises RuntimeError if f runs no operation."""
+    Python control flow inside f are not seen again. Raises RuntimeError if f runs no operation, or one whose result has
+    a shape that depends on values."""
     cdef list steps
     cdef readonly object outputs
 
@@ -58,6 +59,9 @@ cdef class Replay:
         cdef Step s = Step.__new__(Step)
         cdef int n = len(inputs), i, k
         cdef Tensor y
+        if op.counting:
+            raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be "
+                               f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
         s.inputs = [planned.get(id(x), x) for x in inputs]
         s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
