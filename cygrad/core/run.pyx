@@ -397,7 +397,7 @@ cdef int check_writable(Tensor t, Flags* f) except -1:
         raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
                          f"first")
     for d in range(t.layout.ndim):
-        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1:
+        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1 and t.layout.size:
             raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and "
                              f"cannot be written; copy() it first")
     if f.recording and t.buffer.parameters:
