@@ -490,9 +490,14 @@ def test_basic_indexing(index):
     ((0, -4), IndexError, "index -4 is out of range for dimension 1 of size 3"),
     ((0, 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
     ((Ellipsis, Ellipsis), IndexError, "an index has at most one Ellipsis"),
-    ("a", TypeError, "an index is made of ints, slices, ... and None, got str"),
+    ("a", TypeError, "an index is made of ints, slices, ..., None and arrays of integers or bools, got str"),
     (1.0, TypeError, "got float"),
-    (True, TypeError, "got bool"),
+    (np.array(1.0), TypeError, "got float64"),
+    ([0.5], TypeError, r"indices are integers, got a float32 tensor of shape \(1,\)"),
+    ([0, 2], IndexError, "index 2 is out of range for a dimension of size 2"),
+    ((0, [0, -4]), IndexError, "index -4 is out of range for a dimension of size 3"),
+    (([0], [0], 0), IndexError, "3 indices for a tensor of 2 dimensions"),
+    ([True, False, True], IndexError, r"a mask of shape \(3,\) for dimensions of sizes \(2,\)"),
 ])
 def test_wrong_indices(index, error, match):
     x = cg.zeros((2, 3))

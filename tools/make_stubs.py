@@ -50,6 +50,13 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "shape": "int | Sequence[int]",
     "start": "float", "stop": "float", "arange.stop": "float | None", "step": "float",
     "variables": "Tensor | Sequence[Tensor]",
+    "indices": "_Data", "index": "_Data", "src": "_Data", "mask": "_Data", "v": "_Data", "operands": "_Data",
+    "xs": "Iterable[_Data]", "put.attributes": "Any", "put_slice.index": "Any", "getitem.index": "Any",
+    "concat.axis": "int | None", "stack.axis": "int", "split.axis": "int", "take.axis": "int | None",
+    "expand_dims.axis": "int | Sequence[int]", "gather.axis": "int", "scatter_add.axis": "int", "add_at.axis": "int",
+    "sort.axis": "int", "argsort.axis": "int", "topk.axis": "int", "descending": "bool", "largest": "bool",
+    "sections": "int | Sequence[int]", "widths": "int | Sequence[int] | Sequence[Sequence[int]]",
+    "pad.mode": "Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap']", "classes": "int", "equation": "str",
 }
 
 RESULTS = {                 # `Class.member` or the function's name; functions of THE TABLE and those below give tensors
@@ -58,10 +65,13 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
     "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int", "Operator.numpy": "Any",
-    **{f"Operator.{flag}": "bool" for flag in "promotes floats fused differentiable by_mode views signs".split()},
+    **{f"Operator.{flag}": "bool"
+       for flag in "promotes floats fused differentiable by_mode views counting signs".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
+    "split": "tuple[Tensor, ...]", "topk": "tuple[Tensor, Tensor]", "Tensor.split": "tuple[Tensor, ...]",
+    "Tensor.topk": "tuple[Tensor, Tensor]",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
     "Tensor.T": "Tensor", "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
     "Tensor.grad_fn": "Node | None", "Tensor.grad_req": "Literal['write', 'add', 'null']", "Tensor.is_leaf": "bool",
@@ -89,9 +99,10 @@ ROW = {
     "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
     "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str] | Callable[..., dict[str, str]]",
     "methods": "tuple[str, ...]", "ties": "tuple[Any, ...]", "public": "bool",
-    "aliases": "tuple[str, ...]", "own_gradient": "bool",
+    "aliases": "tuple[str, ...]", "own_gradient": "bool", "tested": "Callable[..., Any]",
 }
 PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
+    "Row.tested": "Callable[..., Any] | None",
     "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
 
 INSTANCE = {                # attributes that no class shows, since __init__ makes them

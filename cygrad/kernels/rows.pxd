@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 cdef void log_softmax(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, char* y) noexcept nogil
 cdef void log_softmax_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* y,
                            char* dx) noexcept nogil
+cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil
 cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil
 cdef Py_ssize_t cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
                               char* loss, char* lse) noexcept nogil

@@ -1,24 +1,24 @@
 """Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
 
 from cygrad.core.graph import install, install_operators
-from cygrad.ops import compare, elementwise, linalg, reduce, shape
+from cygrad.ops import compare, elementwise, linalg, reduce, shape, slices
 from cygrad.ops.table import ROWS, TABLE, Row
 
 __all__ = ["ROWS", "TABLE", "Row"]
 
 install_operators(
     **{row.operator.name: row.operator for row in TABLE},
-    assign=shape.OPERATORS["assign"],
+    assign=slices.OPERATORS["assign"],
     matmul_function=linalg.matmul,
     pow_function=elementwise.pow,
     comparisons=compare.COMPARISONS,
-    getitem_function=shape.getitem,
-    setitem_function=shape.setitem,
+    getitem_function=slices.getitem,
+    setitem_function=slices.setitem,
     sum_to_function=reduce.sum_to,
 )
 install(
     **{name: row.function for row in TABLE for name in row.methods},
-    copy_=shape.copy_,
-    fill_=shape.fill_,
+    copy_=slices.copy_,
+    fill_=slices.fill_,
     T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
 )

@@ -2,7 +2,7 @@
 what it reads. What backward keeps follows from the rules."""
 
 from cygrad.core.graph cimport Backward, Call, Operator
-from cygrad.kernels.array cimport Array
+from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.driver cimport Loop
 
 cdef enum:
@@ -29,3 +29,8 @@ cdef int by_numpy(Operator op, Call* c) except -1
 
 cdef class Truth(Elementwise):
     pass
+
+
+cdef class View(Operator):
+    cdef Layout* see(self, const Layout* x, attributes) except NULL
+    cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL

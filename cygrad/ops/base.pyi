@@ -9,5 +9,7 @@ class Elementwise(Operator):
     inputs: str
     number: bool
     integers: Any
+class View(Operator):
+    pass
 class Truth(Elementwise):
     pass

@@ -1,4 +1,5 @@
-"""Elementwise: infer, forward, keeps and backward of every operator that works element by element with broadcasting."""
+"""What operators share. Elementwise: infer, forward, keeps and backward of every operator that works element by element
+with broadcasting. View: of those that look at their input's memory otherwise."""
 
 import re
 
@@ -211,3 +212,33 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     except OverflowError:
         raise OverflowError(f"the number {arrays[-1]} does not fit the dtype {dtype} of the other operand") from None
     return 0
+
+
+cdef class View(Operator):
+    """The base of operators whose output is their input's memory seen otherwise. `see` makes the layout; the gradient
+    is the output's gradient seen the other way round."""
+
+    def __cinit__(self):
+        self.fused = self.differentiable = self.views = True
+
+    cdef Layout* see(self, const Layout* x, attributes) except NULL:
+        raise NotImplementedError
+
+    cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL:
+        raise NotImplementedError
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = self.see(c.x[0].layout, <object>c.attributes)
+        c.y[0].dtype = c.x[0].dtype
+        c.view = 0
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        return 0
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Layout* l = self.see_back(b.g[0].layout, b.input_layout(0), b.node.attributes)
+        b.same_gradient(0, True)
+        lay.forget(b.dx[0].layout)
+        b.dx[0].layout = l
+        return 0

@@ -119,3 +119,47 @@ def dropout_like(x, p, key, counter):
 
 
 LABELS = np.array([0, 2, 1, 2])
+
+
+def put_like(x, v, indices, attributes):
+    out = x.copy()
+    slices, order, axis = attributes
+    seen = out[tuple(i if isinstance(i, int) else slice(i[0], i[0] + i[1] * i[2], i[1]) for i in slices)]
+    seen = seen if order is None else seen.transpose(order)
+    seen[(slice(None),) * axis + tuple(indices)] = v
+    return out
+
+
+def add_at_like(x, axis, v, *indices):
+    out = x.copy()
+    np.add.at(out, (slice(None),) * axis + indices, v)
+    return out
+
+
+def gather_like(x, axis, index):
+    shorter = x[tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(index.shape))]
+    return np.take_along_axis(shorter, index, axis)
+
+
+def scatter_add_like(x, axis, index, src):
+    out = x.copy()
+    for at in np.ndindex(index.shape):
+        out[(*at[:axis], index[at], *at[axis + 1:])] += src[at]
+    return out
+
+
+def mask_put_like(x, v, mask):
+    out = x.copy()
+    out[mask] = v
+    return out
+
+
+def order_like(x, axis=-1, descending=False):
+    return np.argsort(-x if descending else x, axis, kind="stable")
+
+
+def integers(*shape, high, low=0, seed=0):
+    return np.random.default_rng(len(shape) + 10 * seed).integers(low, high, shape)
+
+
+MASK = np.array([[True, False, True], [False, True, True]])

@@ -1,54 +1,19 @@
-"""Views and casts: reshape, transpose, broadcast_to, slices; writing to slices; dtypes."""
-
-import operator
+"""Views and casts: reshape, transpose, permute, squeeze, expand_dims, broadcast_to, flip; dtypes."""
 
 import numpy as np
 
 from cython cimport final
-from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.modes cimport flags
-from cygrad.core.run cimport apply1, apply2, apply_inplace, check_writable
-from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.core.run cimport apply1
+from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
+from cygrad.ops.base cimport View
 
-from cygrad.core.bridge import tensor
-from cygrad.core.dtypes import DTYPES, dtype_number
-
-
-cdef class View(Operator):
-    """The base of operators whose output is their input's memory seen otherwise. `see` makes the layout; the gradient
-    is the output's gradient seen the other way round."""
-
-    def __cinit__(self):
-        self.fused = self.differentiable = self.views = True
-
-    cdef Layout* see(self, const Layout* x, attributes) except NULL:
-        raise NotImplementedError
-
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL:
-        raise NotImplementedError
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = self.see(c.x[0].layout, <object>c.attributes)
-        c.y[0].dtype = c.x[0].dtype
-        c.view = 0
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        return 0
-
-    cdef int backward(self, Backward b) except -1:
-        cdef Layout* l = self.see_back(b.g[0].layout, b.input_layout(0), b.node.attributes)
-        b.same_gradient(0, True)
-        lay.forget(b.dx[0].layout)
-        b.dx[0].layout = l
-        return 0
+from cygrad.core.dtypes import dtype_number
 
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
@@ -138,21 +103,25 @@ cdef class Reshape(Operator):
 
 # ---- transpose -------------------------------------------------------------------------------------------------------
 
-@final
-cdef class Transpose(View):
-    """y = x with its axes in another order        dx = g with the axes back in theirs"""
 
-    def __cinit__(self):
-        self.name = "transpose"
+# ---- axes in another order -------------------------------------------------------------------------------------------
+
+cdef Layout* permuted(const Layout* x, tuple axes) except NULL:
+    """`x` with its axes in another order."""
+    cdef Layout* l = lay.blank(x.ndim)
+    cdef int d, a
+    for d in range(x.ndim):
+        a = axes[d]
+        l.shape[d], l.strides[d] = x.shape[a], x.strides[a]
+    l.offset = x.offset
+    return lay.finish(l)
+
+
+cdef class Reorder(View):
+    """The base of transpose and permute: y = x with its axes in another order."""
 
     cdef Layout* see(self, const Layout* x, axes) except NULL:
-        cdef Layout* l = lay.blank(x.ndim)
-        cdef int d, a
-        for d in range(x.ndim):
-            a = axes[d]
-            l.shape[d], l.strides[d] = x.shape[a], x.strides[a]
-        l.offset = x.offset
-        return lay.finish(l)
+        return permuted(x, axes)
 
     cdef Layout* see_back(self, const Layout* g, const Layout* x, axes) except NULL:
         cdef Layout* l = lay.blank(g.ndim)
@@ -164,7 +133,92 @@ cdef class Transpose(View):
         return lay.finish(l)
 
     def formula(self, c, int i, g):
-        return transpose(g, np.argsort(c.attributes).tolist())
+        return apply1(self, g, tuple(np.argsort(c.attributes).tolist()))
+
+
+@final
+cdef class Transpose(Reorder):
+    """y = x with its axes reversed or in another order        dx = g with the axes back in theirs"""
+
+    def __cinit__(self):
+        self.name = "transpose"
+
+
+@final
+cdef class Permute(Reorder):
+    """y = x with its axes in another order        dx = g with the axes back in theirs"""
+
+    def __cinit__(self):
+        self.name = "permute"
+
+
+# ---- dimensions of size 1 --------------------------------------------------------------------------------------------
+# The attributes of both: a bit for each dimension of size 1, of the tensor that has them.
+
+cdef Layout* without(const Layout* x, unsigned int ones) except NULL:
+    """`x` without those dimensions."""
+    cdef Layout* l
+    cdef int d, n = 0
+    for d in range(x.ndim): n += not (ones >> d) & 1
+    l = lay.blank(n)
+    l.offset = x.offset
+    n = 0
+    for d in range(x.ndim):
+        if (ones >> d) & 1: continue
+        l.shape[n], l.strides[n] = x.shape[d], x.strides[d]
+        n += 1
+    return lay.finish(l)
+
+
+cdef Layout* with_ones(const Layout* x, unsigned int ones) except NULL:
+    """`x` with more dimensions: those, of size 1."""
+    cdef Layout* l
+    cdef int d = 0, k, n = x.ndim
+    for k in range(32): n += (ones >> k) & 1
+    if n > MAX_NDIM: raise ValueError(f"expand_dims: a tensor has at most {MAX_NDIM} dimensions, this would give {n}")
+    l = lay.blank(n)
+    l.offset = x.offset
+    for k in range(n):
+        if (ones >> k) & 1:
+            l.shape[k], l.strides[k] = 1, 0
+        else:
+            l.shape[k], l.strides[k] = x.shape[d], x.strides[d]
+            d += 1
+    return lay.finish(l)
+
+
+@final
+cdef class Squeeze(View):
+    """y = x without dimensions of size 1        dx = g with them"""
+
+    def __cinit__(self):
+        self.name = "squeeze"
+
+    cdef Layout* see(self, const Layout* x, ones) except NULL:
+        return without(x, ones)
+
+    cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
+        return with_ones(g, ones)
+
+    def formula(self, c, int i, g):
+        return apply1(EXPAND_DIMS, g, c.attributes)
+
+
+@final
+cdef class ExpandDims(View):
+    """y = x with more dimensions, of size 1        dx = g without them"""
+
+    def __cinit__(self):
+        self.name = "expand_dims"
+
+    cdef Layout* see(self, const Layout* x, ones) except NULL:
+        return with_ones(x, ones)
+
+    cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
+        return without(g, ones)
+
+    def formula(self, c, int i, g):
+        return apply1(SQUEEZE, g, c.attributes)
 
 
 # ---- broadcast_to ----------------------------------------------------------------------------------------------------
@@ -204,161 +258,32 @@ cdef class BroadcastTo(View):
         return g                                    # the engine sums to the input's shape
 
 
-# ---- slices ----------------------------------------------------------------------------------------------------------
-# An index is kept as a tuple with one entry for each dimension of x: (start, step, count), or start alone where the
-# dimension goes; None for a new one.
-
-cdef Layout* sliced(const Layout* x, tuple index) except NULL:
-    cdef Layout* l
-    cdef Py_ssize_t start, step, count
-    cdef int n = 0, d = 0
-    for entry in index:
-        if type(entry) is not int: n += 1
-    if n > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, this index would give {n}")
-    l = lay.blank(n)
-    l.offset = x.offset
-    n = 0
-    for entry in index:
-        if entry is None:
-            l.shape[n], l.strides[n] = 1, 0
-            n += 1
-            continue
-        if type(entry) is int:
-            start = entry
-        else:
-            start, step, count = entry
-            l.shape[n], l.strides[n] = count, x.strides[d] * step
-            n += 1
-        l.offset += start * x.strides[d]
-        d += 1
-    return lay.finish(l)
-
-
-cdef tuple read_index(index, const Layout* x):
-    """Basic indexing by NumPy's rules: ints, slices, Ellipsis, None. Raises IndexError or TypeError."""
-    cdef list out = []
-    cdef int d = 0, given = 0
-    if not isinstance(index, tuple): index = (index,)
-    for entry in index:
-        if entry is Ellipsis or entry is None: continue
-        given += 1
-    if given > x.ndim: raise IndexError(f"{given} indices for a tensor of {x.ndim} dimensions")
-    if len([e for e in index if e is Ellipsis]) > 1: raise IndexError("an index has at most one Ellipsis (...)")
-    if not [e for e in index if e is Ellipsis]: index = index + (Ellipsis,)
-    for entry in index:
-        if entry is None:
-            out.append(None)
-        elif entry is Ellipsis:
-            for _ in range(x.ndim - given):
-                out.append((0, 1, x.shape[d]))
-                d += 1
-        elif isinstance(entry, slice):
-            start, stop, step = entry.indices(x.shape[d])
-            count = len(range(start, stop, step))
-            out.append((start if count else 0, step, count))
-            d += 1
-        else:
-            if isinstance(entry, (Tensor, np.ndarray)) and (entry.ndim or entry.dtype.kind not in "iu"):
-                raise TypeError(f"an index is made of ints, slices, ... and None, got {entry.dtype} of shape "
-                                f"{entry.shape}; index x.detach().numpy() with arrays, or multiply by a mask")
-            try:
-                if isinstance(entry, (bool, np.bool_)): raise TypeError
-                i = operator.index(entry)
-            except TypeError:
-                raise TypeError(f"an index is made of ints, slices, ... and None, got {type(entry).__name__}") from None
-            if not -x.shape[d] <= i < x.shape[d]:
-                raise IndexError(f"index {i} is out of range for dimension {d} of size {x.shape[d]}")
-            out.append(i + x.shape[d] if i < 0 else i)
-            d += 1
-    return tuple(out)
-
+# ---- flip ------------------------------------------------------------------------------------------------------------
 
 @final
-cdef class GetItem(View):
-    """y = x[index], a view        dx = 0, with dx[index] = g"""
+cdef class Flip(View):
+    """y = x backwards along some axes        dx = g backwards along them"""
 
     def __cinit__(self):
-        self.name = "getitem"
+        self.name = "flip"
 
-    cdef Layout* see(self, const Layout* x, index) except NULL:
-        return sliced(x, index)
+    cdef Layout* see(self, const Layout* x, axes) except NULL:
+        cdef unsigned int mask = axes
+        cdef Layout* l = lay.blank(x.ndim)
+        cdef int d
+        l.offset = x.offset
+        for d in range(x.ndim):
+            l.shape[d], l.strides[d] = x.shape[d], x.strides[d]
+            if (mask >> d) & 1 and x.size:
+                l.offset += (x.shape[d] - 1) * x.strides[d]
+                l.strides[d] = -x.strides[d]
+        return lay.finish(l)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array out = b.make(0, b.input_layout(0), b.node.dtype), g = b.gradient(0)
-        memset(out.data, 0, out.layout.size * itemsize(out.dtype))
-        put(&out, b.node.attributes, &g)
-        return 0
-
-    def formula(self, c, int i, g):
-        return put_slice(g, c.shape(0), c.attributes)
-
-
-cdef int put(const Array* x, tuple index, const Array* v) except -1:
-    """x[index] = v"""
-    cdef Array a[2]
-    cdef Layout* l = sliced(x.layout, index)
-    a[0], a[1] = v[0], x[0]
-    a[1].layout = l
-    a[1].data += (l.offset - x.layout.offset) * itemsize(x.dtype)
-    try:
-        driver.each(COPY_LOOP, a)
-    finally:
-        lay.forget(l)
-    return 0
-
-
-@final
-cdef class PutSlice(Operator):
-    """y = 0, with y[index] = x        dx = g[index]"""
-
-    def __cinit__(self):
-        self.name, self.differentiable = "put_slice", True
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.from_shape((<tuple>c.attributes)[0])
-        c.y[0].dtype = c.x[0].dtype
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
-        return put(&c.y[0], (<tuple>c.attributes)[1], &c.x[0])
+    cdef Layout* see_back(self, const Layout* g, const Layout* x, axes) except NULL:
+        return self.see(g, axes)
 
     def formula(self, c, int i, g):
-        return apply1(GETITEM, g, c.attributes[1])
-
-
-@final
-cdef class Assign(Operator):
-    """y = x, with y[index] = v (in place)        dx = g, with dx[index] = 0        dv = g[index]"""
-
-    def __cinit__(self):
-        self.name, self.differentiable = "assign", True
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        if c.x[0].data != c.y[0].data: gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
-        cdef Layout* l = sliced(c.y[0].layout, <tuple>c.attributes)
-        cdef Layout* wide = NULL
-        cdef Array a[2]
-        try:
-            wide = lay.expand(c.x[1].layout, l)
-            a[0], a[1] = c.x[1], c.y[0]
-            a[0].layout, a[1].layout = wide, l
-            a[1].data += (l.offset - c.y[0].layout.offset) * itemsize(a[1].dtype)
-            if a[1].dtype >= FLOAT32: driver.each(COPY_LOOP, a)
-            else: lend(&a[1], NULL, True)[...] = lend(&a[0], NULL, False)
-        finally:
-            lay.forget(l)
-            if wide != NULL: lay.forget(wide)
-        return 0
-
-    def formula(self, c, int i, g):
-        if i == 1: return apply1(GETITEM, g, c.attributes)
-        return apply2(ASSIGN, g, tensor(0.0, DTYPES[(<Tensor>g).dtype]), c.attributes)
+        return apply1(FLIP, g, c.attributes)
 
 
 # ---- casts -----------------------------------------------------------------------------------------------------------
@@ -393,10 +318,9 @@ cdef class Cast(Operator):
         return astype(g, c.dtype(0))
 
 
-cdef driver.Loop* COPY_LOOP = driver.find("copy")
-cdef Operator RESHAPE = Reshape(), TRANSPOSE = Transpose(), BROADCAST_TO = BroadcastTo(), GETITEM = GetItem()
-cdef Operator PUT_SLICE = PutSlice(), ASSIGN = Assign(), CAST = Cast()
-OPERATORS = {o.name: o for o in (RESHAPE, TRANSPOSE, BROADCAST_TO, GETITEM, PUT_SLICE, ASSIGN, CAST)}
+cdef Operator RESHAPE = Reshape(), TRANSPOSE = Transpose(), PERMUTE = Permute(), SQUEEZE = Squeeze()
+cdef Operator EXPAND_DIMS = ExpandDims(), BROADCAST_TO = BroadcastTo(), FLIP = Flip(), CAST = Cast()
+OPERATORS = {o.name: o for o in (RESHAPE, TRANSPOSE, PERMUTE, SQUEEZE, EXPAND_DIMS, BROADCAST_TO, FLIP, CAST)}
 
 
 def reshape(x, *shape):
@@ -416,73 +340,73 @@ def reshape(x, *shape):
     return apply1(RESHAPE, t, tuple(sizes))
 
 
+cdef tuple read_order(str name, axes, int ndim):
+    order = tuple([lay.read_axis(a, ndim) for a in axes])
+    if sorted(order) != list(range(ndim)):
+        raise ValueError(f"{name}: the axes {tuple(axes)} do not name each of the {ndim} dimensions once")
+    return order
+
+
 def transpose(x, *axes):
     """`x` with its axes in the order given (as a list or as numbers); without any, reversed. A view. Raises ValueError
     if the axes are no permutation."""
     cdef Tensor t = ensure_tensor(x)
     if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")): axes = axes[0]
     if not axes and axes != 0: axes = range(t.layout.ndim - 1, -1, -1)
-    order = tuple([lay.read_axis(a, t.layout.ndim) for a in axes])
-    if sorted(order) != list(range(t.layout.ndim)):
-        raise ValueError(f"transpose: the axes {tuple(axes)} do not name each of the {t.layout.ndim} dimensions once")
-    return apply1(TRANSPOSE, t, order)
+    return apply1(TRANSPOSE, t, read_order("transpose", axes, t.layout.ndim))
+
+
+def permute(x, *axes):
+    """`x` with its axes in the order given, as a list or as numbers: a view. Raises ValueError if they are no
+    permutation of all axes."""
+    cdef Tensor t = ensure_tensor(x)
+    if len(axes) == 1 and hasattr(axes[0], "__iter__"): axes = axes[0]
+    return apply1(PERMUTE, t, read_order("permute", axes, t.layout.ndim))
+
+
+cdef unsigned int read_axes(str name, axis, int ndim) except? 0xffffffff:
+    """An axis or several as a bit each. Raises IndexError, or ValueError where one stands twice."""
+    cdef unsigned int mask = 0
+    cdef int d
+    for a in axis if isinstance(axis, (tuple, list)) else (axis,):
+        d = lay.read_axis(a, ndim)
+        if (mask >> d) & 1: raise ValueError(f"{name}: axis {d} stands twice in {axis}")
+        mask |= <unsigned int>1 << d
+    return mask
+
+
+def squeeze(x, axis=None):
+    """`x` without its dimensions of size 1, or (`axis`: an int or several) without those: a view. Raises ValueError for
+    a dimension of another size."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef unsigned int ones = 0
+    cdef int d
+    if axis is not None: ones = read_axes("squeeze", axis, t.layout.ndim)
+    for d in range(t.layout.ndim):
+        if axis is None and t.layout.shape[d] == 1: ones |= <unsigned int>1 << d
+        if (ones >> d) & 1 and t.layout.shape[d] != 1:
+            raise ValueError(f"squeeze: dimension {d} of a tensor of shape {t.shape} has size {t.layout.shape[d]}; "
+                             f"only those of size 1 can go")
+    return apply1(SQUEEZE, t, ones)
+
+
+def expand_dims(x, axis):
+    """`x` with new dimensions of size 1 at `axis` (an int or several, counted in the result): a view."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef int more = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return apply1(EXPAND_DIMS, t, read_axes("expand_dims", axis, t.layout.ndim + more))
+
+
+def flip(x, axis=None):
+    """`x` backwards along `axis` (an int, several, or None for all): a view."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(FLIP, t, (1 << t.layout.ndim) - 1 if axis is None else read_axes("flip", axis, t.layout.ndim))
 
 
 def broadcast_to(x, shape):
     """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(BROADCAST_TO, t, tuple(lay.whole_sizes(shape)))
-
-
-def getitem(x, index):
-    """x[index] for ints, slices, ... and None: a view."""
-    cdef Tensor t = ensure_tensor(x)
-    return apply1(GETITEM, t, read_index(index, t.layout))
-
-
-def put_slice(x, shape, index):
-    """Zeros of `shape` with `x` at an index as getitem keeps it."""
-    return apply1(PUT_SLICE, x, (tuple(shape), index))
-
-
-def setitem(Tensor x, index, value):
-    """x[index] = value for ints, slices, ... and None; value is broadcast and cast to the dtype of x."""
-    cdef Tensor v
-    cdef Layout* l
-    at = read_index(index, x.layout)
-    if x.dtype >= FLOAT32 and isinstance(value, (int, float, list, tuple)):
-        v = tensor(value, DTYPES[x.dtype])          # (not by way of the default dtype: 0.1 keeps its digits)
-    else:
-        v = ensure_tensor(value)
-    check_writable(x, flags())
-    if v.dtype != x.dtype:
-        if v.dtype >= FLOAT32 and x.dtype < FLOAT32:
-            raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; "
-                            f"cast it with astype")
-        v = astype(v, DTYPES[x.dtype])
-    l = sliced(x.layout, at)
-    try:
-        target = lay.shape_tuple(l)
-    finally:
-        lay.forget(l)
-    if v.shape != target:
-        extra = len(v.shape) - len(target)
-        if extra > 0 and v.shape[:extra] == (1,) * extra: v = reshape(v, v.shape[extra:])
-        v = broadcast_to(v, target)
-    apply_inplace(ASSIGN, x, v, at)
-
-
-def copy_(Tensor self, value):
-    """Write `value`, broadcast and cast, over this tensor; returns it."""
-    setitem(self, Ellipsis, value)
-    return self
-
-
-def fill_(Tensor self, value):
-    """Write the number `value` everywhere; returns the tensor."""
-    if not isinstance(value, (int, float)): raise TypeError(f"fill_ wants a number, got {type(value).__name__}")
-    setitem(self, Ellipsis, value)
-    return self
 
 
 def astype(x, dtype):

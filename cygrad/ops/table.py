@@ -7,24 +7,34 @@ from functools import cached_property
 
 import numpy as np
 
-from cygrad.ops import compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape
+from cygrad.ops import (
+    compare, einsum, elementwise, functions, gradient, index, join, linalg, loss, random, reduce, shape, slices, sort,
+)
 from cygrad.ops.samples import (
     LABELS,
+    MASK,
     above_one,
+    add_at_like,
     call,
     clip_like,
     cross_entropy_like,
     dropout_like,
     erf_like,
+    gather_like,
     gelu_like,
     gelu_tanh_like,
     inside,
+    integers,
     log_softmax_like,
     mask,
+    mask_put_like,
     one,
+    order_like,
     positive,
+    put_like,
     put_slice_like,
     real,
+    scatter_add_like,
     sigmoid_like,
     truths,
     two,
@@ -50,14 +60,15 @@ class Row:
     public      whether users have it as cygrad.<name>
     aliases     other public names that it has, such as those of the Array API standard, NumPy or PyTorch
     own_gradient    whether its gradient is one of its own, not the derivative of its value
+    tested      the function of arrays in front and one tensor back, where the one that users call takes or gives others
     """
 
     def __init__(self, function, operator, like, samples, keeps=(), methods=(), ties=(), public=True, aliases=(),
-                 own_gradient=False):
+                 own_gradient=False, tested=None):
         self.function, self.operator, self.like, self.samples = function, operator, like, samples
         self.keeps = keeps if callable(keeps) else dict(keeps)
         self.methods, self.ties, self.public = methods, ties, public
-        self.aliases, self.own_gradient = aliases, own_gradient
+        self.aliases, self.own_gradient, self.tested = aliases, own_gradient, tested or function
 
     def kept(self, *args, **kwargs):
         """`keeps` of a call with these arguments."""
@@ -83,6 +94,7 @@ class Row:
 
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
+I, J, SLICES, SORT = (m.OPERATORS for m in (index, join, slices, sort))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
@@ -183,21 +195,107 @@ TABLE = [
     Row(shape.transpose, S["transpose"], lambda x, axes=None: np.transpose(x, axes),
         lambda: [call(real(2, 3)), call(real(2, 3, 4), (1, 2, 0)), call(real(0, 2)), call(real(3))],
         methods=("transpose",)),
+    Row(shape.permute, S["permute"], np.transpose,
+        lambda: [call(real(2, 3), (1, 0)), call(real(2, 3, 4), (2, 0, -2)), call(real(0, 2), (1, 0)), call(real(), ())],
+        methods=("permute",), aliases=("permute_dims",)),
+    Row(shape.squeeze, S["squeeze"], np.squeeze,
+        lambda: [call(real(1, 3, 1)), call(real(1, 3, 1), axis=0), call(real(1, 3, 1), axis=(0, -1)), call(real(2, 3)),
+         call(real(1, 0))], methods=("squeeze",)),
+    Row(shape.expand_dims, S["expand_dims"], np.expand_dims,
+        lambda: [call(real(2, 3), 1), call(real(2, 3), (0, -1)), call(real(), 0), call(real(0, 2), -1)],
+        methods=("expand_dims", "unsqueeze"), aliases=("unsqueeze",)),
+    Row(shape.flip, S["flip"], np.flip,
+        lambda: [call(real(2, 3)), call(real(2, 3), axis=1), call(real(2, 3, 2), axis=(0, -1)), call(real(0, 2)),
+         call(real())], methods=("flip",)),
     Row(shape.broadcast_to, S["broadcast_to"], np.broadcast_to,
         lambda: [call(real(3), (2, 3)), call(real(2, 1), (2, 4)), call(real(), (2, 2)), call(real(1, 3), (0, 3)),
          call(real(2, 3), (2, 3)), call(real(0), (2, 0))], methods=("broadcast_to",)),
-    Row(shape.getitem, S["getitem"], lambda x, index: x[index],
+    Row(shape.astype, S["cast"], lambda x, dtype: x.astype(dtype),
+        lambda: [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")],
+        methods=("astype",)),
+
+    Row(join.concat, J["concat"], lambda *xs, axis=0: np.concatenate(xs, axis),
+        lambda: [call(real(2, 3), real(1, 3)), call(real(2, 3), real(2, 1), axis=1), call(real(2, 2), axis=-1),
+         call(real(0, 3), real(2, 3)), call(real(2), real(1), real(3), real(1, seed=1)),
+         call(real(2, 3), real(), axis=None), call(real(2, 0), real(3, 0))],
+        aliases=("concatenate", "cat"), tested=lambda *xs, axis=0: join.concat(xs, axis)),
+    Row(join.stack, J["stack"], lambda *xs, axis=0: np.stack(xs, axis),
+        lambda: [call(real(2, 3), real(2, 3, seed=1)), call(real(3), real(3, seed=1), real(3, seed=2), axis=1),
+         call(real(), real(seed=1)), call(real(0, 2), axis=-1)], tested=lambda *xs, axis=0: join.stack(xs, axis)),
+    Row(join.split, J["split"], lambda x, sections, axis=0: np.split(x, sections, axis)[1],
+        lambda: [call(real(4, 3), 2), call(real(2, 5), [1, 4], axis=1), call(real(2, 5), [-3, 9], -1),
+         call(real(3, 2), [2, 1]), call(real(0, 3), 3, axis=1)], methods=("split",),
+        tested=lambda x, sections, axis=0: join.split(x, sections, axis)[1]),
+    Row(join.pad, J["pad"], lambda x, widths, value=0: np.pad(x, widths, constant_values=value),
+        lambda: [call(real(2, 3), 1), call(real(2, 3), ((0, 2), (1, 0)), value=1.5), call(real(3), (2, 1)),
+         call(real(0, 2), 1), call(real(), 1)]),
+    Row(join.tril, J["tril"], np.tril,
+        lambda: [call(real(3, 3)), call(real(2, 3), 1), call(real(2, 4, 3), -1), call(real(0, 3)), call(real(2, 2), 9)],
+        methods=("tril",)),
+    Row(join.triu, J["triu"], np.triu,
+        lambda: [call(real(3, 3)), call(real(2, 3), 1), call(real(2, 4, 3), -1), call(real(3, 0)),
+         call(real(2, 2), -9)],
+        methods=("triu",)),
+
+    Row(slices.getitem, SLICES["getitem"], lambda x, index: x[index],
         lambda: [call(real(4, 3), (slice(1, 3),)), call(real(4, 3), (slice(None, None, -2), 1)),
          call(real(4, 3), (Ellipsis, -1)),
          call(real(4), (None, slice(0, 0))), call(real(2, 3, 2), 1), call(real(5), (slice(4, None, -3),)),
          call(real(0, 3), (slice(None), 1))],
         public=False),
-    Row(shape.put_slice, S["put_slice"], put_slice_like,
+    Row(slices.put_slice, SLICES["put_slice"], put_slice_like,
         lambda: [call(real(2, 3), (4, 3), ((1, 1, 2), (0, 1, 3))), call(real(2), (5,), ((4, -3, 2),)),
          call(real(0), (3,), ((0, 1, 0),))], public=False),
-    Row(shape.astype, S["cast"], lambda x, dtype: x.astype(dtype),
-        lambda: [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")],
-        methods=("astype",)),
+    Row(slices.put, SLICES["put"], put_like,
+        lambda: [call(real(4, 3), real(2, 3), np.array([[2, -4]]), (((0, 1, 4), (0, 1, 3)), None, 0)),
+         call(real(3, 4), real(2), np.array([[0, 2], [1, -1]]), (((0, 1, 3), (1, 1, 3)), (1, 0), 0)),
+         call(real(2, 3), real(2, 4), np.array([[0, 1, 0, 0]]), (((0, 1, 2), (0, 1, 3)), None, 1)),
+         call(real(3, 2), real(0, 2), np.zeros((1, 0), int), (((0, 1, 3), (0, 1, 2)), None, 0))],
+        {"x": "indices", "v": "indices"}, public=False),
+
+    Row(index.take, I["take"], np.take,
+        lambda: [call(real(5, 3), np.array([0, 4, -1, 0])), call(real(2, 5, 2), np.array([[1, 3], [0, 1]]), axis=1),
+         call(real(4), np.array(2), axis=0), call(real(3, 2), np.array([1, 1, 0]), axis=-1),
+         call(real(0, 3), np.array([2, 0]), axis=1), call(real(3), np.zeros((0, 2), int), axis=0)],
+        {"x": "indices"}, methods=("take",)),
+    Row(index.add_at, I["add_at"], add_at_like,
+        lambda: [call(real(4, 3), 0, real(3, 3), np.array([1, -1, 1])),
+         call(real(0, 3), 1, real(0, 1), np.array([2]))], {"v": "indices"}, public=False),
+    Row(index.gather, I["gather"], gather_like,
+        lambda: [call(real(3, 4), 1, integers(3, 2, low=-4, high=4)), call(real(3, 4), 0, integers(2, 3, high=3)),
+         call(real(2, 3, 2), -2, integers(2, 4, 2, high=3)), call(real(0, 3), 1, integers(0, 2, high=3)),
+         call(real(4), 0, np.array([1, 1, 1]))], {"x": "index"}, methods=("gather",)),
+    Row(index.scatter_add, I["scatter_add"], scatter_add_like,
+        lambda: [call(real(3, 4), 1, integers(3, 2, low=-4, high=4), real(3, 2)),
+         call(real(3, 4), 0, integers(2, 3, high=3), real(2, 3)), call(real(4), 0, np.array([1, 1, 1]), real(3)),
+         call(real(2, 3), 1, integers(2, 2, high=3), real(2, 5)),
+         call(real(0, 3), 1, integers(0, 2, high=3), real(0, 2))],
+        {"src": "index"}, methods=("scatter_add",)),
+    Row(index.select, I["select"], lambda x, mask: x[mask],
+        lambda: [call(real(2, 3), MASK), call(real(2, 3, 2), MASK), call(real(3, 2), MASK[0]),
+         call(real(2, 3), MASK[0, :2]),
+         call(real(0, 3), MASK[:0]), call(real(3), np.zeros(3, bool))], {"x": "mask"}, public=False),
+    Row(index.mask_put, I["mask_put"], mask_put_like,
+        lambda: [call(real(2, 3), real(4), MASK), call(real(3, 2), real(2, 2), MASK[0]),
+         call(real(0, 3), real(0), MASK[:0])], {"x": "mask", "v": "mask"}, public=False),
+    Row(index.argwhere, I["argwhere"], np.argwhere,
+        lambda: [call(MASK), call(np.array([[0.0, 2.0], [3.0, 0.0]])), call(real(0, 2)), call(np.array(True))]),
+    Row(index.one_hot, I["one_hot"], lambda labels, classes, dtype: np.eye(classes, dtype=dtype)[labels],
+        lambda: [call(LABELS, 3, "float32"), call(LABELS.reshape(2, 2), 4, "int64"), call(LABELS[:0], 3, "float64"),
+         call(np.array(1), 2, "bool")]),
+
+    Row(sort.sort, SORT["sort"],
+        lambda x, axis=-1, descending=False: -np.sort(-x, axis) if descending else np.sort(x, axis),
+        lambda: [call(real(5)), call(real(3, 4), axis=0), call(real(2, 3, 2), axis=1, descending=True),
+         call(real(0, 3)), call(real(2, 0))], {"x": "order"}, methods=("sort",)),
+    Row(sort.argsort, SORT["argsort"], order_like,
+        lambda: [call(real(5)), call(real(3, 4), axis=0), call(np.array([1.0, 2.0, 1.0, 2.0]), descending=True),
+         call(np.array([1.0, 2.0, 1.0, 2.0])), call(real(0, 3))], methods=("argsort",)),
+    Row(sort.topk, SORT["topk"],
+        lambda x, k, axis=-1, largest=True: np.take(order_like(x, axis, largest), range(k), axis),
+        lambda: [call(real(5), 2), call(real(3, 4), 3, axis=0), call(np.array([1.0, 2.0, 1.0, 2.0]), 3),
+         call(real(2, 3), 1, largest=False), call(real(0, 3), 2), call(real(3), 0)], methods=("topk",),
+        tested=lambda x, k, axis=-1, largest=True: sort.topk(x, k, axis, largest)[1]),
 
     Row(linalg.matmul, L["matmul"], np.matmul,
         lambda: [call(real(2, 3), real(3, 4)), call(real(2, 2, 3), real(3, 4)), call(real(2, 1, 2, 3), real(3, 3, 2)),
@@ -208,6 +306,15 @@ TABLE = [
         lambda: [call(real(4, 3), real(2, 3), real(2)), call(real(4, 3), real(2, 3)),
          call(real(2, 2, 3), real(4, 3), real(4)),
          call(real(3), real(2, 3), real(2)), call(real(0, 3), real(2, 3), real(2))], {"x": "w", "w": "x"}),
+
+    Row(einsum.einsum, einsum.OPERATORS["einsum"], lambda x, y, equation: np.einsum(equation, x, y),
+        lambda: [call(real(2, 3), real(3, 4), "ij,jk->ik"), call(real(2, 3), real(4, 3), "ij,kj->ki"),
+         call(real(2, 3, 4), real(2, 4, 5), "bij,bjk->bik"), call(real(2, 3, 2), real(3, 2, 4), "ijk,jkl->il"),
+         call(real(2), real(3), "i,j"), call(real(3), real(3, seed=1), "i,i"), call(real(2, 3), real(3), "ij,j->ij"),
+         call(real(2, 3, 4), real(4, 2), "abc,ca->cab"), call(real(0, 3), real(3, 2), "ij,jk->ik"),
+         call(real(2, 0), real(0, 3), "ij,jk->ki"), call(real(2, 2, 3), real(2, 2, 3, seed=1), "...ij,...kj->...ik"),
+         call(real(2, 3, 2), real(2, 2, 3), "abc,acb->a")], {"x": "y", "y": "x"},
+        tested=lambda x, y, equation: einsum.einsum(equation, x, y)),
 
     Row(loss.log_softmax, O["log_softmax"], log_softmax_like,
         lambda: [call(real(4, 3)), call(real(2, 3, 4), axis=1), call(real(5)), call(real(0, 3)),

@@ -9,13 +9,18 @@ C: dict[Any, Any]
 E: dict[Any, Any]
 F: dict[Any, Any]
 G: dict[Any, Any]
+I: dict[Any, Any]
+J: dict[Any, Any]
 L: dict[Any, Any]
 LABELS: npt.NDArray[Any]
+MASK: npt.NDArray[Any]
 O: dict[Any, Any]
 P: dict[Any, Any]
 R: dict[Any, Any]
 ROWS: dict[str, Row]
 S: dict[Any, Any]
+SLICES: dict[Any, Any]
+SORT: dict[Any, Any]
 TABLE: list[Row]
 class Row:
     function: Callable[..., Any]
@@ -28,7 +33,8 @@ class Row:
     public: bool
     aliases: tuple[str, ...]
     own_gradient: bool
-    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[Any, ...] = ..., public: bool = True, aliases: tuple[str, ...] = ..., own_gradient: bool = False) -> None: ...
+    tested: Callable[..., Any]
+    def __init__(self, function: Callable[..., Any], operator: Operator, like: Callable[..., Any], samples: Callable[[], list[_Call]], keeps: Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]] = ..., methods: tuple[str, ...] = ..., ties: tuple[Any, ...] = ..., public: bool = True, aliases: tuple[str, ...] = ..., own_gradient: bool = False, tested: Callable[..., Any] | None = None) -> None: ...
     def kept(self, *args: Never, **kwargs: Any) -> dict[str, str]: ...
     @property
     def name(self) -> str: ...

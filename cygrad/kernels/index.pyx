@@ -1,0 +1,374 @@
+"""Kernels that move elements by index: taking, putting and adding rows, for index arrays, masks and plain copies.
+
+One walk serves them all. The places of two arrays x and y are found in strips, as offsets of the rows that go with each
+other; then one plain loop moves the rows. Index arrays are known to be in range (bad_index). Additions go in row-major
+order of y by one thread, so that repeated indices add up the same way every time."""
+
+from cython.parallel cimport prange
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.driver cimport STRIP, gather, threads_for
+
+ctypedef fused word:        # elements by their size alone
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef fused number:      # what adds: two's complement needs no sign
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+cdef enum Way:
+    TAKE, PUT, ADD          # y = x[places]      x[places] = y      x[places] += y
+
+
+# ---- looking at indices ----------------------------------------------------------------------------------------------
+
+cdef bint bad_index(const Array* index, Py_ssize_t size, int64_t* bad) noexcept nogil:
+    """Whether an index is outside -size .. size - 1; the first such goes to `bad`."""
+    cdef int64_t strip[STRIP]
+    cdef const int64_t* at = <const int64_t*>index.data
+    cdef Py_ssize_t n = index.layout.size, start = 0, count, i
+    while start < n:
+        count = n - start if n - start < STRIP else STRIP
+        if index.layout.dense: at = <const int64_t*>index.data + start
+        else:
+            gather(<char*>strip, index, start, count)
+            at = strip
+        for i in range(count):
+            if at[i] < -size or at[i] >= size:
+                bad[0] = at[i]
+                return True
+        start += count
+    return False
+
+
+cdef Py_ssize_t count_true(const Array* mask) noexcept nogil:
+    """How many elements of a bool array are true."""
+    cdef uint8_t strip[STRIP]
+    cdef const uint8_t* at
+    cdef Py_ssize_t n = mask.layout.size, start = 0, count, i, total = 0
+    while start < n:
+        count = n - start if n - start < STRIP else STRIP
+        at = <const uint8_t*>mask.data + start
+        if not mask.layout.dense:
+            gather(<char*>strip, mask, start, count)
+            at = strip
+        for i in range(count): total += at[i] != 0
+        start += count
+    return total
+
+
+# ---- which element goes with which -----------------------------------------------------------------------------------
+
+cdef void begin(Places* p, const Array* x, const Array* y, const Layout* grid) noexcept nogil:
+    cdef int d
+    p.ndim, p.n, p.masked, p.dtype = grid.ndim, 0, 0, x.dtype
+    p.x, p.y, p.mask = x.data, y.data, NULL
+    for d in range(grid.ndim): p.shape[d] = grid.shape[d]
+
+
+cdef void finish(Places* p, int first) noexcept nogil:
+    """Put trailing dimensions from `first` on into the row: those that lie in one run in x, and in y too or are one
+    element of y."""
+    cdef int d
+    p.row, p.count, p.y_row = 1, 1, 1
+    while p.ndim > first:
+        d = p.ndim - 1
+        if p.shape[d] != 1:
+            if p.row == 1: p.y_row = p.y_step[d] != 0
+            if p.x_step[d] != p.row or p.y_step[d] != p.row * p.y_row: break
+            p.row *= p.shape[d]
+        p.ndim -= 1
+    for d in range(p.ndim): p.count *= p.shape[d]
+
+
+cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const Array* index) noexcept nogil:
+    """y[a.., b.., c..] goes with x[a.., index_1[b..], .. index_n[b..], c..], the first index array choosing from
+    dimension `axis`; the arrays broadcast. With n = 0: element with element."""
+    cdef const Layout* l = y.layout
+    cdef const Layout* at
+    cdef int extra = l.ndim - x.layout.ndim + n     # dimensions of the broadcast index arrays
+    cdef int d, k, i
+    begin(p, x, y, l)
+    p.n = n
+    for d in range(l.ndim):
+        p.y_step[d] = l.strides[d]
+        if d < axis: p.x_step[d] = x.layout.strides[d]
+        elif d < axis + extra: p.x_step[d] = 0
+        else: p.x_step[d] = x.layout.strides[d - extra + n]
+    for k in range(n):
+        at = index[k].layout
+        p.index[k] = <const int64_t*>index[k].data
+        p.size[k], p.stride[k] = x.layout.shape[axis + k], x.layout.strides[axis + k]
+        for d in range(l.ndim):
+            i = d - axis - extra + at.ndim
+            p.index_step[k][d] = at.strides[i] if 0 <= i < at.ndim and at.shape[i] != 1 else 0
+    finish(p, axis + extra if n else 0)
+
+
+cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil:
+    """y[.. a ..] goes with x[.. index[.. a ..] ..], at `axis`; y has the shape of the index array."""
+    cdef int d
+    begin(p, x, y, index.layout)
+    p.n = 1
+    for d in range(p.ndim):
+        p.y_step[d] = y.layout.strides[d]
+        p.x_step[d] = x.layout.strides[d] if d != axis else 0
+        p.index_step[0][d] = index.layout.strides[d]
+    p.index[0] = <const int64_t*>index.data
+    p.size[0], p.stride[0] = x.layout.shape[axis], x.layout.strides[axis]
+    finish(p, p.ndim)
+
+
+cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask) noexcept nogil:
+    """y[j, c..] goes with x[place.., c..], where `place` is the j-th at which the mask is true."""
+    cdef int d, m = mask.layout.ndim
+    begin(p, x, y, x.layout)
+    p.masked, p.mask, p.each = m, mask.data, y.layout.strides[0]
+    for d in range(p.ndim):
+        p.x_step[d] = x.layout.strides[d]
+        p.y_step[d] = 0 if d < m else y.layout.strides[d - m + 1]
+        p.mask_step[d] = mask.layout.strides[d] if d < m else 0
+    finish(p, m)
+
+
+cdef void locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t* xs, Py_ssize_t* ys) noexcept nogil:
+    """The offsets of rows start .. start + count of the grid."""
+    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t index_at[MAX_NDIM]
+    cdef Py_ssize_t x = 0, y = 0, rest = start, run, j, x_step, y_step, index_step
+    cdef int64_t i
+    cdef int d, k, last = p.ndim - 1
+    for k in range(p.n): index_at[k] = 0
+    for d in range(last, -1, -1):
+        at[d] = rest % p.shape[d]
+        rest = rest // p.shape[d]
+        x += at[d] * p.x_step[d]
+        y += at[d] * p.y_step[d]
+        for k in range(p.n): index_at[k] += at[d] * p.index_step[k][d]
+    while True:
+        run, x_step, y_step = 1, 0, 0
+        if last >= 0:
+            run, x_step, y_step = p.shape[last] - at[last], p.x_step[last], p.y_step[last]
+            if run > count: run = count
+        for j in range(run):
+            xs[j] = x + j * x_step
+            ys[j] = y + j * y_step
+        for k in range(p.n):
+            index_step = p.index_step[k][last] if last >= 0 else 0
+            for j in range(run):
+                i = p.index[k][index_at[k] + j * index_step]
+                if i < 0: i += p.size[k]
+                xs[j] += i * p.stride[k]
+        count -= run
+        if count <= 0: return
+        xs += run
+        ys += run
+        d = last
+        x -= at[d] * x_step
+        y -= at[d] * y_step
+        for k in range(p.n): index_at[k] -= at[d] * p.index_step[k][d]
+        at[d] = 0
+        while True:                                 # carry into the next run
+            d -= 1
+            at[d] += 1
+            x += p.x_step[d]
+            y += p.y_step[d]
+            for k in range(p.n): index_at[k] += p.index_step[k][d]
+            if at[d] < p.shape[d]: break
+            x -= p.shape[d] * p.x_step[d]
+            y -= p.shape[d] * p.y_step[d]
+            for k in range(p.n): index_at[k] -= p.shape[d] * p.index_step[k][d]
+            at[d] = 0
+
+
+# ---- moving rows -----------------------------------------------------------------------------------------------------
+
+cdef void move_words(word* x, word* y, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys,
+                     Way way) noexcept nogil:
+    """Single elements."""
+    cdef Py_ssize_t j
+    if way == TAKE:
+        for j in range(n): y[ys[j]] = x[xs[j]]
+    else:
+        for j in range(n): x[xs[j]] = y[ys[j]]
+
+
+cdef void spread_rows(const Places* p, word* x, const word* y, Py_ssize_t n, const Py_ssize_t* xs,
+                      const Py_ssize_t* ys) noexcept nogil:
+    """Rows of x, each filled with one element of y (which is never written this way: results do not repeat)."""
+    cdef Py_ssize_t i, j
+    cdef word one
+    for j in range(n):
+        one = y[ys[j]]
+        for i in range(p.row): x[xs[j] + i] = one
+
+
+cdef void add_rows(const Places* p, number* x, const number* y, Py_ssize_t n, const Py_ssize_t* xs,
+                   const Py_ssize_t* ys) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef number* to
+    cdef const number* of
+    for j in range(n):
+        to = x + xs[j]
+        of = y + ys[j]
+        if p.y_row:
+            for i in range(p.row): to[i] += of[i]
+        else:
+            for i in range(p.row): to[i] += of[0]
+
+
+cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys, Way way) noexcept nogil:
+    """Move `n` rows, from or to the offsets given."""
+    cdef Py_ssize_t j
+    cdef int size = itemsize(p.dtype)
+    if way == ADD:
+        if p.dtype == FLOAT32: add_rows(p, <float*>p.x, <float*>p.y, n, xs, ys)
+        elif p.dtype == FLOAT64: add_rows(p, <double*>p.x, <double*>p.y, n, xs, ys)
+        elif size == 1: add_rows(p, <uint8_t*>p.x, <uint8_t*>p.y, n, xs, ys)
+        elif size == 2: add_rows(p, <uint16_t*>p.x, <uint16_t*>p.y, n, xs, ys)
+        elif size == 4: add_rows(p, <uint32_t*>p.x, <uint32_t*>p.y, n, xs, ys)
+        else: add_rows(p, <uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys)
+    elif p.row != 1 and not p.y_row:
+        if size == 1: spread_rows(p, <uint8_t*>p.x, <uint8_t*>p.y, n, xs, ys)
+        elif size == 2: spread_rows(p, <uint16_t*>p.x, <uint16_t*>p.y, n, xs, ys)
+        elif size == 4: spread_rows(p, <uint32_t*>p.x, <uint32_t*>p.y, n, xs, ys)
+        else: spread_rows(p, <uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys)
+    elif p.row != 1:
+        if way == TAKE:
+            for j in range(n): memcpy(p.y + ys[j] * size, p.x + xs[j] * size, p.row * size)
+        else:
+            for j in range(n): memcpy(p.x + xs[j] * size, p.y + ys[j] * size, p.row * size)
+    elif size == 1: move_words(<uint8_t*>p.x, <uint8_t*>p.y, n, xs, ys, way)
+    elif size == 2: move_words(<uint16_t*>p.x, <uint16_t*>p.y, n, xs, ys, way)
+    elif size == 4: move_words(<uint32_t*>p.x, <uint32_t*>p.y, n, xs, ys, way)
+    else: move_words(<uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys, way)
+
+
+cdef void span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
+    """Rows start .. stop of the grid, in strips, by one thread."""
+    cdef Py_ssize_t xs[STRIP]
+    cdef Py_ssize_t ys[STRIP]
+    cdef Py_ssize_t count
+    while start < stop:
+        count = stop - start if stop - start < STRIP else STRIP
+        locate(p, start, count, xs, ys)
+        move(p, count, xs, ys, way)
+        start += count
+
+
+cdef void span_mask(const Places* p, Way way) noexcept nogil:
+    """All rows at which the mask is true; the dimensions behind the mask that are no row are walked outside."""
+    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t x = 0, y = 0, times = 1, _i
+    cdef int d
+    for d in range(p.masked, p.ndim): times *= p.shape[d]
+    for d in range(p.ndim): at[d] = 0
+    for _i in range(times if p.count else 0):
+        span_places(p, x, y, way)
+        d = p.ndim
+        while d > p.masked:
+            d -= 1
+            at[d] += 1
+            x += p.x_step[d]
+            y += p.y_step[d]
+            if at[d] < p.shape[d]: break
+            x -= p.shape[d] * p.x_step[d]
+            y -= p.shape[d] * p.y_step[d]
+            at[d] = 0
+
+
+cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noexcept nogil:
+    """One row for each true element of the mask, from the offsets `x` and `y` on. Offsets are written whether the mask
+    is true or not, and counted if it is: a branch for each would be guessed wrong half of the time."""
+    cdef Py_ssize_t xs[STRIP]
+    cdef Py_ssize_t ys[STRIP]
+    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t m = 0, n = 0, chosen = 0, run, count, start, j, x_step, mask_step
+    cdef int d, last = p.masked - 1
+    for d in range(p.masked): at[d] = 0
+    run, x_step, mask_step = p.shape[last], p.x_step[last], p.mask_step[last]
+    while True:
+        start = 0
+        while start < run:
+            count = run - start if run - start < STRIP else STRIP
+            if n + count > STRIP:
+                for j in range(n): ys[j] = y + (chosen + j) * p.each
+                move(p, n, xs, ys, way)
+                chosen += n
+                n = 0
+            for j in range(start, start + count):
+                xs[n] = x + j * x_step
+                n += p.mask[m + j * mask_step] != 0
+            start += count
+        d = last - 1
+        while d >= 0:                               # carry into the next run
+            at[d] += 1
+            x += p.x_step[d]
+            m += p.mask_step[d]
+            if at[d] < p.shape[d]: break
+            x -= p.shape[d] * p.x_step[d]
+            m -= p.shape[d] * p.mask_step[d]
+            at[d] = 0
+            d -= 1
+        if d < 0: break
+    for j in range(n): ys[j] = y + (chosen + j) * p.each
+    move(p, n, xs, ys, way)
+
+
+cdef void take(const Places* p) noexcept nogil:
+    """y = what it goes with in x."""
+    cdef Py_ssize_t part
+    cdef int t, i
+    if p.masked: span_mask(p, TAKE)
+    elif p.row:
+        t = threads_for(p.count * p.row)
+        if t > p.count: t = <int>p.count
+        if t <= 1:
+            span(p, 0, p.count, TAKE)
+        else:
+            part = (p.count + t - 1) // t
+            for i in prange(t, num_threads=t, schedule="static"):
+                span(p, min(p.count, i * part), min(p.count, (i + 1) * part), TAKE)
+
+
+cdef void put(const Places* p) noexcept nogil:
+    """What y goes with in x = y; of several the last stays."""
+    if p.masked: span_mask(p, PUT)
+    elif p.row: span(p, 0, p.count, PUT)
+
+
+cdef void add(const Places* p) noexcept nogil:
+    """What y goes with in x += y, as often as it does."""
+    if p.row: span(p, 0, p.count, ADD)
+
+
+cdef void copy(const Array* x, const Array* y) noexcept nogil:
+    """y = x, of one shape and dtype, any strides."""
+    cdef Places p
+    aim(&p, x, y, 0, 0, NULL)
+    take(&p)
+
+
+# ---- triangles -------------------------------------------------------------------------------------------------------
+
+cdef void wipe(const Array* x, Py_ssize_t k, bint upper) noexcept nogil:
+    """Zeros in the dense matrices x (..., m, n) above diagonal k (upper) or below it."""
+    cdef const Layout* l = x.layout
+    cdef Py_ssize_t m = l.shape[l.ndim - 2], n = l.shape[l.ndim - 1], i, first, last
+    cdef int size = itemsize(x.dtype)
+    if l.size == 0: return
+    for i in range(l.size // n):
+        first, last = 0, i % m + k                  # columns first .. last - 1 go
+        if upper: first, last = last + 1, n
+        if first < 0: first = 0
+        if last > n: last = n
+        if first < last: memset(x.data + (i * n + first) * size, 0, (last - first) * size)

@@ -1,0 +1,17 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+from cygrad.core.graph import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+BY_INDEX: dict[Any, Any]
+DTYPES: tuple[Any, ...]
+OPERATORS: dict[Any, Any]
+@final
+class Einsum(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+def einsum(equation: str, *operands: _Data) -> Tensor: ...
+def free_labels(n: Any) -> Any: ...
+def parse(equation: Any, ndims: Any) -> Any: ...
+def plan(x: Any, y: Any, z: Any) -> Any: ...

@@ -1,0 +1,509 @@
+"""Elements by their numbers: take, gather, scatter_add and their inverses; masks; one_hot.
+
+Index tensors are int64 when they get here, and checked against the size of their dimension before anything is written.
+They carry no gradients. What lies over the caller's memory is copied, so that a later write there harms nobody; a later
+write to a tensor that is kept raises its version."""
+
+import operator
+
+import numpy as np
+
+from cython cimport final
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport lend
+from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport EXTERNAL
+from cygrad.core.run cimport apply1, apply2, apply_list
+from cygrad.kernels cimport index as kernel
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
+
+from cygrad.core.bridge import zeros
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.errors import InplaceError
+from cygrad.ops.shape import broadcast_to, reshape
+
+
+# ---- what these share ------------------------------------------------------------------------------------------------
+
+cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1:
+    """That each of `n` index arrays is in range of its dimension of x, the first of `axis`. (The name is that of what
+    was called, if it was a function.)"""
+    cdef int k
+    cdef int64_t bad
+    for k in range(n):
+        if kernel.bad_index(&index[k], x.layout.shape[axis + k], &bad):
+            raise IndexError(f"{name}index {bad} is out of range for a dimension of size {x.layout.shape[axis + k]}")
+    return 0
+
+
+cdef int check_again(Backward b, int axis, int n, const Array* index) except -1:
+    """The same in backward: a write through NumPy is one that versions do not see, and memory would."""
+    cdef const Layout* x = b.input_layout(0)
+    cdef int k
+    cdef int64_t bad
+    for k in range(n):
+        if kernel.bad_index(&index[k], x.shape[axis + k], &bad):
+            raise InplaceError(f"{b.node.name()}: index {bad} was in range in forward and is not now, for a dimension "
+                               f"of size {x.shape[axis + k]}; it has been written meanwhile: give a copy()")
+    return 0
+
+
+cdef Tensor own(Tensor t, Tensor written):
+    """An index or mask that nobody else writes unseen; `written` (or None) is what the operation itself writes."""
+    if t.buffer.flags & EXTERNAL or written is not None and t.buffer == written.buffer: return t.copy()
+    return t
+
+
+cdef Tensor index_tensor(v, Tensor written):
+    """Whatever it is as an int64 tensor of indices. Raises TypeError for what is no integer."""
+    if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
+    cdef Tensor t = ensure_tensor(v)
+    if t.dtype >= FLOAT32 or t.dtype == BOOL:
+        raise TypeError(f"indices are integers, got a {DTYPES[t.dtype]} tensor of shape {t.shape}")
+    return own(t, written) if t.dtype == INT64 else t.astype(DTYPES[INT64])
+
+
+cdef Tensor zero_like(Tensor g, tuple shape):
+    """Zeros of a shape that take the memory of one."""
+    return broadcast_to(zeros((), DTYPES[g.dtype]), shape)
+
+
+cdef inline void copy_input(Call* c) noexcept:
+    """y = x, unless the operation writes in place."""
+    if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
+
+
+cdef Array clear(Backward b, int i) except *:
+    """Zeros for gradient i."""
+    cdef Array dx = b.make(i, b.input_layout(i), b.node.dtype)
+    memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
+    return dx
+
+
+cdef Layout* like_input(const Array* x) except NULL:
+    return lay.dense_like(x.layout)
+
+
+# ---- take ------------------------------------------------------------------------------------------------------------
+
+cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index) except NULL:
+    """The dense layout of x with the dimensions axis .. axis + n - 1 replaced by those of the index arrays."""
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef Layout* both = lay.share(index[0].layout)
+    cdef Layout* wider
+    cdef int k, d, ndim
+    try:
+        for k in range(1, n):
+            wider = lay.broadcast(name, both, index[k].layout)
+            lay.forget(both)
+            both = wider
+        ndim = x.layout.ndim - n + both.ndim
+        if ndim > MAX_NDIM:
+            raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, this index would give {ndim}")
+        for d in range(axis): shape[d] = x.layout.shape[d]
+        for d in range(both.ndim): shape[axis + d] = both.shape[d]
+        for d in range(axis + n, x.layout.ndim): shape[d - n + both.ndim] = x.layout.shape[d]
+        return lay.dense(ndim, shape)
+    finally:
+        lay.forget(both)
+
+
+@final
+cdef class Take(Operator):
+    """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
+
+    The inputs are x and index arrays, for neighbouring dimensions, that broadcast; the attributes are the first of
+    those dimensions and their number. Keeps the indices."""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable = "take", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = taken("take", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 1, &c.x[1])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        cdef int axis = (<tuple>c.attributes)[0]
+        check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
+        kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
+        with nogil: kernel.take(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return ((<uint32_t>1 << c.n_in) - 2) if wanted & 1 else 0
+
+    cdef int backward(self, Backward b) except -1:
+        cdef kernel.Places p
+        cdef Array index[MAX_NDIM]
+        cdef Array g = b.gradient(0), dx
+        cdef int axis = b.node.attributes[0], k, n = b.node.n_in - 1
+        if not b.want[0]: return 0
+        for k in range(n): index[k] = b.kept(k + 1)
+        check_again(b, axis, n, index)
+        dx = clear(b, 0)
+        kernel.aim(&p, &dx, &g, axis, n, index)
+        with nogil: kernel.add(&p)
+        for k in range(n): b.done(k + 1)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        if i > 0: return None
+        indices = [c.input(k + 1) for k in range(c.attributes[1])]
+        return apply_list(ADD_AT, [zero_like(g, c.shape(0)), g, *indices], c.attributes)
+
+
+cdef int check_values(str name, const Array* v, Layout* wanted) except -1:
+    """That v has the shape `wanted`, of which this takes over the count."""
+    cdef bint fits = lay.same_shape(v.layout, wanted)
+    shape = lay.shape_tuple(wanted)
+    lay.forget(wanted)
+    if not fits: raise ValueError(f"{name}: v is {lay.shape_tuple(v.layout)}; wanted {shape}, that of the places")
+    return 0
+
+
+@final
+cdef class AddAt(Operator):
+    """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
+
+    The inputs are x, v and the index arrays as take() has them; v has the shape that take() would give."""
+
+    def __cinit__(self):
+        self.name, self.differentiable = "add_at", True
+
+    cdef int infer(self, Call* c) except -1:
+        check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 2, &c.x[2]))
+        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        cdef int axis = (<tuple>c.attributes)[0]
+        check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
+        copy_input(c)
+        kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
+        with nogil: kernel.add(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return ((<uint32_t>1 << c.n_in) - 4) if wanted & 2 else 0
+
+    def formula(self, c, int i, g):
+        if i == 0: return g
+        if i > 1: return None
+        return apply_list(TAKE, [g, *[c.input(k + 2) for k in range(c.attributes[1])]], c.attributes)
+
+
+# ---- gather ----------------------------------------------------------------------------------------------------------
+
+cdef int check_along(str name, const Array* x, int axis, const Array* index) except -1:
+    """That index may be gathered from x along `axis`: as many dimensions, none of the others larger."""
+    cdef const Layout* a = x.layout
+    cdef const Layout* l = index.layout
+    cdef int d
+    cdef bint fits = a.ndim == l.ndim
+    for d in range(a.ndim):
+        if fits and d != axis and l.shape[d] > a.shape[d]: fits = False
+    if not fits:
+        raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; wanted as many "
+                         f"dimensions, and none of the index larger than that of x but dimension {axis}")
+    return 0
+
+
+@final
+cdef class Gather(Operator):
+    """y = x[index] along an axis        dx = 0, with dx[index] += g along it
+
+    y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three. Keeps the index."""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable = "gather", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        check_along("gather", &c.x[0], <object>c.attributes, &c.x[1])
+        c.y[0].layout = like_input(&c.x[1])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        cdef int axis = <object>c.attributes
+        check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
+        kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
+        with nogil: kernel.take(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 2 if wanted & 1 else 0
+
+    cdef int backward(self, Backward b) except -1:
+        cdef kernel.Places p
+        cdef Array g = b.gradient(0), index, dx
+        cdef int axis = b.node.attributes
+        if not b.want[0]: return 0
+        index = b.kept(1)
+        check_again(b, axis, 1, &index)
+        dx = clear(b, 0)
+        kernel.aim_along(&p, &dx, &g, axis, &index)
+        with nogil: kernel.add(&p)
+        b.done(1)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        return scatter_add(zero_like(g, c.shape(0)), c.attributes, c.input(1), g) if i == 0 else None
+
+
+@final
+cdef class ScatterAdd(Operator):
+    """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
+
+    The inputs are x, the index and s, of the shape of the index. Keeps the index."""
+
+    def __cinit__(self):
+        self.name, self.differentiable = "scatter_add", True
+
+    cdef int infer(self, Call* c) except -1:
+        check_along("scatter_add", &c.x[0], <object>c.attributes, &c.x[1])
+        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        cdef int axis = <object>c.attributes
+        check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
+        copy_input(c)
+        kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
+        with nogil: kernel.add(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 2 if wanted & 4 else 0
+
+    def formula(self, c, int i, g):
+        return g if i == 0 else apply2(GATHER, g, c.input(1), c.attributes) if i == 2 else None
+
+
+# ---- masks -----------------------------------------------------------------------------------------------------------
+
+cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
+    """The dense layout of x[mask]: as many rows as there are true elements."""
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef int m = mask.layout.ndim, d
+    cdef bint fits = 0 < m <= x.layout.ndim and mask.dtype == BOOL
+    for d in range(m):
+        if fits and mask.layout.shape[d] != x.layout.shape[d]: fits = False
+    if not fits:
+        raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
+                         f"{DTYPES[mask.dtype]}; wanted a bool mask of the shape of x, or of its first dimensions")
+    shape[0] = kernel.count_true(mask)
+    for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
+    return lay.dense(x.layout.ndim - m + 1, shape)
+
+
+@final
+cdef class Select(Operator):
+    """y = x[mask]        dx = 0, with dx[mask] = g
+
+    The mask covers the first dimensions of x, all or some. Keeps the mask."""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable, self.counting = "select", True, True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = selected("select", &c.x[0], &c.x[1])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
+        with nogil: kernel.take(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 2 if wanted & 1 else 0
+
+    cdef int backward(self, Backward b) except -1:
+        cdef kernel.Places p
+        cdef Array g = b.gradient(0), mask, dx
+        if not b.want[0]: return 0
+        mask = b.kept(1)
+        check_count(b.node.name(), &mask, g.layout.shape[0])
+        dx = clear(b, 0)
+        kernel.aim_mask(&p, &dx, &g, &mask)
+        with nogil: kernel.put(&p)
+        b.done(1)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        return apply_list(MASK_PUT, [zero_like(g, c.shape(0)), g, c.input(1)], None) if i == 0 else None
+
+
+cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1:
+    """That a mask chooses as many as it did: versions do not see a write through NumPy."""
+    cdef Py_ssize_t found = kernel.count_true(mask)
+    if found != wanted:
+        raise InplaceError(f"{name}: the mask chose {wanted} in forward and chooses {found} now; it has been written "
+                           f"meanwhile: give a copy()")
+    return 0
+
+
+@final
+cdef class MaskPut(Operator):
+    """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
+
+    v has the shape of x[mask]. Keeps the mask."""
+
+    def __cinit__(self):
+        self.name, self.differentiable = "mask_put", True
+
+    cdef int infer(self, Call* c) except -1:
+        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
+        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
+        copy_input(c)
+        kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
+        with nogil: kernel.put(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 4
+
+    def formula(self, c, int i, g):
+        mask = c.input(2)
+        chosen = apply2(SELECT, g, mask, None)
+        if i == 1: return chosen
+        return apply_list(MASK_PUT, [g, zero_like(g, chosen.shape), mask], None) if i == 0 else None
+
+
+@final
+cdef class Argwhere(Operator):
+    """y = the places where x is not zero, a row each        no gradient"""
+
+    def __cinit__(self):
+        self.name, self.counting = "argwhere", True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t shape[2]
+        shape[0], shape[1] = np.count_nonzero(lend(&c.x[0], NULL, False)), c.x[0].layout.ndim
+        c.y[0].layout = lay.dense(2, shape)
+        c.y[0].dtype = INT64
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        lend(&c.y[0], NULL, True)[...] = np.argwhere(lend(&c.x[0], NULL, False))
+        return 0
+
+
+# ---- one_hot ---------------------------------------------------------------------------------------------------------
+
+@final
+cdef class OneHot(Operator):
+    """y = 0, with y[i, label[i]] = 1        no gradient"""
+
+    def __cinit__(self):
+        self.name = "one_hot"
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t shape[MAX_NDIM]
+        cdef const Layout* l = c.x[0].layout
+        cdef int d
+        if l.ndim == MAX_NDIM:
+            raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, which is the most; reshape them")
+        for d in range(l.ndim): shape[d] = l.shape[d]
+        shape[l.ndim], c.y[0].dtype = <tuple>c.attributes
+        c.y[0].layout = lay.dense(l.ndim + 1, shape)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Py_ssize_t classes = c.y[0].layout.shape[c.x[0].layout.ndim]
+        labels = lend(&c.x[0], NULL, False)
+        if labels.size and not 0 <= labels.min() <= labels.max() < classes:
+            bad = labels[(labels < 0) | (labels >= classes)][0]
+            raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
+        y = lend(&c.y[0], NULL, True)
+        y[...] = 0
+        np.put_along_axis(y, labels[..., None], 1, -1)
+        return 0
+
+
+cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd(), SELECT = Select()
+cdef Operator MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
+OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, SELECT, MASK_PUT, ARGWHERE, ONE_HOT)}
+
+
+def take(x, indices, axis=None):
+    """The elements or slices of `x` at `indices` (integers of any shape, negative ones from the end) along `axis`, or
+    of the flattened `x` if that is None. Raises IndexError for an index out of range."""
+    cdef Tensor t = ensure_tensor(x)
+    if axis is None:
+        t = reshape(t, (t.layout.size,))
+        axis = 0
+    return apply2(TAKE, t, index_tensor(indices, None), (lay.read_axis(axis, t.layout.ndim), 1))
+
+
+def add_at(x, axis, v, *indices):
+    """`x` with `v` added at index arrays for neighbouring dimensions from `axis` on: where take() would take."""
+    return apply_list(ADD_AT, [x, v, *[index_tensor(i, None) for i in indices]], (axis, len(indices)))
+
+
+def gather(x, axis, index):
+    """The elements of `x` that `index` names along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as
+    many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply2(GATHER, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
+
+
+def scatter_add(x, axis, index, src):
+    """`x` with the elements of `src` added where `index` says along `axis`: y[i, index[i, j]] += src[i, j] for axis 1;
+    places that are named several times sum up. `src` may be larger than the index: the rest of it is not used."""
+    cdef Tensor t = ensure_tensor(x), i = index_tensor(index, None), s = ensure_tensor(src)
+    if t.dtype != s.dtype or t.dtype == BOOL:
+        raise TypeError(f"scatter_add: x is {DTYPES[t.dtype]} and src is {DTYPES[s.dtype]}; wanted one dtype, not "
+                        f"bool; convert with astype")
+    if s.shape != i.shape:
+        if s.layout.ndim != i.layout.ndim or any([n > m for n, m in zip(i.shape, s.shape)]):
+            raise ValueError(f"scatter_add: the index is {i.shape} but src is {s.shape}; wanted a src at least as "
+                             f"large in each dimension")
+        s = s[tuple([slice(0, n) for n in i.shape])]
+    return apply_list(SCATTER_ADD, [t, i, s], lay.read_axis(axis, t.layout.ndim))
+
+
+def select(x, mask):
+    """x[mask] for a bool tensor of the shape of `x` or of its first dimensions."""
+    return apply2(SELECT, x, own(ensure_tensor(mask), None), None)
+
+
+def mask_put(x, v, mask):
+    """`x` with `v`, of the shape of x[mask], where the mask is true."""
+    return apply_list(MASK_PUT, [x, v, own(ensure_tensor(mask), None)], None)
+
+
+def argwhere(x):
+    """The places at which `x` is not zero (or is true), in row-major order: an integer tensor (places, dimensions). A
+    net cannot plan it, since its shape depends on values."""
+    return apply1(ARGWHERE, x, None)
+
+
+def one_hot(labels, classes, dtype=None):
+    """A row of `classes` numbers for each of the integer `labels`: 1 at the label, 0 elsewhere; dtype None is the
+    default dtype. Raises IndexError for a label that is no class."""
+    cdef Tensor l = index_tensor(labels, None)
+    classes = operator.index(classes)
+    if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; wanted 0 or more")
+    return apply1(ONE_HOT, l, (classes, default_dtype() if dtype is None else dtype_number(dtype)))

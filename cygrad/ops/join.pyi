@@ -1,0 +1,40 @@
+# Written by tools/make_stubs.py; do not edit.
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias, final
+from typing_extensions import disjoint_base
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+from cygrad.core.graph import Tensor
+from cygrad.ops.base import View
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+OPERATORS: dict[Any, Any]
+class Join(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class Pad(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@disjoint_base
+class Triangle(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class Concat(Join):
+    pass
+@final
+class Split(View):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class Stack(Join):
+    pass
+@final
+class TriL(Triangle):
+    pass
+@final
+class TriU(Triangle):
+    pass
+def concat(xs: Iterable[_Data], axis: int | None = 0) -> Tensor: ...
+def pad(x: _Data, widths: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap'] = 'constant', value: float = 0) -> Tensor: ...
+def split(x: _Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]: ...
+def stack(xs: Iterable[_Data], axis: int = 0) -> Tensor: ...
+def tril(x: _Data, k: int = 0) -> Tensor: ...
+def triu(x: _Data, k: int = 0) -> Tensor: ...

@@ -1,0 +1,22 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+from cygrad.core.graph import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+DTYPES: tuple[Any, ...]
+OPERATORS: dict[Any, Any]
+@final
+class ArgSort(Operator):
+    pass
+@final
+class Sort(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class TopK(Operator):
+    pass
+def argsort(x: _Data, axis: int = -1, descending: bool = False) -> Tensor: ...
+def order_of(x: Any, axis: Any, descending: Any) -> Any: ...
+def sort(x: _Data, axis: int = -1, descending: bool = False) -> Tensor: ...
+def topk(x: _Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]: ...
