@@ -5,12 +5,14 @@ where tensors are alive. What C code still sees of it is an empty tensor over no
 
 cimport cython
 from cpython.object cimport PyObject, PyObject_GenericGetAttr
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.weakref cimport PyWeakref_NewRef
 
 from cygrad.core cimport graph
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Tensor, empty_tensor
 from cygrad.core.memory cimport EXTERNAL, READONLY, Buffer, hold
+from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.graph import install
@@ -18,7 +20,6 @@ from cygrad.core.graph import install
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject
     void Py_SET_TYPE(PyObject*, PyTypeObject*)
-    unsigned long PyThread_get_thread_ident()
 
 cdef Buffer nothing                                 # what all freed tensors lie over; never released
 cdef Py_ssize_t zero = 0
@@ -218,24 +219,23 @@ def free(Tensor self):
 
 # ---- scopes ----------------------------------------------------------------------------------------------------------
 
-cdef dict stacks = {}                               # of every thread with open scopes: those, the innermost last
-
-
 cdef class scope:
     """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
     `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or
     solver. A tensor whose memory others hold only loses its own hold. Scopes nest; what an inner one keeps belongs to
     the outer one."""
+    cdef scope outer
     cdef list made              # weak references
     cdef list kept
     cdef Py_ssize_t limit       # the length at which dead references are thrown out
 
     def __enter__(self):
-        cdef list stack = stacks.setdefault(PyThread_get_thread_ident(), [])
+        cdef Flags* f = flags()
         if self.made is not None: raise RuntimeError("this memory.scope() is open already; make one for each with")
         self.made, self.kept, self.limit = [], [], 1024
-        stack.append(self)
-        graph.open_scopes += 1
+        self.outer = <scope>f.scope if f.scope != NULL else None
+        Py_INCREF(self)
+        f.scope = <void*>self
         return self
 
     def keep(self, x):
@@ -246,22 +246,21 @@ cdef class scope:
         return x
 
     def __exit__(self, *_):
-        cdef list stack = stacks.get(PyThread_get_thread_ident(), [])
-        cdef list kept = self.kept, left = [], still = []
-        cdef scope outer
-        if self not in stack: raise RuntimeError("a memory.scope() was left that this thread has not entered")
-        stack.remove(self)
-        if not stack: del stacks[PyThread_get_thread_ident()]
-        graph.open_scopes -= 1
-        spared = {id(x) for x in kept}
+        cdef Flags* f = flags()
+        cdef scope inner = None, outer = self.outer, s = <scope>f.scope if f.scope != NULL else None
+        cdef list left = [], still
+        while s is not None and s is not self: inner, s = s, s.outer
+        if s is None: raise RuntimeError("a memory.scope() was left that this thread has not entered")
+        if inner is not None: inner.outer = outer
+        else: f.scope = <void*>outer if outer is not None else NULL     # which was counted when it was entered
+        Py_DECREF(self)
+        spared = {id(x) for x in self.kept}
         for weak in self.made:
             t = weak()
             if type(t) is Tensor and id(t) not in spared: left.append(t)
-        self.made = self.kept = None
-        t = None
-        if stack:
-            outer = stack[len(stack) - 1]
-            for x in kept: outer.note(x)
+        if outer is not None:
+            for x in self.kept: outer.note(x)
+        self.made = self.kept = self.outer = t = None
         while left:                                 # variables take their gradients with them: once more for those
             still = []
             for t in left:
@@ -279,11 +278,9 @@ cdef class scope:
 
 
 cdef void note_made(Tensor t) noexcept:
-    """A tensor was made while scopes are open in some thread."""
-    cdef list stack = stacks.get(PyThread_get_thread_ident())
-    if stack is None: return
+    """A tensor was made while its thread has an open scope."""
     try:
-        (<scope>stack[len(stack) - 1]).note(t)
+        (<scope>flags().scope).note(t)
     except MemoryError:                             # then it lives as long as others refer to it
         pass
 

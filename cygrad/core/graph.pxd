@@ -174,8 +174,7 @@ ctypedef int (*lend_t)(Tensor, Py_buffer*, int) except -1
 ctypedef void (*note_t)(Tensor) noexcept
 
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
-cdef int open_scopes            # memory.scope()s in all threads; while there are any, each new tensor is noted:
-cdef note_t note_made           # core/freed.pyx plugs it in
+cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
 cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1
 cdef Operator plugged(str name)
 cdef object socket(str name)
@@ -209,7 +208,6 @@ cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexc
     t.layout = layout
     t.dtype = dtype
     t.rewrites = buffer.rewrites
-    if open_scopes: note_made(t)
 
 cdef inline void empty_tensor(Tensor t) noexcept:
     """Let go of the memory; a variable takes its gradient with it."""

@@ -15,6 +15,7 @@ from cpython.type cimport PyType_Modified
 from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
 from cygrad.core.running cimport runs
+from cygrad.core.modes cimport flags
 from cygrad.core.memory cimport (
     EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
 )
@@ -430,6 +431,7 @@ cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
         lay.forget(layout)
         raise
     fill(t, buffer, layout, dtype)
+    if flags().scope != NULL: note_made(t)
     return t
 
 
@@ -518,8 +520,7 @@ cdef class Tensor:
         """How many times this tensor's memory was written in place (views share the count)."""
         return self.buffer.version
 
-    def __getbuffer__(self, Py_buffer* view, int wanted):
-        lend_buffer(self, view, wanted)
+    def __getbuffer__(self, Py_buffer* view, int wanted): lend_buffer(self, view, wanted)
 
     def __len__(self):
         if self.layout.ndim == 0: raise TypeError("a 0-d tensor has no length")

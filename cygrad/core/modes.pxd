@@ -7,6 +7,7 @@ cdef extern from "cygrad/flags.h":
         int passes
         void* tape
         void* capture
+        void* scope
         void* op
         void* node
 

@@ -17,7 +17,7 @@ from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of,
     attach,
-    check_current, copy_plain, ensure_tensor, fill, next_number, plug_run, plugged, shell,
+    check_current, copy_plain, ensure_tensor, fill, next_number, note_made, plug_run, plugged, shell,
 )
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
@@ -260,6 +260,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         lay.forget(c.y[i].layout)
     fill(y, buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
     if node is not None: attach(y, node, 0)
+    if f.scope != NULL: note_made(y)
     if c.n_out - c.hidden == 1:
         if f.capture != NULL: capture(f, op, x, n, attributes, y)
         return y
@@ -267,6 +268,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         y = <Tensor>out[i]
         fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None: attach(y, node, i)
+        if f.scope != NULL: note_made(y)
     if f.capture != NULL: capture(f, op, x, n, attributes, tuple(out))
     return tuple(out)
 

@@ -7,6 +7,7 @@ struct cg_flags {
     int training;
     int passes;    /* backward passes that this thread is in, nested ones counted */
     void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
+    void *scope;   /* the innermost open memory.scope() (a counted core.freed.scope), or NULL */
     void *capture; /* a borrowed list that takes note of every operation, or NULL */
     void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
     void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
