@@ -364,3 +364,14 @@ def test_failed_allocations_in_a_scope():
         if not failure.failed:
             break
     assert not failure.failed and live() == before + 36 and x.tolist() == [[1] * 3] * 3
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in cg.ops.TABLE])
+def test_every_operator_refuses_it(row):
+    args, kwargs = row.tries[0]
+    places = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+    for at in places:
+        xs = [cg.tensor(a) if i in places else a for i, a in enumerate(args)]
+        xs[at].free()
+        with pytest.raises(RuntimeError, match="was freed"):
+            row.tested(*xs, **kwargs)
