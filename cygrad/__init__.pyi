@@ -10,6 +10,8 @@ from cygrad.ops.elementwise import abs as absolute
 from cygrad.ops.functions import acos as acos
 from cygrad.ops.functions import acosh as acosh
 from cygrad.ops.elementwise import add as add
+from cygrad.ops.reduce import all as all
+from cygrad.ops.reduce import any as any
 from cygrad.core.bridge import arange as arange
 from cygrad.ops.functions import acos as arccos
 from cygrad.ops.functions import acosh as arccosh
@@ -17,6 +19,8 @@ from cygrad.ops.functions import asin as arcsin
 from cygrad.ops.functions import asinh as arcsinh
 from cygrad.ops.functions import atan as arctan
 from cygrad.ops.functions import atanh as arctanh
+from cygrad.ops.extremes import argmax as argmax
+from cygrad.ops.extremes import argmin as argmin
 from cygrad.ops.sort import argsort as argsort
 from cygrad.ops.index import argwhere as argwhere
 from cygrad.core.bridge import asarray as asarray
@@ -27,6 +31,7 @@ from cygrad.ops.functions import atan as atan
 from cygrad.ops.functions import atanh as atanh
 from cygrad import autograd as autograd
 from cygrad.autograd.passes import backward as backward
+from cygrad.ops.loss import bce_with_logits as bce_with_logits
 from cygrad.ops.compare import bitwise_and as bitwise_and
 from cygrad.ops.compare import bitwise_not as bitwise_not
 from cygrad.ops.compare import bitwise_or as bitwise_or
@@ -41,6 +46,7 @@ from cygrad.ops.join import concat as concatenate
 from cygrad.ops.functions import cos as cos
 from cygrad.ops.functions import cosh as cosh
 from cygrad.ops.loss import cross_entropy as cross_entropy
+from cygrad.ops.scan import cumsum as cumsum
 from cygrad.ops.elementwise import div as div
 from cygrad.ops.elementwise import div as divide
 from cygrad.ops.random import dropout as dropout
@@ -76,22 +82,28 @@ from cygrad.ops.linalg import linear as linear
 from cygrad.core.bridge import linspace as linspace
 from cygrad.ops.functions import log as log
 from cygrad.ops.functions import log1p as log1p
-from cygrad.ops.loss import log_softmax as log_softmax
+from cygrad.ops.softmax import log_softmax as log_softmax
 from cygrad.ops.compare import logical_and as logical_and
 from cygrad.ops.compare import logical_not as logical_not
 from cygrad.ops.compare import logical_or as logical_or
 from cygrad.ops.compare import logical_xor as logical_xor
+from cygrad.ops.softmax import logsumexp as logsumexp
 from cygrad.autograd.variables import mark_variables as mark_variables
 from cygrad.ops.linalg import matmul as matmul
+from cygrad.ops.extremes import max as max
 from cygrad.ops.compare import maximum as maximum
 from cygrad.ops.reduce import mean as mean
 from cygrad import memory as memory
+from cygrad.ops.extremes import min as min
 from cygrad.ops.compare import minimum as minimum
+from cygrad.ops.loss import mse as mse
 from cygrad.ops.elementwise import mul as mul
 from cygrad.ops.elementwise import mul as multiply
 from cygrad.ops.elementwise import neg as neg
 from cygrad.ops.elementwise import neg as negative
+from cygrad.ops.loss import nll as nll
 from cygrad.autograd.modes import no_grad as no_grad
+from cygrad.ops.measures import norm as norm
 from cygrad.ops.compare import not_equal as not_equal
 from cygrad.ops.index import one_hot as one_hot
 from cygrad.core.bridge import ones as ones
@@ -105,6 +117,7 @@ from cygrad.ops.shape import permute as permute_dims
 from cygrad.ops.elementwise import pow as pow
 from cygrad.ops.elementwise import power as power
 from cygrad.autograd.modes import predict_mode as predict_mode
+from cygrad.ops.reduce import prod as prod
 from cygrad import random as random
 from cygrad.ops.elementwise import reciprocal as reciprocal
 from cygrad.autograd.modes import record as record
@@ -124,6 +137,7 @@ from cygrad.ops.elementwise import sign as sign
 from cygrad.ops.functions import silu as silu
 from cygrad.ops.functions import sin as sin
 from cygrad.ops.functions import sinh as sinh
+from cygrad.ops.softmax import softmax as softmax
 from cygrad.ops.functions import softplus as softplus
 from cygrad.ops.sort import sort as sort
 from cygrad.ops.join import split as split
@@ -131,6 +145,7 @@ from cygrad.ops.elementwise import sqrt as sqrt
 from cygrad.ops.elementwise import square as square
 from cygrad.ops.shape import squeeze as squeeze
 from cygrad.ops.join import stack as stack
+from cygrad.ops.measures import std as std
 from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.ops.elementwise import sub as sub
 from cygrad.ops.elementwise import sub as subtract
@@ -147,6 +162,7 @@ from cygrad.ops.join import tril as tril
 from cygrad.ops.join import triu as triu
 from cygrad.ops.elementwise import trunc as trunc
 from cygrad.ops.shape import expand_dims as unsqueeze
+from cygrad.ops.measures import var as var
 from cygrad.ops.compare import where as where
 from cygrad.core.bridge import zeros as zeros
 from cygrad.core.bridge import zeros_like as zeros_like

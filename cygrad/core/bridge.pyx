@@ -177,8 +177,7 @@ def item(Tensor self):
 
 def truth(Tensor self):
     if self.layout.size != 1:
-        raise ValueError(f"the truth of a tensor of shape {self.shape} is not one value; use any() or all() of its "
-                         f"numpy()")
+        raise ValueError(f"the truth of a tensor of shape {self.shape} is not one value; use any() or all()")
     return bool(item(self))
 
 def index(Tensor self):

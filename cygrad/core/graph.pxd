@@ -34,6 +34,7 @@ cdef struct Call:           # one execution: what infer() reads and writes, and 
     int n_out               # outputs, hidden ones included
     int hidden              # the last so many outputs are for backward alone
     int view                # the input whose memory output 0 shares; -1: fresh memory
+    uint32_t wanted         # the inputs whose gradients will be wanted, as bits; 0: no hidden output is needed
     Array* x
     Array y[MAX_OUTPUTS]    # infer() sets layout (one count) and dtype; data is there when forward() runs
     size_t workspace_bytes

@@ -70,7 +70,7 @@ cdef class Replay:
         fill_operands(s.operands, s.inputs)
         if op.promotes: prepare(op, s.operands, n)  # the inputs have one dtype already: casts are steps of their own
         for i in range(n): s.c.x[i] = s.operands[i].array
-        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view = n, 1, 0, -1
+        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view, s.c.wanted = n, 1, 0, -1, 0
         s.c.attributes = <void*>attributes
         op.infer(&s.c)
         s.outputs = []

@@ -219,7 +219,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         if c.x == NULL: raise MemoryError("no memory for the operands")
     for i in range(n): c.x[i] = x[i].array
-    c.n_in, c.n_out, c.hidden, c.view = n, 1, 0, -1
+    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
     c.workspace_bytes = 0
     c.workspace = NULL
     c.attributes = <void*>attributes
@@ -325,7 +325,7 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             give_tensor(&x[i], copied)
     for i in range(n): few[i] = x[i].array
     c.x = few
-    c.n_in, c.n_out, c.hidden, c.view = n, 1, 0, -1
+    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
     c.workspace_bytes = 0
     c.workspace = NULL
     c.attributes = <void*>attributes
@@ -389,7 +389,7 @@ cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t 
     if not wanted: return False
     for k in range(n): few[k] = x[k].array
     c.x = few
-    c.n_in, c.n_out, c.hidden, c.attributes = n, 1, 0, <void*>attributes
+    c.n_in, c.n_out, c.hidden, c.wanted, c.attributes = n, 1, 0, wanted, <void*>attributes
     return (op.keeps(&c, wanted) >> i) & 1
 
 

@@ -36,6 +36,9 @@ cdef extern from "cygrad/platform.h" nogil:
     double[::1] view1d "CG_VIEW1"(double* p, Py_ssize_t n)
     float[:, ::1] view2f "CG_VIEW2"(float* p, Py_ssize_t rows, Py_ssize_t columns)
     double[:, ::1] view2d "CG_VIEW2"(double* p, Py_ssize_t rows, Py_ssize_t columns)
+    double[:] steps1d "CG_VIEW1S"(double* p, Py_ssize_t n, Py_ssize_t step)
+    float[:, ::1] steps2f "CG_VIEW2S"(float* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t step)
+    double[:, ::1] steps2d "CG_VIEW2S"(double* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t step)
 
 
 cdef inline int itemsize(int dtype) noexcept nogil:

@@ -1,12 +1,19 @@
 from libc.stdint cimport int64_t
 
-cdef void log_softmax(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, char* y) noexcept nogil
-cdef void log_softmax_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* y,
-                           char* dx) noexcept nogil
+cdef struct RowLoop:        # one kernel in both precisions
+    void* single
+    void* double
+    int operands
+    bint narrow             # the result has one element a row
+
+cdef RowLoop LOG_SOFTMAX, LOG_SOFTMAX_GRAD, SOFTMAX, SOFTMAX_GRAD, LOGSUMEXP, OTHERS
+
+cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y,
+                   char* z) noexcept nogil
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil
 cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil
-cdef Py_ssize_t cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
-                              char* loss, char* lse) noexcept nogil
+cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
+                        char* loss, char* lse) noexcept nogil
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                              double scale, const char* x, const int64_t* labels, const char* lse,
                              char* dx) noexcept nogil

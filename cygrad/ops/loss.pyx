@@ -1,4 +1,4 @@
-"""Log-softmax and cross-entropy."""
+"""Losses: cross-entropy and its halves, squared errors."""
 
 import numpy as np
 
@@ -6,136 +6,157 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint32_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport window
+from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport EXTERNAL, WORKSPACE, Buffer, allocate, drop
+from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.run cimport apply1, apply2
-from cygrad.kernels cimport rows
+from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
-from cygrad.kernels.driver cimport gather
-from cygrad.kernels.reduce cimport sum_into
+from cygrad.kernels.driver cimport Loop, gather
+from cygrad.kernels.reduce cimport POWERS, fold_into, sum_into
+from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
-from cygrad.ops.functions import exp
-from cygrad.ops.reduce import sum
-from cygrad.ops.shape import reshape, transpose
+from cygrad.ops.elementwise import sub
+from cygrad.ops.functions import sigmoid
+from cygrad.ops.shape import reshape
+from cygrad.ops.softmax import softmax
 
 
-# ---- log_softmax -----------------------------------------------------------------------------------------------------
-
-@final
-cdef class LogSoftmax(Operator):
-    """y = x - log sum e^x        dx = g - e^y sum g        (along the last axis)"""
-
-    def __cinit__(self):
-        self.name, self.promotes, self.floats, self.fused, self.differentiable = "log_softmax", True, True, True, True
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        cdef const Layout* l = c.y[0].layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
-        cdef const char* x = c.x[0].data
-        if l.size == 0: return 0
-        if not c.x[0].layout.dense:
-            gather(c.y[0].data, &c.x[0], 0, l.size)
-            x = c.y[0].data
-        rows.log_softmax(c.y[0].dtype, l.size // columns, columns, x, c.y[0].data)
-        return 0
-
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return 1 << OUTPUT
-
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), y = b.kept(OWN), out
-        cdef const Layout* l = b.node.layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
-        cdef const char* given = g.data
-        if not b.over(0, OWN, &out) and not b.over_gradient(0, &out): out = b.make(0, l, b.node.dtype)
-        if l.size == 0: return 0
-        if not g.layout.dense:                      # packed into the result, unless that is y's own memory
-            if out.data == y.data: return self.packed(b, &g, &y, &out)
-            gather(out.data, &g, 0, l.size)
-            given = out.data
-        rows.log_softmax_grad(b.node.dtype, l.size // columns, columns, given, y.data, out.data)
-        b.done(OWN)
-        b.done_gradient(0)
-        return 0
-
-    cdef int packed(self, Backward b, const Array* g, const Array* y, const Array* out) except -1:
-        cdef const Layout* l = b.node.layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
-        cdef Buffer* workspace = allocate(l.size * itemsize(b.node.dtype), WORKSPACE)
-        gather(workspace.data, g, 0, l.size)
-        rows.log_softmax_grad(b.node.dtype, l.size // columns, columns, workspace.data, y.data, out.data)
-        drop(workspace)
-        b.done_gradient(0)
-        return 0
-
-    def formula(self, c, int i, g):
-        return g - exp(c.output(0)) * sum(g, -1, True)
+cdef Loop* MUL_LOOP = driver.find("mul")
+cdef Loop* SQUARE_SLOPE = driver.find("square_slope")
+cdef Loop* BCE_LOOP = driver.find("bce")
+cdef Loop* BCE_SLOPE = driver.find("bce_slope")
+cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 
 
-# ---- cross_entropy ---------------------------------------------------------------------------------------------------
+# ---- what losses share -----------------------------------------------------------------------------------------------
 
 cdef enum:
     NONE, MEAN, SUM         # reductions
 
+cdef dict REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
+
+
+cdef int read_reduction(str name, reduction) except -1:
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{name}: reduction is {reduction!r}; it is one of {', '.join(REDUCTIONS)}")
+    return REDUCTIONS[reduction]
+
+
+cdef double share(Py_ssize_t n, int reduction) noexcept:
+    """By what the gradient is multiplied: each of n has a share in their mean."""
+    return 1.0 / n if reduction == MEAN and n else 1.0
+
+
+cdef object reduced_gradient(c, g, n):
+    """The same over tensors."""
+    return g / n if c.attributes == MEAN and n else g
+
+
+cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept:
+    """The gradient of a loss as each element of `x` sees it: its own, or the one there is, times its share."""
+    cdef Array one
+    if reduction == NONE:
+        s.array, s.layout = g[0], g.layout[0]
+        s.array.layout = &s.layout
+        return
+    one = number_array(bits, (<float*>g.data)[0] if g.dtype == FLOAT32 else (<double*>g.data)[0], g.dtype)
+    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>share(x.size, reduction)
+    else: bits[0] *= share(x.size, reduction)
+    over(s, &one, x, None)
+
+
+cdef object labels_of(str name, str what, Tensor x, labels):
+    """The labels, as a tensor that the operator may keep; x is called `what`."""
+    cdef Tensor l = ensure_tensor(labels)
+    if x.dtype < FLOAT32: raise TypeError(f"{name}: {what} is {DTYPES[x.dtype]}; wanted a floating dtype")
+    if l.dtype >= FLOAT32 or l.dtype == 0:
+        raise TypeError(f"{name}: the labels are {DTYPES[l.dtype]}; wanted integers")
+    if x.layout.ndim != 2 or l.layout.ndim != 1 or l.layout.shape[0] != x.layout.shape[0]:
+        raise ValueError(f"{name}: {what} is {x.shape} and the labels are {l.shape}; wanted {what} (n, classes) and "
+                         f"labels (n,); reshape what has more dimensions")
+    if l.dtype != INT64: l = l.astype(DTYPES[INT64])
+    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # the caller may reuse his array of labels
+    return l
+
+
+cdef int check_labels(str name, const Array* labels, Py_ssize_t classes, bint kept) except -1:
+    """That every label is a class: before forward, and of the kept ones again."""
+    cdef const int64_t* l = <const int64_t*>labels.data
+    cdef Py_ssize_t bad = rows.bad_label(labels.layout.size, classes, l)
+    if bad < 0: return 0
+    if kept:                                        # written through NumPy since: versions do not see that, memory does
+        raise InplaceError(f"{name}: label {l[bad]} of row {bad} was a class in forward and is none now; it has been "
+                           f"written meanwhile: give a copy()")
+    raise IndexError(f"{name}: label {l[bad]} of row {bad} is no class; there are {classes} classes, from 0 to "
+                     f"{classes - 1}")
+
+
+cdef object onehot(labels, shape, dtype):
+    """A matrix of zeros, with a one at each row's label."""
+    out = np.zeros(shape, dtype)
+    out[np.arange(shape[0]), window(<Tensor>labels, False)] = 1
+    return out
+
+
+cdef class LabelLoss(Operator):
+    """The base of losses of a matrix (n, classes) and labels (n,): one value a row, then their mean or sum."""
+
+    def __cinit__(self):
+        self.fused = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        c.y[0].layout = lay.dense_like(c.x[1].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].dtype = c.x[0].dtype
+        c.workspace_bytes = c.x[1].layout.size * itemsize(c.x[0].dtype) if reduction != NONE else 0
+        return 0
+
+    cdef int reduce(self, Call* c, const Layout* l) except -1:
+        """The rows' values, in the workspace, become one."""
+        cdef int reduction = <object>c.attributes
+        cdef Array values
+        cdef Spread y
+        if reduction == NONE: return 0
+        values.data, values.layout, values.dtype = c.workspace, l, c.y[0].dtype
+        over(&y, &c.y[0], l, None)
+        sum_into(&values, &y.array)
+        return scale(&c.y[0], &c.y[0], l.size) if reduction == MEAN else 0
+
+
+# ---- cross_entropy ---------------------------------------------------------------------------------------------------
 
 @final
-cdef class CrossEntropy(Operator):
+cdef class CrossEntropy(LabelLoss):
     """y = mean of (log sum e^x - x[label])        dx = g (softmax(x) - onehot(label)) / n
 
     Keeps x, the labels and, of every row, log sum e^x (a hidden output)."""
 
     def __cinit__(self):
-        self.name, self.fused, self.differentiable = "cross_entropy", True, True
+        self.name = "cross_entropy"
 
     cdef int infer(self, Call* c) except -1:
-        cdef const Layout* x = c.x[0].layout
-        cdef const Layout* labels = c.x[1].layout
-        cdef int reduction = <object>c.attributes
-        if x.ndim != 2 or labels.ndim != 1 or labels.shape[0] != x.shape[0]:
-            raise ValueError(f"cross_entropy: x is {lay.shape_tuple(x)} and the labels are {lay.shape_tuple(labels)}; "
-                             f"wanted x (n, classes) and labels (n,); reshape what has more dimensions")
+        LabelLoss.infer(self, c)
         c.n_out, c.hidden = 2, 1
-        c.y[0].layout = lay.dense_like(labels) if reduction == NONE else lay.share(lay.SCALAR)
-        c.y[1].layout = lay.dense_like(labels)
-        c.y[0].dtype = c.y[1].dtype = c.x[0].dtype
-        c.workspace_bytes = x.shape[0] * itemsize(c.x[0].dtype) if reduction != NONE else 0
-        if not x.dense: c.workspace_bytes += x.size * itemsize(c.x[0].dtype)
+        c.y[1].layout, c.y[1].dtype = lay.dense_like(c.x[1].layout), c.x[0].dtype
+        if not c.x[0].layout.dense: c.workspace_bytes += c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
     cdef int forward(self, Call* c) except -1:
         cdef const Layout* l = c.x[0].layout
-        cdef Py_ssize_t n = l.shape[0], bad
+        cdef Py_ssize_t n = l.shape[0]
         cdef int reduction = <object>c.attributes, dtype = c.x[0].dtype
-        cdef char* loss = c.y[0].data if reduction == NONE else c.workspace
         cdef const char* x = c.x[0].data
-        cdef Array a, y
-        cdef Layout whole
-        cdef Py_ssize_t zero = 0
         if not l.dense:
             x = c.workspace + (n * itemsize(dtype) if reduction != NONE else 0)
             gather(<char*>x, &c.x[0], 0, l.size)
-        bad = rows.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data, loss, c.y[1].data)
-        if bad >= 0:
-            raise IndexError(f"cross_entropy: label {(<const int64_t*>c.x[1].data)[bad]} of row {bad} is no class; x "
-                             f"has {l.shape[1]} classes, from 0 to {l.shape[1] - 1}")
-        if reduction != NONE:
-            a.data, a.layout, a.dtype = loss, c.y[1].layout, dtype
-            y = c.y[0]
-            whole = a.layout[0]
-            whole.strides = &zero
-            y.layout = &whole
-            sum_into(&a, &y)
-            if reduction == MEAN:
-                if dtype == FLOAT32: (<float*>y.data)[0] /= n
-                else: (<double*>y.data)[0] /= n
-        return 0
+        check_labels(self.name, &c.x[1], l.shape[1], False)
+        rows.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data,
+                           c.y[0].data if reduction == NONE else c.workspace, c.y[1].data)
+        return self.reduce(c, c.x[1].layout)
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 1 | 2 | (2 << OUTPUT)
@@ -145,18 +166,14 @@ cdef class CrossEntropy(Operator):
         cdef Py_ssize_t n = x.layout.shape[0]
         cdef int reduction = <object>b.node.attributes
         cdef const char* given = x.data
-        cdef Py_ssize_t bad = rows.bad_label(n, x.layout.shape[1], <const int64_t*>labels.data)
-        if bad >= 0:                                # written through NumPy since: versions do not see that, memory does
-            raise InplaceError(f"cross_entropy: label {(<const int64_t*>labels.data)[bad]} of row {bad} was a class in "
-                               f"forward and is none now; it has been written meanwhile: give a copy()")
+        check_labels(self.name, &labels, x.layout.shape[1], True)
         if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
         if not x.layout.dense:
             gather(out.data, &x, 0, x.layout.size)
             given = out.data
         rows.cross_entropy_grad(b.node.dtype, n, x.layout.shape[1], g.data,
-                                g.layout.strides[0] if reduction == NONE else 0,
-                                1.0 / n if reduction == MEAN and n else 1.0, given, <const int64_t*>labels.data,
-                                lse.data, out.data)
+                                g.layout.strides[0] if reduction == NONE else 0, share(n, reduction), given,
+                                <const int64_t*>labels.data, lse.data, out.data)
         b.done(0)
         b.done(1)
         b.done(OWN | 1)
@@ -165,38 +182,193 @@ cdef class CrossEntropy(Operator):
 
     def formula(self, c, int i, g):
         x, labels = c.input(0), c.input(1)
-        n, classes = x.shape
-        onehot = np.zeros((n, classes), x.dtype)
-        onehot[np.arange(n), labels.numpy()] = 1
-        if c.attributes == NONE: g = reshape(g, (n, 1))
-        elif c.attributes == MEAN: g = g / n
-        return (exp(log_softmax(x)) - onehot) * g
+        if c.attributes == NONE: g = reshape(g, (x.shape[0], 1))
+        return (softmax(x) - onehot(labels, x.shape, x.dtype)) * reduced_gradient(c, g, x.shape[0])
 
 
-cdef Operator LOG_SOFTMAX = LogSoftmax(), CROSS_ENTROPY = CrossEntropy()
-cdef dict REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
-OPERATORS = {o.name: o for o in (LOG_SOFTMAX, CROSS_ENTROPY)}
+# ---- nll -------------------------------------------------------------------------------------------------------------
+
+@final
+cdef class Nll(LabelLoss):
+    """y = mean of -x[label]        dx = -g onehot(label) / n"""
+
+    def __cinit__(self):
+        self.name = "nll"
+
+    cdef int forward(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        check_labels(self.name, &c.x[1], c.x[0].layout.shape[1], False)
+        kernels.pick(&c.x[0], <const int64_t*>c.x[1].data, c.y[0].data if reduction == NONE else c.workspace)
+        return self.reduce(c, c.x[1].layout)
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 2
+
+    cdef int backward(self, Backward b) except -1:
+        cdef const Layout* x = b.input_layout(0)
+        cdef Array g = b.gradient(0), labels = b.kept(1), out
+        cdef int reduction = <object>b.node.attributes
+        check_labels(self.name, &labels, x.shape[1], True)
+        out = b.make(0, x, b.node.dtype)
+        kernels.place(out.dtype, x.shape[0], x.shape[1], g.data, g.layout.strides[0] if reduction == NONE else 0,
+                      share(x.shape[0], reduction), <const int64_t*>labels.data, out.data)
+        b.done(1)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        shape = c.shape(0)
+        if c.attributes == NONE: g = reshape(g, (shape[0], 1))
+        return -reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype)
 
 
-def log_softmax(x, axis=-1):
-    """x - log sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
-    cdef Tensor t = ensure_tensor(x)
-    cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1
-    if a == last: return apply1(LOG_SOFTMAX, t, None)
-    order = list(range(last + 1))
-    order[a], order[last] = last, a
-    return transpose(apply1(LOG_SOFTMAX, transpose(t, order), None), order)
+# ---- mse -------------------------------------------------------------------------------------------------------------
+
+@final
+cdef class Mse(Operator):
+    """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
+
+    The operator's input is x - y, which sub makes: one array is kept instead of two."""
+
+    def __cinit__(self):
+        self.name = "mse"
+        self.floats = self.promotes = self.fused = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        cdef Array a[3]
+        cdef double bits
+        cdef Spread y, power
+        if reduction == NONE:
+            a[0], a[1], a[2] = c.x[0], c.x[0], c.y[0]
+            return driver.each(MUL_LOOP, a)
+        a[0] = number_array(&bits, 2, c.y[0].dtype)
+        over(&power, &a[0], c.x[0].layout, None)
+        over(&y, &c.y[0], c.x[0].layout, None)
+        fold_into(&POWERS, &c.x[0], &power.array, &y.array)
+        return scale(&c.y[0], &c.y[0], c.x[0].layout.size) if reduction == MEAN else 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1
+
+    cdef int backward(self, Backward b) except -1:
+        cdef int reduction = <object>b.node.attributes
+        cdef Array g = b.gradient(0), d = b.kept(0)
+        cdef Array a[3]
+        cdef double bits
+        cdef Spread wide
+        over_all(&wide, &g, d.layout, reduction, &bits)
+        a[0], a[1] = wide.array, d
+        if not b.over(0, 0, &a[2]): a[2] = b.make(0, d.layout, b.node.dtype)
+        driver.each(SQUARE_SLOPE, a)
+        b.done(0)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        d = c.input(0)
+        return d * (2 * reduced_gradient(c, g, d.size))
+
+
+# ---- bce_with_logits -------------------------------------------------------------------------------------------------
+
+@final
+cdef class BceWithLogits(Operator):
+    """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n"""
+
+    def __cinit__(self):
+        self.name = "bce_with_logits"
+        self.floats = self.promotes = self.fused = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        if not lay.same_shape(c.x[0].layout, c.x[1].layout):
+            raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
+                             f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
+        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef int reduction = <object>c.attributes
+        cdef Array a[3]
+        cdef double total
+        if reduction == NONE:
+            a[0], a[1], a[2] = c.x[0], c.x[1], c.y[0]
+            return driver.each(BCE_LOOP, a)
+        with nogil: total = kernels.total_of(BCE_LOOP, &c.x[0], &c.x[1])
+        if reduction == MEAN: total /= c.x[0].layout.size
+        if c.y[0].dtype == FLOAT32: (<float*>c.y[0].data)[0] = <float>total
+        else: (<double*>c.y[0].data)[0] = total
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 3 if wanted & 1 else 1
+
+    cdef int backward(self, Backward b) except -1:
+        cdef int reduction = <object>b.node.attributes
+        cdef Array g = b.gradient(0), x = b.kept(0)
+        cdef Array a[4]
+        cdef double bits
+        cdef Spread wide
+        over_all(&wide, &g, x.layout, reduction, &bits)
+        a[0], a[1] = wide.array, x
+        if b.want[1]:
+            a[2] = b.make(1, x.layout, b.node.dtype)
+            driver.each(BCE_SLOPE_T, a)
+        if b.want[0]:
+            a[2] = b.kept(1)
+            if not b.over(0, 0, &a[3]): a[3] = b.make(0, x.layout, b.node.dtype)
+            driver.each(BCE_SLOPE, a)
+            b.done(1)
+        b.done(0)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        x = c.input(0)
+        g = reduced_gradient(c, g, x.size)
+        return g * (sigmoid(x) - c.input(1)) if i == 0 else -g * x
+
+
+cdef Operator CROSS_ENTROPY = CrossEntropy(), NLL = Nll(), MSE = Mse(), BCE_WITH_LOGITS = BceWithLogits()
+OPERATORS = {o.name: o for o in (CROSS_ENTROPY, NLL, MSE, BCE_WITH_LOGITS)}
 
 
 def cross_entropy(x, labels, reduction="mean"):
     """The cross-entropy of the softmax of `x` (n, classes; logits) with `labels` (n,), integers from 0 to classes - 1:
     the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no class."""
-    cdef Tensor t = ensure_tensor(x), l = ensure_tensor(labels)
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"cross_entropy: reduction is {reduction!r}; it is one of {', '.join(REDUCTIONS)}")
-    if t.dtype < FLOAT32: raise TypeError(f"cross_entropy: x is {DTYPES[t.dtype]}; wanted a floating dtype")
-    if l.dtype >= FLOAT32 or l.dtype == 0:
-        raise TypeError(f"cross_entropy: the labels are {DTYPES[l.dtype]}; wanted integers")
-    if l.dtype != INT64: l = l.astype(DTYPES[INT64])
-    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # the caller may reuse his array of labels
-    return apply2(CROSS_ENTROPY, t, l, REDUCTIONS[reduction])
+    cdef int how = read_reduction("cross_entropy", reduction)
+    cdef Tensor t = ensure_tensor(x)
+    return apply2(CROSS_ENTROPY, t, labels_of("cross_entropy", "x", t, labels), how)
+
+
+def nll(log_probabilities, labels, reduction="mean"):
+    """The negative log-likelihood of `labels` (n,), integers from 0 to classes - 1, under `log_probabilities` (n,
+    classes): the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no
+    class."""
+    cdef int how = read_reduction("nll", reduction)
+    cdef Tensor t = ensure_tensor(log_probabilities)
+    return apply2(NLL, t, labels_of("nll", "log_probabilities", t, labels), how)
+
+
+def mse(x, y, reduction="mean"):
+    """The squared error (x - y)^2, with broadcasting: its mean, its "sum", or with "none" one value an element."""
+    cdef int how = read_reduction("mse", reduction)
+    cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
+    if s.dtype < FLOAT32 and t.dtype < FLOAT32: s = s.astype(DTYPES[default_dtype()])    # a difference below 0 is none
+    return apply1(MSE, sub(s, t), how)
+
+
+def bce_with_logits(x, targets, reduction="mean"):
+    """The binary cross-entropy of the logistic function of `x` (logits) with `targets` of the same shape, from 0 to 1:
+    the mean, the "sum", or with "none" one value an element. Computed without overflow."""
+    cdef int how = read_reduction("bce_with_logits", reduction)
+    cdef Tensor t = ensure_tensor(x)
+    return apply2(BCE_WITH_LOGITS, t, ensure_tensor(targets), how)

@@ -84,6 +84,56 @@ def clip_like(x, min=None, max=None):
     return x if min is None and max is None else np.clip(x, min, max)
 
 
+def along_axes(one=True, several=True):
+    """Samples of a reduction: all, one axis, several, none of a number, nothing along what stays. `one`: of one element
+    too."""
+    calls = [call(real(2, 3)), call(real(2, 3), axis=0), call(real(2, 3), axis=-1), call(real(2, 3, 4), axis=1),
+             call(real(3, 0), axis=0), call(real(2, 3), axis=1, keepdims=True), call(real(5))]
+    if several: calls += [call(real(2, 3, 4), axis=(0, 2), keepdims=True), call(real(2, 3, 4), axis=(0, 1))]
+    return [*calls, call(real())] if one else calls
+
+
+def targets(*shape):
+    return np.random.default_rng(sum(shape)).uniform(0.1, 0.9, shape)
+
+
+def norm_like(x, ord=2, axis=None, keepdims=False):
+    size = np.abs(x)
+    if ord == np.inf: return size.max(axis, keepdims=keepdims)
+    if ord == -np.inf: return size.min(axis, keepdims=keepdims)
+    return (size ** ord).sum(axis, keepdims=keepdims) ** x.dtype.type(1 / ord)
+
+
+def cumsum_like(x, axis=None):
+    return np.cumsum(x, axis)
+
+
+def softmax_like(x, axis=-1):
+    return np.exp(log_softmax_like(x, axis))
+
+
+def logsumexp_like(x, axis=None, keepdims=False):
+    most = x.max(axis, keepdims=True)
+    y = np.log(np.exp(x - most).sum(axis, keepdims=True)) + most
+    return y if keepdims else y.reshape(x.sum(axis).shape)
+
+
+def nll_like(log_probabilities, labels, reduction="mean"):
+    return reduced(-log_probabilities[np.arange(len(labels)), labels], reduction)
+
+
+def mse_like(x, y, reduction="mean"):
+    return reduced((x - y) ** 2, reduction)
+
+
+def bce_like(x, targets, reduction="mean"):
+    return reduced(np.maximum(x, 0) - x * targets + np.log1p(np.exp(-np.abs(x))), reduction)
+
+
+def reduced(values, reduction):
+    return values if reduction == "none" else getattr(values, reduction)()
+
+
 def log_softmax_like(x, axis=-1):
     shifted = x - x.max(axis, keepdims=True) if x.size else x
     return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))

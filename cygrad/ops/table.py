@@ -8,16 +8,20 @@ from functools import cached_property
 import numpy as np
 
 from cygrad.ops import (
-    compare, einsum, elementwise, functions, gradient, index, join, linalg, loss, random, reduce, shape, slices, sort,
+    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, measures, random, reduce,
+    scan, shape, slices, softmax, sort,
 )
 from cygrad.ops.samples import (
     LABELS,
     MASK,
     above_one,
     add_at_like,
+    along_axes,
+    bce_like,
     call,
     clip_like,
     cross_entropy_like,
+    cumsum_like,
     dropout_like,
     erf_like,
     gather_like,
@@ -26,8 +30,12 @@ from cygrad.ops.samples import (
     inside,
     integers,
     log_softmax_like,
+    logsumexp_like,
     mask,
     mask_put_like,
+    mse_like,
+    nll_like,
+    norm_like,
     one,
     order_like,
     positive,
@@ -36,6 +44,8 @@ from cygrad.ops.samples import (
     real,
     scatter_add_like,
     sigmoid_like,
+    softmax_like,
+    targets,
     truths,
     two,
     unequal,
@@ -52,7 +62,8 @@ class Row:
     samples     makes `tries`, sample calls: each a tuple (positional arguments, keyword arguments); an array among the
                 arguments is an input, anything else an attribute
     keeps       what backward keeps, for the reader and the tests: "x", "y" are inputs, "out" the output, "lse" a value
-                for each row; per wanted input, e.g. {"x": "y", "y": "x"}; where it depends on the call, a function of
+                for each row, "bits" a bit for each element of the input, "difference" an array of the two inputs'
+                common shape; per wanted input, e.g. {"x": "y", "y": "x"}; where it depends on the call, a function of
                 the call's arguments that returns this
     methods     names under which Tensor has it
     ties        an input at which it has a kink, and the gradient that is the convention there; of several inputs a
@@ -95,6 +106,7 @@ class Row:
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
 I, J, SLICES, SORT = (m.OPERATORS for m in (index, join, slices, sort))
+M, N, W, X = (m.OPERATORS for m in (measures, scan, softmax, extremes))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
@@ -188,6 +200,40 @@ TABLE = [
     Row(reduce.mean, R["mean"], lambda x, axis=None, keepdims=False: np.mean(x, axis, keepdims=keepdims),
         lambda: [call(real(2, 3)), call(real(2, 3), axis=0), call(real(2, 3, 4), axis=(0, 2), keepdims=True),
          call(real(2, 3), axis=-1), call(real(0, 3), axis=1), call(real())], methods=("mean",)),
+    Row(reduce.prod, R["prod"], lambda x, axis=None, keepdims=False: np.prod(x, axis, keepdims=keepdims),
+        lambda: [*along_axes(), call(real(0, 3), axis=0), call(np.array([[0, 2, 3], [0, 0, 3.0]]), axis=1),
+         call(real(5, 2), axis=0)], {"x": "x"}, methods=("prod",)),
+    Row(reduce.any, R["any"], lambda x, axis=None, keepdims=False: np.any(x, axis, keepdims=keepdims),
+        lambda: [*along_axes(), call(real(0, 3), axis=0), call(np.array([[0, 2], [0, 0.0]]), axis=1)],
+        methods=("any",)),
+    Row(reduce.all, R["all"], lambda x, axis=None, keepdims=False: np.all(x, axis, keepdims=keepdims),
+        lambda: [*along_axes(), call(real(0, 3), axis=0), call(np.array([[0, 2], [1, 2.0]]), axis=1)],
+        methods=("all",)),
+
+    Row(measures.var, M["var"], lambda x, axis=None, keepdims=False, correction=0: np.var(x, axis, ddof=correction,
+        keepdims=keepdims), lambda: [*along_axes(), call(real(3, 4), axis=0, correction=1)], {"x": "x"},
+        methods=("var",), ties=(0.5, 0.0)),
+    Row(measures.std, M["std"], lambda x, axis=None, keepdims=False, correction=0: np.std(x, axis, ddof=correction,
+        keepdims=keepdims), lambda: [*along_axes(one=False), call(real(3, 4), axis=0, correction=1)], {"x": "x out"},
+        methods=("std",), ties=(0.5, 0.0)),
+    Row(measures.norm, M["norm"], norm_like,
+        lambda: [*along_axes(), call(real(2, 3), 3, 0), call(real(2, 3), np.inf, 1), call(real(2, 3), -np.inf, 1),
+         call(real(2, 3), 0.5, 0), call(real(2, 3), -2, None, True), call(real(2, 3), 1, 1)],
+        lambda x, ord=2, axis=None, keepdims=False: {"x": "x" if ord == 1 else "x out"}, methods=("norm",),
+        ties=(0.0, 0.0)),
+
+    Row(extremes.max, X["max"], lambda x, axis=None, keepdims=False: np.max(x, axis, keepdims=keepdims),
+        along_axes, {"x": "bits"}, methods=("max",), ties=(1.0, 0.25)),
+    Row(extremes.min, X["min"], lambda x, axis=None, keepdims=False: np.min(x, axis, keepdims=keepdims),
+        along_axes, {"x": "bits"}, methods=("min",), ties=(1.0, 0.25)),
+    Row(extremes.argmax, X["argmax"], lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
+        lambda: along_axes(several=False), methods=("argmax",)),
+    Row(extremes.argmin, X["argmin"], lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
+        lambda: along_axes(several=False), methods=("argmin",)),
+
+    Row(scan.cumsum, N["cumsum"], cumsum_like,
+        lambda: [call(real(5)), call(real(2, 3), 0), call(real(2, 3, 4), 1), call(real(2, 3), -1), call(real(2, 3)),
+         call(real(0, 3), 1), call(real())], methods=("cumsum",)),
 
     Row(shape.reshape, S["reshape"], lambda x, shape: np.reshape(x, shape),
         lambda: [call(real(2, 6), (3, 4)), call(real(2, 3), (-1,)), call(real(0, 3), (3, 0)), call(real(), (1, 1)),
@@ -316,15 +362,36 @@ TABLE = [
          call(real(2, 3, 2), real(2, 2, 3), "abc,acb->a")], {"x": "y", "y": "x"},
         tested=lambda x, y, equation: einsum.einsum(equation, x, y)),
 
-    Row(loss.log_softmax, O["log_softmax"], log_softmax_like,
+    Row(softmax.log_softmax, W["log_softmax"], log_softmax_like,
         lambda: [call(real(4, 3)), call(real(2, 3, 4), axis=1), call(real(5)), call(real(0, 3)),
          call(1000 * real(2, 3))],
         {"x": "out"}, methods=("log_softmax",)),
+    Row(softmax.softmax, W["softmax"], softmax_like,
+        lambda: [call(real(4, 3)), call(real(2, 3, 4), axis=1), call(real(5)), call(real(0, 3)),
+         call(1000 * real(2, 3))], {"x": "out"}, methods=("softmax",)),
+    Row(softmax.logsumexp, W["logsumexp"], logsumexp_like,
+        lambda: [*along_axes(), call(1000 * real(2, 3), axis=1), call(1000 * real(2, 3), axis=0)], {"x": "x out"},
+        methods=("logsumexp",)),
+
     Row(loss.cross_entropy, O["cross_entropy"], cross_entropy_like,
         lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),
          call(real(4, 3), LABELS, reduction="none"),
          call(1000 * real(4, 3), LABELS), call(real(0, 3), LABELS[:0], reduction="sum"),
          call(real(0, 3), LABELS[:0]), call(real(0, 3), LABELS[:0], reduction="none")], {"x": "x labels lse"}),
+    Row(loss.nll, O["nll"], nll_like,
+        lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),
+         call(real(4, 3), LABELS, reduction="none"), call(real(0, 3), LABELS[:0], reduction="sum")],
+        {"log_probabilities": "labels"}),
+    Row(loss.mse, O["mse"], mse_like,
+        lambda: [call(real(4, 3), real(4, 3, seed=1)), call(real(4, 3), real(4, 3, seed=1), reduction="sum"),
+         call(real(4, 3), real(3, seed=1), reduction="none"), call(real(4, 1), real(4, 3, seed=1)),
+         call(real(3), 0.5), call(real(0, 3), real(3), reduction="sum"), call(real(), real(seed=1))],
+        {"x": "difference", "y": "difference"}),
+    Row(loss.bce_with_logits, O["bce_with_logits"], bce_like,
+        lambda: [call(real(4, 3), targets(4, 3)), call(real(4, 3), targets(4, 3), reduction="sum"),
+         call(real(4, 3), targets(4, 3), reduction="none"), call(100 * real(3), targets(3)),
+         call(real(0, 3), targets(0, 3), reduction="sum"), call(real(), targets())],
+        {"x": "x targets", "targets": "x"}),
 
     Row(random.dropout_with, P["dropout"], dropout_like,
         lambda: [call(real(4, 3), 0.5, 7, 2**40), call(real(2, 3, 5), 0.9, 2**64 - 1, 0), call(real(5), 0.0, 1, 2),

@@ -1,0 +1,102 @@
+"""Kernels of losses: strip kernels of their values and slopes, their sums, and what labels pick."""
+
+from libc cimport math
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
+from cygrad.kernels.driver cimport STRIP, Loop, gather
+
+ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
+ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
+
+
+cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
+cdef inline real log1p(real x) noexcept nogil: return math.log1pf(x) if real is float else math.log1p(x)
+cdef inline real absolute(real x) noexcept nogil: return math.fabsf(x) if real is float else math.fabs(x)
+
+
+cdef void square_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    """dx = 2 g x"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = 2 * g[i] * x[i]
+
+cdef void bce_(real[::1] x, real[::1] t, real[::1] y) noexcept nogil:
+    """y = max(x, 0) - x t + log(1 + e^-|x|)"""
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = (0 if x[i] < 0 else x[i]) - x[i] * t[i] + log1p(exp(-absolute(x[i])))
+
+cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcept nogil:
+    """dx = g (1 / (1 + e^-x) - t)"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (1 / (1 + exp(-x[i])) - t[i])
+
+cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
+    """dt = -g x"""
+    cdef Py_ssize_t i
+    for i in range(dt.shape[0]):
+        dt[i] = -g[i] * x[i]
+
+
+cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept nogil:
+    """The sum of loop(x, y) over all elements, strip by strip: what it would give for each is not stored. Both have the
+    same shape."""
+    cdef char scratch[3][STRIP * 8]
+    cdef Py_ssize_t n = x.layout.size, start = 0, count, i
+    cdef int size = itemsize(x.dtype)
+    cdef const char* p
+    cdef const char* q
+    cdef double total = 0, part
+    while start < n:
+        count = n - start if n - start < STRIP else STRIP
+        p, q = x.data + start * size, y.data + start * size
+        if not x.layout.dense:
+            gather(&scratch[0][0], x, start, count)
+            p = &scratch[0][0]
+        if not y.layout.dense:
+            gather(&scratch[1][0], y, start, count)
+            q = &scratch[1][0]
+        part = 0
+        if x.dtype == FLOAT32:
+            (<binary_f>loop.single)(view1f(<float*>p, count), view1f(<float*>q, count),
+                                    view1f(<float*>&scratch[2][0], count))
+            for i in range(count): part += (<float*>&scratch[2][0])[i]
+        else:
+            (<binary_d>loop.double)(view1d(<double*>p, count), view1d(<double*>q, count),
+                                    view1d(<double*>&scratch[2][0], count))
+            for i in range(count): part += (<double*>&scratch[2][0])[i]
+        total += part
+        start += count
+    return total
+
+
+cdef void pick(const Array* x, const int64_t* labels, char* y) noexcept nogil:
+    """y_i = -x[i, label_i]"""
+    cdef Py_ssize_t i, rows = x.layout.strides[0], columns = x.layout.strides[1]
+    for i in range(x.layout.shape[0]):
+        if x.dtype == FLOAT32: (<float*>y)[i] = -(<const float*>x.data)[i * rows + labels[i] * columns]
+        else:                  (<double*>y)[i] = -(<const double*>x.data)[i * rows + labels[i] * columns]
+
+
+cdef void place(int dtype, Py_ssize_t n, Py_ssize_t classes, const char* g, Py_ssize_t g_step, double factor,
+                const int64_t* labels, char* dx) noexcept nogil:
+    """dx = 0, but dx[i, label_i] = -g_i factor"""
+    cdef Py_ssize_t i
+    memset(dx, 0, n * classes * itemsize(dtype))
+    for i in range(n):
+        if dtype == FLOAT32: (<float*>dx)[i * classes + labels[i]] = -(<const float*>g)[i * g_step] * <float>factor
+        else:                (<double*>dx)[i * classes + labels[i]] = -(<const double*>g)[i * g_step] * factor
+
+
+cdef int table() except -1:
+    driver.enter("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
+    driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3)
+    driver.enter("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
+    driver.enter("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
+    return 0
+
+table()

@@ -1,0 +1,174 @@
+"""The largest and the smallest along any axes, and where they are."""
+
+import numpy as np
+
+from cython cimport final
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport lend, window
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.run cimport apply1
+from cygrad.kernels cimport driver, reduce as kernels
+from cygrad.kernels.array cimport FLOAT32, INT64, UINT8, Array, Layout, itemsize
+from cygrad.kernels.bits cimport pack_equal, unpack_bits
+from cygrad.kernels.driver cimport Loop, gather
+from cygrad.kernels.reduce cimport Fold, sum_into
+from cygrad.kernels.scan cimport arg
+from cygrad.ops.reduce cimport Reduction, Spread, axes_of, over, read_axes, refuse_nothing
+
+from cygrad.ops.reduce import reduced, spread
+
+
+cdef Loop* MUL_LOOP = driver.find("mul")
+cdef Loop* DIV_LOOP = driver.find("div")
+
+
+# ---- max and min -----------------------------------------------------------------------------------------------------
+
+cdef class Extreme(Reduction):
+    """The base of max and min. What is kept is a bit for each element: whether it is the extreme (a hidden output). The
+    gradient goes to those that are, in equal parts; of a NaN, to the NaNs."""
+    cdef Fold* kind
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
+        refuse_nothing(self.name, c.x[0].layout, <tuple>c.attributes)
+        Reduction.infer(self, c)
+        if c.wanted and c.y[0].dtype >= FLOAT32:
+            c.n_out, c.hidden = 2, 1
+            c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Spread y
+        self.fold(c, self.kind, NULL, &c.y[0])
+        if not c.hidden: return 0
+        over(&y, &c.y[0], c.x[0].layout, <tuple>c.attributes)
+        with nogil: pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 2 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array g = b.gradient(0), dx = b.make(0, b.input_layout(0), b.node.dtype), share
+        cdef Array a[3]
+        cdef Spread wide
+        cdef Buffer* workspace = allocate(b.node.layout.size * itemsize(b.node.dtype), WORKSPACE)
+        unpack_bits(<const uint8_t*>b.kept(OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
+        b.done(OWN | 1)
+        share.data, share.layout, share.dtype = workspace.data, lay.dense_like(b.node.layout), b.node.dtype
+        try:
+            over(&wide, &share, dx.layout, b.node.attributes)
+            sum_into(&dx, &wide.array)              # how many share in it
+            a[0], a[1], a[2] = g, share, share
+            driver.each(DIV_LOOP, a)
+            a[0], a[1], a[2] = wide.array, dx, dx
+            driver.each(MUL_LOOP, a)
+        finally:
+            lay.forget(share.layout)
+            drop(workspace)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        shape = c.shape(0)
+        bits = window(<Tensor>c.output(1), False)
+        chosen = np.unpackbits(bits, count=int(np.prod(shape)), bitorder="little").reshape(shape)
+        share = chosen / chosen.sum(reduced(c), keepdims=True)
+        return spread(c, g) * np.asarray(share, g.dtype)
+
+
+@final
+cdef class Max(Extreme):
+    """y = largest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+
+    def __cinit__(self):
+        self.name, self.kind, self.numpy = "max", &kernels.MAX, np.max
+
+
+@final
+cdef class Min(Extreme):
+    """y = smallest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+
+    def __cinit__(self):
+        self.name, self.kind, self.numpy = "min", &kernels.MIN, np.min
+
+
+# ---- argmax and argmin -----------------------------------------------------------------------------------------------
+
+@final
+cdef class Place(Reduction):
+    """y = first index of the largest (smallest) x along an axis; no gradient"""
+    cdef bint least
+
+    def __cinit__(self, str name, bint least, function):
+        self.name, self.least, self.numpy = name, least, function
+        self.fused = self.differentiable = False
+
+    cdef int infer(self, Call* c) except -1:
+        refuse_nothing(self.name, c.x[0].layout, <tuple>c.attributes)
+        Reduction.infer(self, c)
+        c.y[0].dtype = INT64
+        if c.x[0].dtype >= FLOAT32 and not c.x[0].layout.dense:
+            c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef const Layout* l = c.x[0].layout
+        cdef const char* x = c.x[0].data
+        cdef tuple axes = axes_of(l, <tuple>c.attributes)
+        cdef Py_ssize_t n = l.size, inner = 1
+        cdef int d
+        if c.x[0].dtype < FLOAT32:
+            lend(&c.y[0], NULL, True)[...] = self.numpy(lend(&c.x[0], NULL, False), axes[0] if len(axes) < l.ndim else
+                                                        None, keepdims=(<tuple>c.attributes)[1])
+            return 0
+        if l.size == 0: return 0
+        if len(axes) < l.ndim:
+            n = l.shape[<int>axes[0]]
+            for d in range(<int>axes[0] + 1, l.ndim): inner *= l.shape[d]
+        if not l.dense:
+            gather(c.workspace, &c.x[0], 0, l.size)
+            x = c.workspace
+        with nogil: arg(c.x[0].dtype, l.size // (n * inner), n, inner, x, <int64_t*>c.y[0].data, self.least)
+        return 0
+
+
+cdef Operator MAX = Max(), MIN = Min()
+cdef Operator ARGMAX = Place("argmax", False, np.argmax), ARGMIN = Place("argmin", True, np.argmin)
+OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
+
+
+def max(x, axis=None, keepdims=False):
+    """The largest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
+    equally large share the gradient. Raises ValueError where there is nothing to choose from."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(MAX, t, read_axes(t, axis, keepdims))
+
+
+def min(x, axis=None, keepdims=False):
+    """The smallest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
+    equally small share the gradient. Raises ValueError where there is nothing to choose from."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(MIN, t, read_axes(t, axis, keepdims))
+
+
+def argmax(x, axis=None, keepdims=False):
+    """The index of the largest element along `axis` (None: among all in order), of several the first, and of the first
+    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    return place(ARGMAX, x, axis, keepdims)
+
+
+def argmin(x, axis=None, keepdims=False):
+    """The index of the smallest element along `axis` (None: among all in order), of several the first, and of the first
+    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    return place(ARGMIN, x, axis, keepdims)
+
+
+cdef object place(Operator op, x, axis, keepdims):
+    cdef Tensor t = ensure_tensor(x)
+    if axis is not None: axis = lay.read_axis(axis, t.layout.ndim)
+    return apply1(op, t, read_axes(t, axis, keepdims))

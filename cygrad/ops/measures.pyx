@@ -1,0 +1,271 @@
+"""How large and how spread out: variance, standard deviation, norms."""
+
+import math
+
+import numpy as np
+
+from cython cimport final
+from libc.stdint cimport uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport window
+from cygrad.core.formula cimport by_formula
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.run cimport apply1
+from cygrad.kernels cimport driver, reduce as kernels
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.driver cimport Loop
+from cygrad.ops.reduce cimport (
+    Reduction, Spread, binary, count, number_array, over, read_axes, refuse_nothing, scale, slope,
+)
+
+from cygrad.ops.elementwise import pow
+from cygrad.ops.reduce import kept_axes, mean, reduced, spread
+
+
+cdef Loop* ADD_LOOP = driver.find("add")
+cdef Loop* MUL_LOOP = driver.find("mul")
+cdef Loop* POW_LOOP = driver.find("pow")
+cdef Loop* RATIO_LOOP = driver.find("ratio")
+cdef Loop* CENTRED_LOOP = driver.find("centred_slope")
+cdef Loop* SIGN_LOOP = driver.find("sign_slope")
+
+
+def divide(x, y, p=1):
+    """x / y^p, and 0 with all its derivatives where y is 0."""
+    zero = window(<Tensor>y, False) == 0
+    if zero.any():
+        y = y + zero.astype(y.dtype)
+        x = x * (~zero).astype(y.dtype)
+    return x / (y if p == 1 else pow(y, p))
+
+
+# ---- var and std -----------------------------------------------------------------------------------------------------
+
+cdef class Spreading(Reduction):
+    """The base of variance and standard deviation, in two passes: the mean, then the squares about it."""
+
+    def __cinit__(self):
+        self.floats = self.promotes = True
+
+    cdef int infer(self, Call* c) except -1:
+        Reduction.infer(self, c)
+        c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Array middle = c.y[0]
+        cdef Py_ssize_t results = c.y[0].layout.size
+        middle.data = c.workspace
+        mean_into(&c.x[0], &middle, <tuple>c.attributes)
+        self.fold(c, &kernels.SQUARES, &middle, &c.y[0])
+        return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, <tuple>c.attributes))
+
+    cdef int backward(self, Backward b) except -1:
+        """dx = (g factor / (n - correction)) (x - mean), where self.factor() has filled in g factor."""
+        cdef const Layout* results = b.node.layout
+        cdef Array x = b.kept(0), middle, g
+        cdef Buffer* workspace = allocate(2 * results.size * itemsize(b.node.dtype), WORKSPACE)
+        middle.data, middle.layout, middle.dtype = workspace.data, lay.dense_like(results), b.node.dtype
+        g = middle
+        g.data += results.size * itemsize(b.node.dtype)
+        try:
+            mean_into(&x, &middle, b.node.attributes)
+            self.factor(b, &g)
+            scale(&g, &g, freedom(x.layout.size, results.size, b.node.attributes))
+            slope(b, CENTRED_LOOP, &g, &middle)
+        finally:
+            lay.forget(middle.layout)
+            drop(workspace)
+        b.done_gradient(0)
+        return 0
+
+    cdef int factor(self, Backward b, const Array* g) except -1:
+        raise NotImplementedError
+
+
+cdef int mean_into(const Array* x, const Array* y, attributes) except -1:
+    """y = the mean over the reduced axes, as the first element plus the mean of the differences from it: where all are
+    equal it is exactly that, and the variance exactly 0."""
+    cdef Spread first, result
+    cdef Array narrow
+    cdef Array a[3]
+    cdef Layout seen
+    cdef Py_ssize_t strides[MAX_NDIM]
+    cdef uint32_t axes = (<tuple>attributes)[0]
+    cdef bint keepdims = (<tuple>attributes)[1]
+    cdef int d, k = 0
+    first.array, first.layout = x[0], x.layout[0]
+    first.array.layout, first.layout.strides, first.layout.dense = &first.layout, first.strides, False
+    narrow, seen = x[0], y.layout[0]             # the same in the shape of the result
+    narrow.layout, seen.strides, seen.dense = &seen, strides, False
+    for d in range(x.layout.ndim):
+        first.strides[d] = 0 if (axes >> d) & 1 else x.layout.strides[d]
+        if keepdims or not (axes >> d) & 1:
+            strides[k] = first.strides[d]
+            k += 1
+    over(&result, y, x.layout, attributes)
+    kernels.fold_into(&kernels.DIFFERENCES, x, &first.array, &result.array)
+    if x.layout.size == 0: return 0
+    scale(y, y, count(x.layout.size, y.layout.size))
+    a[0], a[1], a[2] = y[0], narrow, y[0]
+    return driver.each(ADD_LOOP, a)
+
+
+cdef double freedom(Py_ssize_t of, Py_ssize_t results, attributes) except? -1:
+    """n - correction: by what the squares are divided, 0 at least, as in NumPy."""
+    cdef double n = count(of, results) - <double>(<tuple>attributes)[2]
+    return 0 if n < 0 else n
+
+
+def centred(c):
+    """x - mean(x), with its graph."""
+    x = c.input(0)
+    return x - mean(x, reduced(c), True)
+
+
+@final
+cdef class Var(Spreading):
+    """y = sum of (x - mean)^2 / (n - correction)        dx = 2 g (x - mean) / (n - correction)"""
+
+    def __cinit__(self):
+        self.name = "var"
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1
+
+    cdef int factor(self, Backward b, const Array* g) except -1:
+        cdef Array given = b.gradient(0)
+        return binary(MUL_LOOP, &given, 2, g)
+
+    def formula(self, c, int i, g):
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
+        return centred(c) * spread(c, g * (2 / n))
+
+
+@final
+cdef class Std(Spreading):
+    """y = sqrt(sum of (x - mean)^2 / (n - correction))        dx = g (x - mean) / (n - correction) / y
+
+    0 where y is 0."""
+
+    def __cinit__(self):
+        self.name = "std"
+
+    cdef int forward(self, Call* c) except -1:
+        Spreading.forward(self, c)
+        return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1 | 1 << OUTPUT
+
+    cdef int factor(self, Backward b, const Array* g) except -1:
+        cdef Array a[3]
+        a[0], a[1], a[2] = b.gradient(0), b.kept(OWN), g[0]
+        driver.each(RATIO_LOOP, a)
+        b.done(OWN)
+        return 0
+
+    def formula(self, c, int i, g):
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
+        return centred(c) * spread(c, divide(g, c.output(0)) * (1 / n))
+
+
+# ---- norm ------------------------------------------------------------------------------------------------------------
+
+@final
+cdef class Norm(Reduction):
+    """y = (sum of |x|^p)^(1/p)        dx = g sign(x) |x|^(p-1) / y^(p-1), 0 where y is 0
+
+    p = inf is the largest |x|, -inf the smallest (g goes to the largest, in equal parts), 0 how many are not 0."""
+
+    def __cinit__(self):
+        self.name, self.floats, self.promotes = "norm", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        if math.isinf((<tuple>c.attributes)[2]): refuse_nothing("norm", c.x[0].layout, <tuple>c.attributes)
+        return Reduction.infer(self, c)
+
+    cdef int forward(self, Call* c) except -1:
+        cdef double p = (<tuple>c.attributes)[2], bits
+        cdef Array power = number_array(&bits, p, c.y[0].dtype)
+        if math.isinf(p):
+            return self.fold(c, &kernels.SIZE_MAX if p > 0 else &kernels.SIZE_MIN, NULL, &c.y[0])
+        self.fold(c, &kernels.POWERS, &power, &c.y[0])
+        return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        cdef double p = (<tuple>c.attributes)[2]
+        return 0 if p == 0 else 1 if p == 1 else 1 | 1 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef double p = b.node.attributes[2]
+        cdef Array g = b.gradient(0), share
+        cdef Array a[3]
+        cdef Buffer* workspace
+        if p == 1:
+            slope(b, SIGN_LOOP, &g, NULL)
+            b.done_gradient(0)
+            return 0
+        if p != 2: return by_formula(b.node, b)
+        workspace = allocate(b.node.layout.size * itemsize(b.node.dtype), WORKSPACE)
+        share.data, share.layout, share.dtype = workspace.data, lay.dense_like(b.node.layout), b.node.dtype
+        a[0], a[1], a[2] = g, b.kept(OWN), share
+        try:
+            driver.each(RATIO_LOOP, a)
+            b.done(OWN)
+            slope(b, MUL_LOOP, &share, NULL)
+        finally:
+            lay.forget(share.layout)
+            drop(workspace)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        p = c.attributes[2]
+        if p == 0: return spread(c, g * 0.0)
+        x = c.input(0)
+        if p == 2: return x * spread(c, divide(g, c.output(0)))
+        a = window(<Tensor>x, False)
+        sign = np.sign(a)
+        if p == 1: return sign * spread(c, g)
+        y = c.output(0)
+        if math.isinf(p):
+            largest = np.abs(a) == window(<Tensor>kept_axes(c, y), False)
+            share = largest / np.maximum(largest.sum(reduced(c), keepdims=True), 1)
+            return (sign * share).astype(a.dtype) * spread(c, g)
+        size = x * sign + (a == 0).astype(a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
+        return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
+
+
+cdef Operator VAR = Var(), STD = Std(), NORM = Norm()
+OPERATORS = {o.name: o for o in (VAR, STD, NORM)}
+
+
+def var(x, axis=None, keepdims=False, correction=0):
+    """The variance over `axis` (an int, a tuple, or None for all): the mean of the squares about the mean, where n -
+    correction divides instead of n. As in NumPy and the Array API the correction is 0 unless given; PyTorch's is 1."""
+    return spreading(VAR, x, axis, keepdims, correction)
+
+
+def std(x, axis=None, keepdims=False, correction=0):
+    """The standard deviation: the square root of var() with the same arguments. Its gradient is 0 where it is 0."""
+    return spreading(STD, x, axis, keepdims, correction)
+
+
+cdef object spreading(Operator op, x, axis, keepdims, correction):
+    cdef Tensor t = ensure_tensor(x)
+    if isinstance(correction, bool) or not isinstance(correction, (int, float)):
+        raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {correction!r}")
+    return apply1(op, t, (*read_axes(t, axis, keepdims), float(correction)))
+
+
+def norm(x, ord=2, axis=None, keepdims=False):
+    """The `ord`-norm of the elements over `axis` (an int, a tuple, or None for all) as one vector: (sum of |x|^ord) to
+    the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 how many are not 0. Its gradient is 0
+    where it is 0."""
+    cdef Tensor t = ensure_tensor(x)
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
+        raise TypeError(f"norm: the order is a number, inf or -inf, got {ord!r}")
+    return apply1(NORM, t, (*read_axes(t, axis, keepdims), float(ord)))

@@ -1,0 +1,28 @@
+"""What reductions of other files share: how a result is seen in the shape of the operand."""
+
+from libc.stdint cimport uint32_t
+
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout
+from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.reduce cimport Fold
+
+cdef struct Spread:         # an array of the shape of a result, seen in the shape of the operand
+    Array array
+    Layout layout
+    Py_ssize_t strides[MAX_NDIM]
+
+cdef class Reduction(Operator):
+    cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1
+
+cdef void over(Spread* s, const Array* y, const Layout* x, attributes) noexcept
+cdef int slope(Backward b, const Loop* loop, const Array* g, const Array* by) except -1
+cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1
+cdef Array number_array(double* bits, double number, int dtype) noexcept
+cdef int scale(const Array* x, const Array* y, double n) except -1
+cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept
+cdef bint is_last(const Layout* x, attributes)
+cdef tuple read_axes(Tensor x, axis, keepdims)
+cdef tuple axes_of(const Layout* x, attributes)
+cdef int refuse_nothing(str name, const Layout* x, attributes) except -1
+cdef Tensor widened(x)

@@ -1,0 +1,77 @@
+"""Running sums along an axis."""
+
+import numpy as np
+
+from cython cimport final
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport lend
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor
+from cygrad.core.run cimport apply1
+from cygrad.kernels cimport scan as kernels
+from cygrad.kernels.array cimport FLOAT32, Array, Layout
+from cygrad.kernels.driver cimport gather
+from cygrad.ops.reduce cimport widened
+
+from cygrad.ops.shape import reshape
+
+
+@final
+cdef class Cumsum(Operator):
+    """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable, self.numpy = "cumsum", True, True, np.cumsum
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        axis, reverse = <tuple>c.attributes
+        if c.y[0].dtype < FLOAT32:
+            np.cumsum(lend(&c.x[0], NULL, False), axis, out=lend(&c.y[0], NULL, True))
+            return 0
+        return run_sums(&c.x[0], &c.y[0], axis, reverse)
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array g = b.gradient(0), dx
+        axis, reverse = b.node.attributes
+        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
+        run_sums(&g, &dx, axis, not reverse)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        axis, reverse = c.attributes
+        return apply1(CUMSUM, g, (axis, not reverse))
+
+
+cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except -1:
+    """y = the running sums of x, which may be y."""
+    cdef const Layout* l = y.layout
+    cdef Py_ssize_t inner = 1
+    cdef const char* given = x.data
+    cdef int d
+    if l.size == 0: return 0
+    for d in range(axis + 1, l.ndim): inner *= l.shape[d]
+    if not x.layout.dense:
+        gather(y.data, x, 0, l.size)
+        given = y.data
+    kernels.cumsum(y.dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, given, y.data, reverse)
+    return 0
+
+
+cdef Operator CUMSUM = Cumsum()
+OPERATORS = {o.name: o for o in (CUMSUM,)}
+
+
+def cumsum(x, axis=None):
+    """The running sums along `axis`; None: of all elements in order, as one dimension. Bools and small integers are
+    summed as int64 (uint64)."""
+    cdef Tensor t = widened(x)
+    if axis is None:
+        if t.layout.ndim != 1: t = reshape(t, (t.layout.size,))
+        axis = 0
+    return apply1(CUMSUM, t, (lay.read_axis(axis, t.layout.ndim), False))

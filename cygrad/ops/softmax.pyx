@@ -1,0 +1,183 @@
+"""Softmax and its kin: log-softmax, softmax, log-sum-exp."""
+
+from cython cimport final
+from libc.stdint cimport uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.run cimport apply1
+from cygrad.kernels cimport driver, reduce as kernels, rows
+from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.driver cimport Loop, gather
+from cygrad.kernels.rows cimport RowLoop
+from cygrad.ops.reduce cimport Reduction, is_last, read_axes, slope
+
+from cygrad.ops.functions import exp
+from cygrad.ops.reduce import spread, sum
+from cygrad.ops.shape import transpose
+
+
+cdef Loop* ADD_LOOP = driver.find("add")
+cdef Loop* LOG_LOOP = driver.find("log")
+cdef Loop* FINITE_LOOP = driver.find("finite")
+cdef Loop* EXP_SLOPE = driver.find("exp_slope")
+
+
+# ---- softmax and log_softmax: along the last axis --------------------------------------------------------------------
+
+cdef class ByRows(Operator):
+    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output."""
+    cdef RowLoop* value
+    cdef RowLoop* gradient
+
+    def __cinit__(self):
+        self.promotes = self.floats = self.fused = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef const Layout* l = c.y[0].layout
+        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
+        cdef const char* x = c.x[0].data
+        if l.size == 0: return 0
+        if not c.x[0].layout.dense:
+            gather(c.y[0].data, &c.x[0], 0, l.size)
+            x = c.y[0].data
+        rows.each_row(self.value, c.y[0].dtype, l.size // columns, columns, x, NULL, c.y[0].data)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array g = b.gradient(0), y = b.kept(OWN), out
+        cdef const Layout* l = b.node.layout
+        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
+        cdef const char* given = g.data
+        if not b.over(0, OWN, &out) and not b.over_gradient(0, &out): out = b.make(0, l, b.node.dtype)
+        if l.size == 0: return 0
+        if not g.layout.dense:                      # packed into the result, unless that is y's own memory
+            if out.data == y.data: return self.packed(b, &g, &y, &out)
+            gather(out.data, &g, 0, l.size)
+            given = out.data
+        rows.each_row(self.gradient, b.node.dtype, l.size // columns, columns, given, y.data, out.data)
+        b.done(OWN)
+        b.done_gradient(0)
+        return 0
+
+    cdef int packed(self, Backward b, const Array* g, const Array* y, const Array* out) except -1:
+        cdef const Layout* l = b.node.layout
+        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
+        cdef Buffer* workspace = allocate(l.size * itemsize(b.node.dtype), WORKSPACE)
+        gather(workspace.data, g, 0, l.size)
+        rows.each_row(self.gradient, b.node.dtype, l.size // columns, columns, workspace.data, y.data, out.data)
+        drop(workspace)
+        b.done_gradient(0)
+        return 0
+
+
+@final
+cdef class LogSoftmax(ByRows):
+    """y = x - log sum e^x        dx = g - e^y sum g        (along the last axis)"""
+
+    def __cinit__(self):
+        self.name, self.value, self.gradient = "log_softmax", &rows.LOG_SOFTMAX, &rows.LOG_SOFTMAX_GRAD
+
+    def formula(self, c, int i, g):
+        return g - exp(c.output(0)) * sum(g, -1, True)
+
+
+@final
+cdef class Softmax(ByRows):
+    """y = e^x / sum e^x        dx = y (g - sum g y)        (along the last axis)"""
+
+    def __cinit__(self):
+        self.name, self.value, self.gradient = "softmax", &rows.SOFTMAX, &rows.SOFTMAX_GRAD
+
+    def formula(self, c, int i, g):
+        y = c.output(0)
+        return y * (g - sum(g * y, -1, True))
+
+
+# ---- logsumexp: along any axes ---------------------------------------------------------------------------------------
+
+@final
+cdef class LogSumExp(Reduction):
+    """y = log sum e^x        dx = g e^(x - y)"""
+
+    def __cinit__(self):
+        self.name, self.promotes, self.floats = "logsumexp", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        Reduction.infer(self, c)
+        if not by_rows(c): c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Py_ssize_t results = c.y[0].layout.size
+        cdef Array y = c.y[0], most = y
+        cdef Array a[3]
+        if by_rows(c):
+            rows.each_row(&rows.LOGSUMEXP, y.dtype, results, c.x[0].layout.size // results, c.x[0].data, NULL, y.data)
+            return 0
+        most.data = c.workspace
+        self.fold(c, &kernels.MAX, NULL, &most)
+        a[0], a[1] = most, most
+        driver.each(FINITE_LOOP, a)                 # what has no finite maximum is summed as it is
+        self.fold(c, &kernels.EXPS, &most, &y)
+        a[0], a[1] = y, y
+        driver.each(LOG_LOOP, a)
+        a[0], a[1], a[2] = y, most, y
+        return driver.each(ADD_LOOP, a)
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return 1 | 1 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array g = b.gradient(0), y = b.kept(OWN)
+        slope(b, EXP_SLOPE, &g, &y)
+        b.done(OWN)
+        b.done_gradient(0)
+        return 0
+
+    def formula(self, c, int i, g):
+        return spread(c, g) * exp(c.input(0) - spread(c, c.output(0)))
+
+
+cdef bint by_rows(const Call* c) except -1:
+    """Whether there are rows to go through, side by side."""
+    return c.x[0].layout.size > 0 and is_last(c.x[0].layout, <tuple>c.attributes)
+
+
+cdef Operator LOG_SOFTMAX = LogSoftmax(), SOFTMAX = Softmax(), LOGSUMEXP = LogSumExp()
+OPERATORS = {o.name: o for o in (LOG_SOFTMAX, SOFTMAX, LOGSUMEXP)}
+
+
+def log_softmax(x, axis=-1):
+    """x - log sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
+    return along_last(LOG_SOFTMAX, x, axis)
+
+
+def softmax(x, axis=-1):
+    """e^x / sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
+    return along_last(SOFTMAX, x, axis)
+
+
+cdef object along_last(Operator op, x, axis):
+    """An operator of rows along another axis: that axis is brought to the end, and back."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1
+    if a == last: return apply1(op, t, None)
+    order = list(range(last + 1))
+    order[a], order[last] = last, a
+    return transpose(apply1(op, transpose(t, order), None), order)
+
+
+def logsumexp(x, axis=None, keepdims=False):
+    """log sum e^x over `axis` (an int, a tuple, or None for all), computed without overflow; -inf of nothing."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(LOGSUMEXP, t, read_axes(t, axis, keepdims))

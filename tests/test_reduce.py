@@ -1,0 +1,415 @@
+"""Reductions, scans and losses beyond the table: against PyTorch and NumPy in float64 at ordinary points, ties, kinks
+and special numbers; axes and strides; dtypes of integers; bytes kept."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo  # PyTorch's backward imports it when it needs it first, and then keeps the frames of that moment
+
+import cygrad as cg
+
+INF, NAN = math.inf, math.nan
+F = torch.nn.functional
+
+
+# ---- value, first and second gradient beside PyTorch -----------------------------------------------------------------
+
+def derivatives(f, arrays, library):
+    """The value, the first gradients of sum(y head) and the second of sum(dx direction), as NumPy arrays."""
+    ours = library is cg
+    xs = [cg.tensor(a, requires_grad=True) if ours else torch.tensor(a, requires_grad=True) for a in arrays]
+
+    def numbers(shape, seed):
+        a = np.random.default_rng(seed).uniform(-1, 1, tuple(shape))
+        return cg.tensor(a) if ours else torch.tensor(a)
+
+    grad = cg.autograd.grad if ours else torch.autograd.grad
+    with cg.record(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")             # PyTorch's variance of nothing
+        y = f(*xs)
+        first = grad([y], xs, [numbers(y.shape, 7)], create_graph=True)
+        total = 0
+        for i, (x, dx) in enumerate(zip(xs, first, strict=True)):
+            total = total + (dx * numbers(x.shape, 11 + i)).sum()
+        second = grad([total], xs, allow_unused=True) if total.requires_grad else [None] * len(xs)
+    return [None if t is None else t.detach().numpy() if ours else t.detach().numpy(force=True)
+            for t in (y, *first, *second)]
+
+
+def agree(ours, theirs, arrays, second=True):
+    """cygrad's `ours` has the derivatives of PyTorch's `theirs` (without `second` the first ones only, at a kink);
+    fused gradients are those of the formulas."""
+    found, wanted = derivatives(ours, arrays, cg), derivatives(theirs, arrays, torch)
+    last = None if second else 1 + len(arrays)
+    for a, b in zip(found[:last], wanted[:last], strict=True):
+        a, b = [np.zeros(()) if t is None else t for t in (a, b)]
+        np.testing.assert_allclose(a, b + np.zeros_like(a), rtol=1e-11, atol=1e-12)
+    xs = [cg.tensor(a, requires_grad=True) for a in arrays]
+    with cg.record():
+        y = ours(*xs)
+    head = cg.tensor(np.random.default_rng(7).uniform(-1, 1, y.shape))
+    for a, b in zip(cg.autograd.grad([y], xs, [head]), found[1:], strict=False):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-12, atol=1e-14)
+
+
+def random(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+AXES = [None, 0, 1, -1, (0, 1), (0, 2), (1, 2), (2, 0, 1)]
+
+
+def every(x, axis):
+    return tuple(range(x.ndim)) if axis is None else axis
+
+
+def product(x, axis, keepdims):
+    axes = every(x, axis)
+    for d in sorted([a % x.ndim for a in ([axes] if isinstance(axes, int) else axes)], reverse=True):
+        x = x.prod(d, keepdim=keepdims)
+    return x
+
+
+REDUCTIONS = {
+    "max": (cg.max, lambda x, a, k: torch.amax(x, every(x, a), k)),
+    "min": (cg.min, lambda x, a, k: torch.amin(x, every(x, a), k)),
+    "var": (cg.var, lambda x, a, k: torch.var(x, a, correction=0, keepdim=k)),
+    "std": (cg.std, lambda x, a, k: torch.std(x, a, correction=0, keepdim=k)),
+    "prod": (cg.prod, product),
+    "logsumexp": (cg.logsumexp, lambda x, a, k: torch.logsumexp(x, every(x, a), k)),
+    "norm": (lambda x, a, k: cg.norm(x, 2, a, k), lambda x, a, k: torch.linalg.vector_norm(x, 2, a, k)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_along_any_axes(name, axis, keepdims):
+    ours, theirs = REDUCTIONS[name]
+    x = random(3, 4, 5)
+    agree(lambda x: ours(x, axis, keepdims), lambda x: theirs(x, axis, keepdims), [x])
+    agree(lambda x: ours(x.transpose(2, 0, 1)[:, ::2], axis, keepdims),
+          lambda x: theirs(x.permute(2, 0, 1)[:, ::2], axis, keepdims), [x])
+    agree(lambda x: ours(x.broadcast_to((3, 4, 5)), axis, keepdims),
+          lambda x: theirs(x.broadcast_to((3, 4, 5)), axis, keepdims), [random(4, 1)])
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_long_runs(name):
+    """Beyond a block of the walk and a strip of the driver, along and across."""
+    ours, theirs = REDUCTIONS[name]
+    for shape, axis in (((3, 1300), 1), ((1300, 3), 0), ((2, 700, 3), (0, 1)), ((5, 20, 30), None)):
+        x = 1 + 0.1 * random(*shape)
+        agree(lambda x, axis=axis: ours(x, axis, False), lambda x, axis=axis: theirs(x, axis, False), [x])
+
+
+# ---- ties and kinks --------------------------------------------------------------------------------------------------
+
+TIES = [np.array(a, float) for a in (
+    [[1, 3, 3], [2, 2, 2]], [[0, -0.0, 0], [-1, 0, 0]], [[INF, INF, 1], [-INF, -INF, -INF]], [[5, 5, 1], [1, 5, 5]],
+)]
+
+
+@pytest.mark.parametrize("x", TIES, ids=range(len(TIES)))
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)], ids=str)
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_equal_extremes_share_the_gradient(name, axis, x):
+    ours, theirs = REDUCTIONS[name]
+    agree(lambda x: ours(x, axis, True), lambda x: theirs(x, axis, True), [x])
+    agree(lambda x: ours(x * x, axis, True), lambda x: theirs(x * x, axis, True), [np.where(np.isinf(x), 7, x)])
+
+
+def test_extremes_of_nan():
+    """The NaNs take the gradient, in equal parts (as in PyTorch's max() of all; its amax makes the whole row NaN)."""
+    x = cg.tensor([[1.0, NAN, 3, NAN], [1, 2, 3, 3]]).attach_grad()
+    for f, wanted in ((cg.max, [0, 0, 0.5, 0.5]), (cg.min, [1, 0, 0, 0])):
+        with cg.record():
+            y = f(x, 1)
+        y.backward()
+        assert math.isnan(y.tolist()[0])
+        assert x.grad.tolist() == [[0, 0.5, 0, 0.5], wanted]
+
+
+@pytest.mark.parametrize("x", [[0.0, 0, 2], [0, 0, 3], [0, 0, 0], [2, 3, 4], [0, -1, 2], [0.0]], ids=str)
+def test_products_with_zeros(x):
+    agree(lambda x: cg.prod(x), lambda x: torch.prod(x), [np.array(x, float)])
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_third_derivative_of_a_product(n):
+    """The formula is a tree over the elements: any number of them, to any order."""
+    def third(x, library):
+        grad, y = library.autograd.grad, x.prod() * (x * x).sum()
+        for power in (1, 2):
+            g = grad([y], [x], create_graph=True)[0]
+            y = (g ** power).sum()
+        return grad([y], [x])[0]
+
+    a = np.where(np.arange(n) == 2, 0, random(n, seed=n))
+    with cg.record():
+        found = third(cg.tensor(a, requires_grad=True), cg)
+    wanted = third(torch.tensor(a, requires_grad=True), torch)
+    np.testing.assert_allclose(found.detach().numpy(), wanted.numpy(force=True), rtol=1e-10, atol=1e-12)
+
+
+def test_products_that_underflow_have_gradients():
+    """A quotient of the product by each factor would be 0 here."""
+    x = cg.tensor(np.array([1e-200, 1e-200, 2])).attach_grad()
+    with cg.record():
+        y = x.prod()
+    y.backward()
+    assert y.item() == 0
+    np.testing.assert_allclose(x.grad.numpy(), [2e-200, 2e-200, 0])
+
+
+ORDERS = [2, 1, INF, -INF, 0, 3, 4, 0.5, 1.5, -1, -2]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+def test_norms(order):
+    def theirs(axis, keepdims):
+        # (of order 0 PyTorch has no gradient, and of some its zeros cannot be read: a zero times x is the same)
+        return lambda x: torch.linalg.vector_norm(x, order, axis, keepdims) + 0 * x.sum()
+
+    for axis, keepdims in ((None, False), (1, False), ((0, 2), True)):
+        agree(lambda x, axis=axis, k=keepdims: cg.norm(x, order, axis, k), theirs(axis, keepdims), [random(2, 3, 4)])
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("x", [[0.0, 0, 0], [1, -1, 0], [-3, 3, 1]], ids=str)
+def test_norms_at_kinks(order, x):
+    agree(lambda x: cg.norm(x, order), lambda x: torch.linalg.vector_norm(x, order) + 0 * x.sum(),
+          [np.array(x, float)], second=False)
+
+
+def test_second_gradient_of_a_norm_at_zero():
+    """0, where PyTorch gives NaN."""
+    for order in (1.5, 2, 3):
+        x = cg.tensor([0.0, 0.0], requires_grad=True)
+        with cg.record():
+            g = cg.autograd.grad(cg.norm(x, order), x, create_graph=True)
+            again = cg.autograd.grad(g.sum(), x)
+        assert g.tolist() == again.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("x", [[1.0, 1, 1], [2.0], [1, 2, 4], [-1.5, -1.5, 3]], ids=str)
+@pytest.mark.parametrize("correction", [0, 1, 0.5])
+def test_std_where_it_is_zero(x, correction):
+    if len(x) == 1 and correction == 1:
+        assert math.isnan(cg.tensor(x).std(correction=1).item())
+    else:
+        agree(lambda x: cg.std(x, correction=correction), lambda x: torch.std(x, correction=correction),
+              [np.array(x, float)])
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("correction", [0, 1, 2, 3, 7])
+def test_correction_is_numpys(name, correction):
+    for x in (random(3, 4), np.ones((3, 1)), np.zeros((0, 2))):
+        for axis in (None, 0, 1):
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                wanted = getattr(np, name)(x, axis, ddof=correction)
+            np.testing.assert_allclose(getattr(cg.tensor(x), name)(axis, correction=correction).numpy(), wanted)
+
+
+# ---- softmax, logsumexp ----------------------------------------------------------------------------------------------
+
+ROWS_OF_SPECIALS = [[-INF, -INF, -INF], [INF, 1, 2], [NAN, 1, 2], [1, 2, NAN], [-INF, 1, 2], [INF, INF, 0],
+                    [INF, -INF, 0], [1000, 1001, 999], [-1000, -1001, -1002], [1e308, -1e308, 0]]
+
+
+@pytest.mark.parametrize("row", ROWS_OF_SPECIALS, ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("f, g", [(cg.softmax, torch.softmax), (cg.logsumexp, torch.logsumexp)])
+def test_softmax_and_logsumexp_of_specials(f, g, axis, row):
+    x = np.array([row, [0.5, 1, -1]])
+    agree(lambda x: f(x, axis), lambda x: g(x, axis), [x if axis else x.T.copy()], second=False)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_softmax_along_any_axis(axis):
+    agree(lambda x: cg.softmax(x, axis), lambda x: torch.softmax(x, axis), [random(3, 4, 5)])
+    agree(lambda x: cg.softmax(x.T, axis), lambda x: torch.softmax(x.permute(2, 1, 0), axis), [random(3, 4, 5)])
+
+
+def test_logsumexp_of_nothing():
+    assert cg.zeros((2, 0)).logsumexp(1).tolist() == [-INF, -INF]
+    assert cg.zeros((0, 2)).logsumexp(0, True).tolist() == [[-INF, -INF]]
+    assert cg.zeros((0, 2)).logsumexp(1).shape == (0,)
+
+
+# ---- cumsum ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_cumsum(axis):
+    agree(lambda x: cg.cumsum(x, axis) * x, lambda x: torch.cumsum(x, axis) * x, [random(3, 4, 5)])
+    agree(lambda x: cg.cumsum(x.T[::-1], axis), lambda x: torch.cumsum(x.permute(2, 1, 0).flip(0), axis),
+          [random(3, 4, 5)])
+
+
+# ---- losses ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses(reduction):
+    x, t, logits = random(4, 3), np.random.default_rng(1).uniform(size=(4, 3)), 30 * random(4, 3, seed=2)
+    labels = np.array([2, 0, 1, 2])
+    agree(lambda x, y: cg.mse(x, y, reduction), lambda x, y: F.mse_loss(x, y, reduction=reduction), [x, t])
+    agree(lambda x, y: cg.mse(x.T, y.T, reduction), lambda x, y: F.mse_loss(x.T, y.T, reduction=reduction), [x, x])
+    for z in (x, logits, 0 * x):
+        agree(lambda x, t: cg.bce_with_logits(x, t, reduction),
+              lambda x, t: F.binary_cross_entropy_with_logits(x, t, reduction=reduction), [z, t])
+        agree(lambda x, t: cg.bce_with_logits(x.T, t.T, reduction),
+              lambda x, t: F.binary_cross_entropy_with_logits(x.T, t.T, reduction=reduction), [z, t])
+    agree(lambda x: cg.nll(cg.log_softmax(x), cg.tensor(labels), reduction),
+          lambda x: F.nll_loss(F.log_softmax(x, 1), torch.tensor(labels), reduction=reduction), [x])
+    agree(lambda x: cg.nll(x.T, cg.tensor(labels), reduction),
+          lambda x: F.nll_loss(x.T, torch.tensor(labels), reduction=reduction), [random(3, 4)])
+    agree(lambda x: cg.cross_entropy(x.T, cg.tensor(labels), reduction),
+          lambda x: F.cross_entropy(x.T, torch.tensor(labels), reduction=reduction), [random(3, 4)])
+
+
+def test_bce_is_stable():
+    x = cg.tensor(np.array([-1e4, -800, 800, 1e4])).attach_grad()
+    with cg.record():
+        y = cg.bce_with_logits(x, cg.tensor([0.0, 1.0, 0.0, 1.0]), reduction="none")
+        g = cg.autograd.grad(y, x, create_graph=True)
+        again = cg.autograd.grad(g.sum(), x)
+    assert y.tolist() == [0, 800, 800, 0] and g.tolist() == [0, -1, 1, 0] and again.tolist() == [0] * 4
+
+
+def test_mse_of_integers():
+    """A difference below zero is no unsigned integer."""
+    x, y = cg.tensor(np.array([1, 2], "uint8")), cg.tensor(np.array([3, 2], "uint8"))
+    assert cg.mse(x, y).item() == 2 and cg.mse(x, y).dtype == cg.float32
+    assert cg.mse(x, cg.tensor([1.5, 2.0])).item() == 0.125
+    assert cg.mse(cg.tensor([True, False]), cg.tensor([True, True])).item() == 0.5
+
+
+def test_losses_of_nothing():
+    x = cg.zeros((0, 3))
+    assert math.isnan(cg.mse(x, x).item()) and cg.mse(x, x, "sum").item() == 0
+    assert math.isnan(cg.bce_with_logits(x, x).item()) and cg.bce_with_logits(x, x, "none").shape == (0, 3)
+    assert math.isnan(cg.nll(x, cg.zeros(0, dtype="int64")).item())
+
+
+def test_labels_that_are_kept_are_checked():
+    x, labels = cg.ones((2, 3)).attach_grad(), cg.tensor([0, 1])
+    with cg.record():
+        y = cg.nll(x, labels)
+    labels += 1
+    with pytest.raises(cg.InplaceError, match="nll"):
+        y.backward()
+
+
+# ---- values beside NumPy ---------------------------------------------------------------------------------------------
+
+SPECIALS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -2.5]
+VALUES = {name: getattr(np, name) for name in ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")}
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int8", "uint8", "uint64", "bool"])
+def test_values_and_dtypes_are_numpys(name, dtype):
+    a = np.random.default_rng(0).integers(0, 5, (2, 3, 4)).astype(dtype)
+    for x in (a, a.transpose(2, 0, 1), a[:, ::-1, ::2]):
+        for axis in (None, 0, 1, 2, *([] if "arg" in name else [(0, 2), (1, 2), (0, 1, 2)])):
+            for keepdims in (False, True):
+                wanted = np.asarray(VALUES[name](x, axis, keepdims=keepdims))
+                found = getattr(cg.tensor(x), name)(axis, keepdims).numpy()
+                assert found.dtype == wanted.dtype and found.shape == wanted.shape and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "uint64", "bool", "float32"])
+def test_cumsum_has_numpys_dtype(dtype):
+    a = np.ones((2, 3), dtype)
+    for axis in (None, 0, 1):
+        found, wanted = cg.cumsum(cg.tensor(a), axis).numpy(), np.cumsum(a, axis)
+        assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "norm", "logsumexp", "softmax", "mean"])
+def test_integers_become_the_default_dtype(name):
+    a = np.arange(6, dtype="int32").reshape(2, 3)
+    f = getattr(cg, name)
+    found, wanted = f(cg.tensor(a)), f(cg.tensor(a, dtype="float32"))
+    assert found.dtype == cg.float32 and np.array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_special_numbers(name, dtype):
+    """Every triple of special numbers, along rows, across columns, and in a run longer than the lanes."""
+    a = np.array(list(itertools.product(SPECIALS, repeat=3)), dtype)
+    f = VALUES[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(getattr(cg.tensor(a), name)(1).numpy(), f(a, 1))
+        np.testing.assert_array_equal(getattr(cg.tensor(a.T.copy()), name)(0).numpy(), f(a, 1))
+        wide = np.concatenate([np.zeros((len(a), 16), dtype), a, np.zeros((len(a), 2), dtype)], 1)
+        np.testing.assert_array_equal(getattr(cg.tensor(wide), name)(1).numpy(), f(wide, 1))
+
+
+def test_nothing():
+    """Sums, products, any and all of nothing have a value; extremes raise (see test_errors.py)."""
+    x = cg.zeros((2, 0))
+    assert x.sum(1).tolist() == [0, 0] and x.prod(1).tolist() == [1, 1]
+    assert x.any(1).tolist() == [False, False] and x.all(1).tolist() == [True, True]
+    assert x.max(0).shape == x.argmin(0).shape == (0,)
+    assert x.norm(axis=1).tolist() == [0, 0] and math.isnan(x.var().item())
+
+
+@pytest.mark.parametrize("shape, axis", [((100, 1000), 1), ((1000, 100), 0), ((10, 100, 100), (0, 2))])
+def test_variance_does_not_cancel(shape, axis):
+    """A small spread about a large mean in float32: the sum of squares less the square of the sum would be noise."""
+    x = (1e4 + np.random.default_rng(0).normal(size=shape)).astype("float32")
+    np.testing.assert_allclose(cg.tensor(x).var(axis).numpy(), x.astype("float64").var(axis), rtol=1e-5)
+
+
+def test_long_sums_in_single_precision():
+    x = np.full(1 << 20, 0.1, "float32")
+    for f, wanted in ((cg.sum, x.sum(dtype="float64")), (lambda t: cg.norm(t, 1), x.sum(dtype="float64")),
+                      (cg.norm, np.sqrt((x.astype("float64") ** 2).sum())), (cg.cumsum, x.sum(dtype="float64")),
+                      (lambda t: cg.mse(t, cg.zeros(1), "sum"), (x.astype("float64") ** 2).sum())):
+        assert abs(f(cg.tensor(x)).numpy().ravel()[-1] / wanted - 1) < 1e-6
+
+
+# ---- bytes -----------------------------------------------------------------------------------------------------------
+
+def kept_by(f, *shapes, dtype="float32"):
+    xs = [cg.ones(s, dtype=dtype).attach_grad() for s in shapes]
+    with cg.record():
+        xs = [x * 1.0 for x in xs]
+        with cg.record() as tape:
+            y = f(*xs)
+    assert y.requires_grad
+    return tape.saved_bytes
+
+
+def test_bytes_kept():
+    """What the table's samples do not show."""
+    assert kept_by(lambda x: x.max(1), (100, 100)) == 1250      # PyTorch's amax: 40,400
+    assert kept_by(lambda x: x.norm(1), (100, 100)) == 40000
+    assert kept_by(lambda x: x.norm(0), (100, 100)) == 0
+    assert kept_by(lambda x: x.cumsum(), (100, 100)) == 0
+    assert kept_by(lambda x, y: cg.mse(x, y), (100, 100), (100, 100)) == 40000      # PyTorch: 80,000
+    assert kept_by(lambda x, y: cg.mse(x, y), (100, 100), (100, 1)) == 40000
+
+
+def test_nothing_is_kept_without_recording():
+    """The bits of max are made for backward alone."""
+    x = cg.ones((100, 100)).attach_grad()
+    before = cg.memory.stats()["live_bytes"]
+    cg.memory.reset_peak()
+    y = x.max(1)
+    assert cg.memory.stats()["peak_bytes"] == before + y.nbytes
+    with cg.record():
+        z = x.max(1)
+    assert cg.memory.stats()["by_category"]["saved"] == 1250
+    z.backward()
+    assert x.grad.numpy().sum() == pytest.approx(100)
+
+
