@@ -482,8 +482,6 @@ COUNTERPARTS = [
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
     Counterpart("bce_with_logits", "nn.functional.binary_cross_entropy_with_logits", with_logits),
 ]
-EVERY = COUNTERPARTS
-COUNTERPARTS = [c for c in EVERY if c.row in ROWS and (c.opinfo != "__getitem__" or "gather" in ROWS)]
 
 WITHOUT = {
     "relu_gradient": "what relu computes in backward",
