@@ -14,7 +14,10 @@ ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
 
 cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
 cdef inline real log1p(real x) noexcept nogil: return math.log1pf(x) if real is float else math.log1p(x)
-cdef inline real absolute(real x) noexcept nogil: return math.fabsf(x) if real is float else math.fabs(x)
+
+cdef inline real absolute(real x) noexcept nogil:
+    if real is float: return math.fabsf(x)          # (as statements: the branch of the other precision is left out)
+    else: return math.fabs(x)
 
 
 cdef void square_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:

@@ -24,8 +24,11 @@ cdef enum:
     FEW = 32                # rows that are summed across in single precision
 
 cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
-cdef inline real absolute(real x) noexcept nogil: return math.fabsf(x) if real is float else math.fabs(x)
 cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
+
+cdef inline real absolute(real x) noexcept nogil:
+    if real is float: return math.fabsf(x)          # (as statements: the branch of the other precision is left out)
+    else: return math.fabs(x)
 
 
 cdef inline double total(real* lane) noexcept nogil:
