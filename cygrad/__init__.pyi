@@ -1,6 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 import numpy as np
 
+from cygrad.autograd.scopes import GradientCollector as GradientCollector
 from cygrad.core.errors import GraphFreedError as GraphFreedError
 from cygrad.core.errors import InplaceError as InplaceError
 from cygrad.core.errors import MemoryLimitError as MemoryLimitError

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -49,20 +50,93 @@ def written_after_it_was_kept():
     y.backward()
 
 
-def stale_view():
-    x = VARIABLE()
+def write_to_a_detached():
+    y = RESULT()
     with cg.record():
-        y = x * 1
-        view = y[:1]
-        y += 1
-        return view * 2
+        z = y.detach()
+        z += y
 
 
-def write_through_a_view():
-    x = VARIABLE()
+def write_to_a_part_of_steps():
+    p, x = cg.asarray(np.zeros((4, 2), "float32")[:, 0]), VARIABLE()
     with cg.record():
-        y = (x * 1)[:1]
-        y += 1
+        p[1:3] += x
+
+
+def hooked(value):
+    x = VARIABLE()
+    x.register_hook(lambda g: value)
+    with cg.record():
+        y = x * x
+    y.backward()
+
+
+def node_hooked(before, value):
+    y = RESULT()
+    (y.grad_fn.register_prehook if before else y.grad_fn.register_hook)(lambda *gs: value)
+    y.backward()
+
+
+def function(forward=None, backward=None, *inputs):
+    class Own(cg.autograd.Function):
+        pass
+
+    if forward: Own.forward = staticmethod(forward)
+    if backward: Own.backward = staticmethod(backward)
+    with cg.record():
+        y = Own.apply(*(inputs or (VARIABLE(),)))
+    y.backward()
+
+
+def two_dtypes(ctx, x):
+    return x * 1, x.astype("float64")
+
+
+def saved_outside():
+    kept = []
+    y = None
+
+    class Own(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            kept.append(ctx)
+            return x * 1
+
+    with cg.record():
+        y = Own.apply(VARIABLE())
+    ctx = kept.pop()
+    del y
+    return ctx.saved_tensors
+
+
+def packed(pack, unpack):
+    x = VARIABLE()
+    with cg.autograd.saved_tensors_hooks(pack, unpack), cg.record():
+        y = cg.exp(x)
+    y.backward()
+
+
+def nan():
+    x = cg.zeros(1).attach_grad()
+    with cg.autograd.detect_anomaly(), cg.record():
+        y = (x * 0) ** 0.5 * 0
+        y.backward()
+
+
+def closed_collector():
+    with cg.GradientCollector() as gc:
+        pass
+    gc.backward(RESULT())
+
+
+def two_collectors():
+    with cg.GradientCollector():
+        cg.GradientCollector()
+
+
+def collector_of_another_thread():
+    with cg.GradientCollector() as gc, ThreadPoolExecutor(1) as pool:
+        pool.submit(gc.close).result()
 
 
 def profiled():
@@ -475,9 +549,6 @@ CASES = [
     (lambda: cg.mark_variables(cg.zeros(2), cg.zeros(3)), ValueError,
      "mark_variables: gradient 0 is float32 of shape (3,); the tensor is float32 of shape (2,), and they must "
      "agree"),
-    (lambda: cg.mark_variables(RESULT(), cg.zeros(2)), RuntimeError,
-     "this result of mul, of shape (2,), is no leaf: its gradient is not kept; use autograd.grad(outputs, "
-     "this), or attach_grad() on its detach()"),
     (lambda: set_grad(VARIABLE(), 3.0), TypeError,
      "grad is a tensor or None, got float"),
     (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
@@ -515,7 +586,8 @@ CASES = [
     (lambda: RESULT().backward(inputs=[]), RuntimeError,
      "backward: inputs is empty; name the variables that are to receive gradients, or leave it out"),
     (lambda: RESULT().backward(inputs=[cg.zeros(2)]), RuntimeError,
-     "backward: input 0 keeps no gradient; attach_grad() or requires_grad_() makes a variable"),
+     "backward: input 0 keeps no gradient; attach_grad() or requires_grad_() makes a variable, "
+     "retain_grad() keeps that of a recorded result"),
     (lambda: cg.autograd.grad(RESULT(), VARIABLE(), None, None, True), TypeError,
      "grad takes create_graph, allow_unused and train_mode by keyword only"),
     (lambda: cg.autograd.grad(RESULT(), []), ValueError,
@@ -555,12 +627,77 @@ CASES = [
     (lambda: RESULT().fill_(0), cg.InplaceError,
      "this result of mul, of shape (2,), belongs to a graph and was to be written outside record(): its "
      "gradient would not know; write to its detach() instead"),
-    (lambda: stale_view(), cg.InplaceError,
-     "this tensor of shape (1,) shares memory with one that was written in place while recording, after this "
-     "one was made: its gradient would be wrong; take the view again after the write, or write to a copy()"),
-    (lambda: write_through_a_view(), cg.InplaceError,
-     "this view made by getitem, of shape (1,), was to be written while recording; write through the tensor "
-     "itself: x[index] = value"),
+    (lambda: write_to_a_detached(), cg.InplaceError,
+     "this tensor of shape (2,) is detached, by detach() or as a view taken outside record(), and shares its memory "
+     "with others: they would not know of a recorded write to it; write to a copy()"),
+    (lambda: write_to_a_part_of_steps(), cg.InplaceError,
+     "this view of shape (2,) is part of a tensor of shape (4,) that lies in steps over memory of others: a recorded "
+     "write through it has no gradient; write to a copy()"),
+    (lambda: hooked(1.0), TypeError,
+     "a hook on a variable returned float; it may return None, or a tensor in the place of the gradient"),
+    (lambda: hooked(cg.zeros(3)), ValueError,
+     "a hook on a variable returned a float32 tensor of shape (3,); the gradient is float32 of shape (2,), and they "
+     "must agree"),
+    (lambda: node_hooked(True, (None, None)), ValueError,
+     "a pre-hook of mul returned 2 values; it may return None, or a tuple of 1 tensors or None"),
+    (lambda: node_hooked(False, 1.0), ValueError,
+     "a hook of mul returned float; it may return None, or a tuple of 2 tensors or None"),
+    (lambda: VARIABLE().register_hook(1), TypeError, "register_hook wants a function, got int"),
+    (lambda: cg.zeros(2).register_hook(print), RuntimeError,
+     "register_hook: no gradient flows to this tensor of shape (2,); attach_grad() it, or record what it is computed "
+     "by"),
+    (lambda: RESULT().register_post_accumulate_grad_hook(print), RuntimeError,
+     "register_post_accumulate_grad_hook: this tensor of shape (2,) is no variable; attach_grad() or "
+     "requires_grad_() makes one"),
+    (lambda: RESULT().grad_fn.next_functions[0][0].register_hook(print), RuntimeError,
+     "register_hook: this is the node of a variable, which computes nothing; use the variable's register_hook or "
+     "register_post_accumulate_grad_hook"),
+    (lambda: cg.zeros(2).retain_grad(), RuntimeError,
+     "retain_grad: no gradient flows to this tensor of shape (2,); compute it from a variable inside record()"),
+    (lambda: RESULT().requires_grad_(False), RuntimeError,
+     "requires_grad_(False): this result of mul, of shape (2,), is part of a graph; take its detach()"),
+    (lambda: cg.autograd.Function(), RuntimeError,
+     "Function is not instantiated; call Function.apply(...)"),
+    (lambda: function(), NotImplementedError, "a Function needs a static method forward(ctx, *inputs)"),
+    (lambda: function(lambda ctx, x: x * 1), NotImplementedError,
+     "a Function needs a static method backward(ctx, *grads)"),
+    (lambda: function(lambda ctx, x: 3.0), TypeError,
+     "Own.forward returned float as output 0; it must be a tensor, or a tuple of tensors"),
+    (lambda: function(two_dtypes), TypeError,
+     "Own.forward returned outputs of dtypes float32 and float64; those with a gradient must have one dtype"),
+    (lambda: function(lambda ctx, x: ctx.save_for_backward(3.0)), TypeError,
+     "save_for_backward: argument 0 is float; it keeps tensors and None, other things are attributes of ctx"),
+    (lambda: function(lambda ctx, x: ctx.save_for_backward(*[x] * 101)), ValueError,
+     "save_for_backward: at most 100 tensors, got 101"),
+    (lambda: function(lambda ctx, *xs: xs[0] * 1, None, *[VARIABLE()] * 101), ValueError,
+     "Own.apply: at most 100 inputs, got 101"),
+    (lambda: function(lambda ctx, x: (x * 1,) * 101), ValueError,
+     "Own.forward returned 101 outputs; at most 100"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: (g, g)), ValueError,
+     "Own.backward returned 2 gradients, but forward was given 1 inputs; return one for each, None where there is "
+     "none"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: 3.0), TypeError,
+     "Own.backward returned float as gradient 0; it must be a tensor or None"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: g.reshape(1, 2)), ValueError,
+     "Own.backward returned a gradient of shape (1, 2) for input 0 of shape (2,); they must agree"),
+    (lambda: saved_outside(), cg.GraphFreedError,
+     "saved_tensors is known in backward alone, and freed after it; call backward with retain_graph=True to run it "
+     "again"),
+    (lambda: cg.autograd.saved_tensors_hooks(1, print), TypeError,
+     "saved_tensors_hooks wants two functions, pack and unpack, got int and <*>"),
+    (lambda: packed(lambda t: t, lambda t: 3.0), TypeError,
+     "saved_tensors_hooks: unpack returned float; it must return the tensor that pack was given"),
+    (lambda: packed(lambda t: t, lambda t: cg.zeros(3)), ValueError,
+     "saved_tensors_hooks: unpack returned a float32 tensor of shape (3,); pack was given a float32 tensor of shape "
+     "(2,), and they must agree"),
+    (lambda: nan(), RuntimeError,
+     "the backward of pow, recorded at <*>, made the first NaN: its incoming gradients had none"),
+    (lambda: two_collectors(), RuntimeError,
+     "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
+    (lambda: collector_of_another_thread(), RuntimeError,
+     "GradientCollector: it was opened in another thread, which alone can close it"),
+    (lambda: closed_collector(), RuntimeError,
+     "GradientCollector.backward: not open in this thread; call it inside the with block"),
     (lambda: in_two_passes_at_once(), RuntimeError,
      "backward runs through this graph (at mul) already, in another thread or in a hook of its own; wait for "
      "that pass, or record the graph anew"),
@@ -754,7 +891,7 @@ UNREACHABLE = [
     "this tensor is lent for reading only.*",         # Python's own readers say it in their words
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment.
-ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "profile.plot needs matplotlib, .*",
+ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "backward was asked for in .* mode, .*", "profile.plot needs matplotlib, .*",
              ".* at .* kept a tensor of shape .* for backward, and its memory has been written since, .*"]
 
 

@@ -38,6 +38,15 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "low": "float | None", "integers.high": "int | None", "integers.low": "int | None",
     "bernoulli.p": "float | None", "permutation.x": "int | _Data", "s": "float", "scale": "float | None",
     "size": "int | Sequence[int] | None",
+    "ctx": "FunctionContext", "save_for_backward.tensors": "Tensor | None",
+    "mark_non_differentiable.outputs": "Tensor",
+    "set_materialize_grads.value": "bool", "forward.inputs": "Any", "backward.grads": "Tensor | None",
+    "apply.inputs": "Any", "Handle.hooks": "Any", "Handle.key": "object",
+    "pack": "Callable[[Tensor], Any]", "unpack": "Callable[[Any], Tensor]",
+    "register_hook.f": "Callable[[Tensor], Tensor | None]",
+    "register_post_accumulate_grad_hook.f": "Callable[[Tensor], object]",
+    "register_prehook.f": "Callable[[tuple[Tensor | None, ...]], object]",
+    "register_node_hook.f": "Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], object]",
     "formula.c": "Any", "formula.i": "int", "formula.g": "Any",
     "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
     "node": "Node",
@@ -66,9 +75,17 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Generator.state": "tuple[int, int]", "seed": "None",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
-    "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int", "Operator.numpy": "Any",
+    "Node.register_hook": "Handle", "Node.register_prehook": "Handle", "Handle.remove": "None",
+    "Function.forward": "Any", "Function.backward": "Any", "Function.apply": "Any",
+    "FunctionContext.saved_tensors": "tuple[Tensor | None, ...]",
+    "FunctionContext.needs_input_grad": "tuple[bool, ...]",
+    **{f"FunctionContext.{name}": "None"
+       for name in ("save_for_backward", "mark_non_differentiable", "set_materialize_grads")},
+    **{f"GradientCollector.{name}": "None" for name in ("backward", "close", "zero_gradients")},
+    "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int",
+    "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
-       for flag in "promotes floats fused differentiable by_mode views counting signs".split()},
+       for flag in "promotes floats fused differentiable by_mode views counting signs whole".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
@@ -80,6 +97,8 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.item": "Any", "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
     "Tensor.numpy": "npt.NDArray[Any]", "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",
     "Tensor.size": "int", "Tensor.strides": "tuple[int, ...]", "Tensor.tolist": "Any", "Tensor.version": "int",
+    "Tensor.register_hook": "Handle", "Tensor.register_post_accumulate_grad_hook": "Handle",
+    "Tensor.retain_grad": "None",
     "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
     "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
     "Tensor.copy_": "Tensor", "Tensor.free": "None", "scope.keep": "Tensor", "Tensor.fill_": "Tensor",
@@ -177,7 +196,8 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__setstate__": "(self, state: Any) -> None",
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
-ENTERED = {"Scope": "Tape | None", "events": "list[_Event]"}
+ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "GradientCollector": "Self", "detect_anomaly": "Self",
+           "saved_tensors_hooks": "Self", "Handle": "Self"}
 SILENT = {                  # of every class, or nothing for a type checker; the buffer protocol shows from 3.12 on
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
     "static_attributes buffer release_buffer pyx_vtable reduce_cython setstate_cython test".split()}

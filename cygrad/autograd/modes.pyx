@@ -49,7 +49,7 @@ cdef class Scope:
         cdef Tape before
         cdef unsigned long thread = PyThread_get_thread_ident()
         cdef Py_ssize_t i = len(self.found or ()) - 1
-        while i >= 0 and self.found[i][0] != thread: i -= 1     # another thread is in this scope too: that is its own
+        while i >= 0 and <unsigned long>self.found[i][0] != thread: i -= 1     # (another thread's entry is its own)
         if i < 0: raise RuntimeError("a scope was left that this thread has not entered")
         _, recording, training, before, tape = self.found.pop(i)
         if tape is not None: set_tape(f, before)

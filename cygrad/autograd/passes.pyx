@@ -1,10 +1,13 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
-from cygrad.core.graph cimport Tensor, check_current
+from cygrad.core.graph cimport Tensor
+from cygrad.core.views cimport current
 
 from cygrad.core.bridge import head_ones
 from cygrad.core.engine import run_pass
-from cygrad.core.graph import install, leaf_or_node
+from cygrad.core.graph import install
+from cygrad.core.views import place
+from cygrad.autograd.variables import keeps_grad
 
 
 class GradientEdge(tuple):
@@ -53,7 +56,7 @@ def _heads(outputs, gradients, what):
                 f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, "
                 f"and they must agree"
             )
-        node, number = leaf_or_node(y)
+        node, number = place(y)
         nodes.append(node)
         numbers.append(number)
         heads.append(g)
@@ -90,12 +93,12 @@ def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=Fal
                                "it out")
         captures = []
         for i, x in enumerate(inputs):
-            if not isinstance(x, Tensor) or not x.requires_grad or not x.is_leaf:
+            if not isinstance(x, Tensor) or not keeps_grad(x):
                 raise RuntimeError(f"backward: input {i} keeps no gradient; attach_grad() or requires_grad_() makes a "
-                                   f"variable")
-            captures.append((*leaf_or_node(x), -1))
+                                   f"variable, retain_grad() keeps that of a recorded result")
+            captures.append((*place(x), -1))
     retain = create_graph if retain_graph is None else retain_graph
-    run_pass(nodes, numbers, heads, retain, create_graph, captures)
+    run_pass(nodes, numbers, heads, retain, create_graph, captures, None, train_mode)
 
 
 def grad(
@@ -122,12 +125,13 @@ def grad(
         elif not isinstance(x, Tensor):
             raise TypeError(f"grad: input {i} must be a tensor or a GradientEdge, got {type(x).__name__}")
         elif x.requires_grad:
-            captures.append((*leaf_or_node(x), i))
+            captures.append((*place(x), i))
         elif not allow_unused:
             raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is no variable and no recorded result; "
                                f"attach_grad() it before the forward pass, or pass allow_unused=True")
     retain = create_graph if retain_graph is None else retain_graph
-    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, None if allow_unused else "grad")
+    strict = None if allow_unused else "grad"
+    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, train_mode)
     results += [None] * (len(inputs) - len(results))
     return results[0] if bare else tuple(results)
 
@@ -136,7 +140,7 @@ def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False,
     """Compute gradients with this tensor as the output: see cygrad.backward."""
     cdef Tensor y = self
     if gradient is None and inputs is None and train_mode is None and not args and y.tracked:
-        check_current(y)                            # the common call, without the lists that the others take
+        current(y)                                  # the common call, without the lists that the others take
         run_pass([y.node], [y.output_nr], [head_ones(y)], create_graph if retain_graph is None else retain_graph,
                  create_graph, None)
         return

@@ -4,8 +4,11 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
-from cygrad.core.graph cimport ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of
+from cygrad.core.graph cimport (
+    ADD, NULL_REQ, WRITE, Extras, Leaf, Tensor, data_of, ensure_tensor, fresh, kept_by, put_grad, view_of,
+)
 from cygrad.core.memory cimport OTHER, READONLY, recategorise
+from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -22,20 +25,46 @@ cdef int read_request(grad_req) except -1:
 
 
 cdef Leaf leaf_of(Tensor x):
-    """The accumulator of the variable `x`, or None."""
-    return <Leaf>x.node if x.node is not None and x.node.op is None else None
+    """The accumulator of the variable `x`, or of an intermediate whose gradient is kept; else None."""
+    cdef Leaf leaf
+    if x.node is None: return None
+    if x.rewrites != x.buffer.rewrites: current(x)
+    if x.node.op is None: return <Leaf>x.node
+    leaf = kept_by(x.node, x.output_nr)
+    return leaf if leaf is not None and leaf.tensor == <void*>x else None
+
+
+cdef Leaf new_leaf(Tensor x):
+    cdef Leaf leaf = Leaf.__new__(Leaf)
+    leaf.layout = lay.dense_like(x.layout)
+    leaf.n_out = 1
+    leaf.dtype = x.dtype
+    leaf.tensor = <void*>x
+    return leaf
+
+
+cdef int keep_gradient(Tensor x, int req) except -1:
+    """Let the gradient of an intermediate be kept, or no longer; the graph stays whole."""
+    cdef Leaf leaf = leaf_of(x)
+    if leaf is None:
+        if req == NULL_REQ: return 0
+        leaf = new_leaf(x)
+        if x.node.extras is None: x.node.extras = Extras.__new__(Extras)
+        if x.node.extras.kept is None: x.node.extras.kept = []
+        x.node.extras.kept.append((x.output_nr, leaf))
+    leaf.req = req
+    if req == NULL_REQ: x.node.extras.kept = [entry for entry in x.node.extras.kept if entry[1] is not leaf]
+    return 0
 
 
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change how it takes gradients; graphs recorded before still reach it."""
     cdef Leaf leaf = leaf_of(x)
     cdef bint before = x.tracked
+    current(x)
+    if x.node is not None and x.node.op is not None: return keep_gradient(x, req)
     if leaf is None:
-        leaf = Leaf.__new__(Leaf)
-        leaf.layout = lay.dense_like(x.layout)
-        leaf.n_out = 1
-        leaf.dtype = x.dtype
-        leaf.tensor = <void*>x
+        leaf = new_leaf(x)
         x.node = leaf
         x.output_nr = 0
     leaf.req = req
@@ -46,8 +75,8 @@ cdef int set_leaf(Tensor x, int req) except -1:
     return 0
 
 
-cdef Tensor zeros_of(Leaf leaf):
-    cdef Tensor t = fresh(lay.dense_like(leaf.layout), leaf.dtype, OTHER)
+cdef Tensor zeros_of(Tensor x):
+    cdef Tensor t = fresh(lay.dense_like(x.layout), x.dtype, OTHER)
     memset(t.buffer.data, 0, t.buffer.nbytes)
     return t
 
@@ -59,34 +88,45 @@ cdef int check_floating(Tensor x) except -1:
     return 0
 
 
-cdef int check_leaf(Tensor x) except -1:
-    if x.node is not None and x.node.op is not None:
-        raise RuntimeError(f"this result of {x.node.name()}, of shape {x.shape}, is no leaf: its gradient is not kept; "
-                           f"use autograd.grad(outputs, this), or attach_grad() on its detach()")
-    return 0
-
-
 def attach_grad(Tensor self, grad_req="write"):
     """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient
-    is wanted. .grad is zeros until then. Returns the tensor. Raises TypeError unless it is float32 or float64."""
+    is wanted. .grad is zeros until then. Of a recorded result, the gradient is kept in the same way, and goes on
+    through it as before. Returns the tensor. Raises TypeError unless it is float32 or float64."""
     cdef int req = read_request(grad_req)
     cdef Leaf leaf
     check_floating(self)
-    check_leaf(self)
+    leaf = leaf_of(self)
+    zeros = zeros_of(self) if req != NULL_REQ and (leaf is None or leaf.grad is None) else None
     set_leaf(self, req)
-    leaf = <Leaf>self.node
+    leaf = leaf_of(self)
+    if leaf is None: return self
     leaf.given = False
-    if req == NULL_REQ: put_grad(leaf, None)
-    elif leaf.grad is None: put_grad(leaf, zeros_of(leaf))
+    if req == NULL_REQ or zeros is not None: put_grad(leaf, zeros)
     leaf.fresh = False
     return self
 
 
+def retain_grad(Tensor self):
+    """Keep the gradient of a recorded result in .grad, which each backward overwrites and which is None until then; of
+    a variable it is kept anyway. Raises RuntimeError for a tensor to which no gradient flows."""
+    current(self)
+    if not self.tracked:
+        raise RuntimeError(f"retain_grad: no gradient flows to this tensor of shape {self.shape}; compute it from a "
+                           f"variable inside record()")
+    if self.node.op is not None: keep_gradient(self, WRITE)
+
+
 def requires_grad_(Tensor self, requires_grad=True):
-    """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable."""
+    """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable. A
+    recorded result requires its gradient already; with False, raises RuntimeError for it: detach() leaves the graph."""
+    current(self)
+    if self.node is not None and self.node.op is not None:
+        if not requires_grad:
+            raise RuntimeError(f"requires_grad_(False): this result of {self.node.name()}, of shape {self.shape}, is "
+                               f"part of a graph; take its detach()")
+        return self
     if requires_grad:
         check_floating(self)
-        check_leaf(self)
         set_leaf(self, ADD)
     elif leaf_of(self) is not None:
         set_leaf(self, NULL_REQ)
@@ -102,10 +142,17 @@ def drop_grad(Tensor self):
     return self
 
 
+def keeps_grad(Tensor x):
+    """Whether backward may write to x.grad: it is a variable, or an intermediate whose gradient is kept."""
+    cdef Leaf leaf = leaf_of(x)
+    return leaf is not None and leaf.req != NULL_REQ
+
+
 def mark_variables(variables, gradients, grad_reqs="write"):
     """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of
     equal length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything
     changes."""
+    cdef Leaf leaf
     if isinstance(variables, Tensor): variables = [variables]
     if isinstance(gradients, Tensor): gradients = [gradients]
     variables, gradients = list(variables), list(gradients)
@@ -118,13 +165,14 @@ def mark_variables(variables, gradients, grad_reqs="write"):
             raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type(v).__name__} and "
                             f"{type(gradient).__name__}")
         check_floating(v)
-        check_leaf(v)
         check_gradient(v, gradient, f"mark_variables: gradient {i}")
         read_request(req)
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
-        put_grad(<Leaf>(<Tensor>v).node, gradient)
-        (<Leaf>(<Tensor>v).node).given = True
+        leaf = leaf_of(v)
+        if leaf is None: continue                   # an intermediate, "null"
+        put_grad(leaf, gradient)
+        leaf.given = True
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
@@ -152,17 +200,22 @@ cdef int clear(Tensor t) except -1:
 def zero_grad(Tensor self):
     """Set .grad to zeros, if there is one; it counts as not reached by a backward."""
     cdef Leaf leaf = leaf_of(self)
-    if leaf is None: return
+    if leaf is not None: clear_leaf(leaf)
+
+
+cpdef int clear_leaf(Leaf leaf) except -1:
+    """Zeros for what an accumulator holds."""
     leaf.fresh = False
-    if leaf.grad is None: return
-    if leaf.grad.tracked or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_of(leaf))
-    else:
-        clear(leaf.grad)
+    if leaf.grad is None: return 0
+    if leaf.grad.tracked or leaf.grad.buffer.flags & READONLY: return put_grad(leaf, zeros_of(leaf.grad))
+    return clear(leaf.grad)
 
 
 def detach(Tensor self):
     """The same memory and version, out of the graph."""
-    return view_of(self, lay.share(self.layout))
+    cdef Tensor y = view_of(self, lay.share(self.layout))
+    y.detached = True
+    return y
 
 
 def stop_gradient(x):
@@ -189,6 +242,7 @@ def _set_grad(Tensor self, value):
 
 
 def _requires_grad(Tensor self):
+    current(self)
     return bool(self.tracked)
 
 
@@ -198,10 +252,12 @@ def _grad_req(Tensor self):
 
 
 def _is_leaf(Tensor self):
+    current(self)
     return self.node is None or self.node.op is None
 
 
 def _grad_fn(Tensor self):
+    current(self)
     return None if self.node is None or self.node.op is None else self.node
 
 
@@ -217,7 +273,8 @@ def _set_fresh_grad(Tensor self, bint value):
 
 
 install(
-    attach_grad=attach_grad, requires_grad_=requires_grad_, drop_grad=drop_grad, zero_grad=zero_grad, detach=detach,
+    attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
+    zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, doc="The gradient of a variable, or None."),
     requires_grad=property(_requires_grad, doc="Whether gradients flow to or through this tensor."),
     grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),

@@ -11,26 +11,26 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
+from cygrad.core.anomaly cimport any_nan, raise_nan
+from cygrad.core.checks cimport check_node
 from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport (
-    ADD, FEW, FREED, KEPT, MAX_OUTPUTS, NULL_REQ, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node, Slot,
-    Tensor, array_of, copy_plain, drop_gradient, edge_of, free_slots, fresh, from_gradient, gradient_of, plugged,
-    put_grad, raise_rewritten, seize, sole, slots_of,
+    FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Extras, Gradient, Leaf, Node,
+    Tensor, drop_gradient, edge_of, free_slots, next_number, put_grad, share_gradient,
 )
+from cygrad.core.gradients cimport add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, gradient_of
 from cygrad.core.heap cimport Item, pop, push
-from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient
+from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, on_outputs, outputs_of
+from cygrad.core.memory cimport Buffer
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.run cimport apply2
+from cygrad.core.packing cimport repack, unpack
 from cygrad.core.running cimport begin, end, runs
-from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, itemsize
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
-from cygrad.core.errors import GraphFreedError
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the roots keep the graph alive
@@ -41,9 +41,17 @@ cdef struct Entry:              # one node in the running pass
     bint runs                   # ... by way of an input: its turn computes something
     bint captured               # its gradient is a result
     bint reached                # a leaf: something has been written to .grad by this pass
+    bint turned                 # its turn is over
 
-cdef driver.Loop* add_loop = driver.find("add")
-cdef driver.Loop* copy_loop = driver.find("copy")
+
+cdef class Collected:
+    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
+    cdef uint64_t number
+    cdef readonly list leaves
+
+    def __cinit__(self):
+        self.number = next_number()
+        self.leaves = []
 
 
 @cython.freelist(4)
@@ -54,6 +62,9 @@ cdef class Pass:
     cdef Item* ready            # entries that are complete: a heap, the latest recorded node on top
     cdef Py_ssize_t n_ready
     cdef bint retain, graph, selective, alone
+    cdef bint watched           # detect_anomaly is on
+    cdef int mode               # the train mode that the caller named; -1: none
+    cdef Collected collected    # the thread's open GradientCollector's, or None
     cdef uint64_t number
     cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
     cdef list captures          # (node, output number, position) of the wanted results
@@ -188,7 +199,7 @@ cdef class Pass:
                 if self.entries[child].needed:
                     self.entries[child].pending += 1
                     self.entries[at].runs = True
-            if self.entries[at].runs: self.check(node)
+            if self.entries[at].runs: check_node(node, self.mode)
         for root in roots:
             at = self.find(<Node>root)
             if self.entries[at].needed: self.entries[at].pending += 1
@@ -208,20 +219,6 @@ cdef class Pass:
                                f"autograd.grad, or attach_grad()")
         return 0
 
-    cdef int check(self, Node node) except -1:
-        """What would go wrong in this node's turn, said before anything has changed."""
-        cdef Slot* s = slots_of(node)
-        cdef int k
-        if node.state == FREED:
-            raise GraphFreedError(
-                f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
-                f"call that one with retain_graph=True to keep it")
-        for k in range(node.n_slots):
-            if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
-                raise_rewritten(node, &s[k])
-        if saved.checking: saved.compare(node)
-        return 0
-
     # ---- gradients on their way
 
     cdef int contribute(self, Node node, int output_nr, Gradient* g) except -1:
@@ -237,103 +234,33 @@ cdef class Pass:
                     memset(slot.buffer, 0, node.n_out * sizeof(Gradient))
                 slot = &(<Gradient*>slot.buffer)[output_nr]
             if self.graph:
-                self.add_tensors(slot, g)
-            elif node.op is None and not e.captured and self.alone:
+                add_tensors(slot, g)
+            elif node.op is None and not e.captured and self.alone and node.extras is None:
                 self.to_leaf(<Leaf>node, e, g)
             elif slot.buffer == NULL:
                 slot[0] = g[0]
                 g.buffer = NULL
             else:
-                self.add(slot, g, node.dtype)
+                add_gradients(slot, g, node.dtype)
         e.pending -= 1
         if e.pending == 0: push(self.ready, &self.n_ready, at, node.seq)
         return 0
 
-    cdef int add(self, Gradient* total, Gradient* g, int dtype) except -1:
-        """total += g, written over whichever of the two nobody else holds."""
-        cdef Array a[3]
-        cdef Gradient out
-        a[0].data = total.buffer.data + total.layout.offset * itemsize(dtype)
-        a[0].layout, a[0].dtype = total.layout, dtype
-        a[1].data = g.buffer.data + g.layout.offset * itemsize(dtype)
-        a[1].layout, a[1].dtype = g.layout, dtype
-        if sole(total.buffer, total.layout, total.layout, dtype):
-            a[2] = a[0]
-            driver.each(add_loop, a)
-            drop_gradient(g)
-            return 0
-        if sole(g.buffer, g.layout, total.layout, dtype):
-            a[2] = a[1]
-            driver.each(add_loop, a)
-            drop_gradient(total)
-            total[0] = g[0]
-            g.buffer = NULL
-            return 0
-        out.layout = lay.dense_like(total.layout)
-        try:
-            out.buffer = allocate(total.layout.size * itemsize(dtype), GRADIENTS)
-        except:
-            lay.forget(out.layout)
-            raise
-        a[2].data, a[2].layout, a[2].dtype = out.buffer.data, out.layout, dtype
-        driver.each(add_loop, a)
-        drop_gradient(total)
-        drop_gradient(g)
-        total[0] = out
-        return 0
-
-    cdef int add_tensors(self, Gradient* total, Gradient* g) except -1:
-        if total.buffer == NULL:
-            total[0] = g[0]
-            g.buffer = NULL
-            return 0
-        both = apply2(plugged("add"), <object><void*>total.buffer, <object><void*>g.buffer, None)
-        Py_DECREF(<object><void*>g.buffer)
-        g.buffer = NULL
-        Py_DECREF(<object><void*>total.buffer)
-        Py_INCREF(both)
-        total.buffer = <Buffer*><void*>both
-        return 0
-
     # ---- variables
 
-    cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
-        """A contribution arrives at a variable: overwrite .grad with it (first, "write"), or add it."""
-        cdef bint seized = seize(leaf, self.number)
-        try:
-            return self.into_grad(leaf, e, g)
-        finally:
-            if seized: leaf.writer = 0
+    cdef bint over(self, Leaf leaf, const Entry* e) noexcept:
+        """Whether what arrives now overwrites .grad: the first contribution of a pass, for "write", and for both the
+        first inside a GradientCollector."""
+        if e.reached: return False
+        return leaf.req == WRITE if self.collected is None else leaf.collected != self.collected.number
 
-    cdef int into_grad(self, Leaf leaf, Entry* e, Gradient* g) except -1:
-        cdef Array a[3]
-        cdef Tensor grad                            # ours while the kernel runs: another thread may assign x.grad
-        cdef bint over = leaf.req == WRITE and not e.reached
+    cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
+        """A contribution arrives at a variable."""
+        cdef bint over = self.over(leaf, e)
         if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and self.half_way(leaf)):
             drop_gradient(g)                        # (busy: another pass is half way, what it writes stays whole)
             return 0
-        if leaf.grad is not None and leaf.grad.tracked:     # it has a graph: not ours to write to
-            put_grad(leaf, None if over else copy_plain(leaf.grad))
-        if leaf.grad is None:
-            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype):
-                put_grad(leaf, from_gradient(g, leaf.dtype))
-                return self.arrived(leaf, e)
-            put_grad(leaf, fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS))
-            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; put_grad gave the lasting one
-            over = True
-        a[0].data = g.buffer.data + g.layout.offset * itemsize(leaf.dtype)
-        a[0].layout, a[0].dtype = g.layout, leaf.dtype
-        grad = leaf.grad
-        a[1] = array_of(grad)
-        if over:
-            driver.each(copy_loop, a)
-        else:
-            a[2] = a[1]
-            a[1] = a[0]
-            a[0] = a[2]
-            driver.each(add_loop, a)
-        grad.buffer.version += 1
-        drop_gradient(g)
+        deposit(leaf, g, over, self.number)
         return self.arrived(leaf, e)
 
     cdef bint half_way(self, Leaf leaf) noexcept:
@@ -347,6 +274,9 @@ cdef class Pass:
     cdef int arrived(self, Leaf leaf, Entry* e) noexcept:
         if not e.reached: self.written += 1
         e.reached = leaf.fresh = True
+        if self.collected is not None and leaf.collected != self.collected.number:
+            leaf.collected = self.collected.number
+            self.collected.leaves.append(leaf)
         if e.pending > 1: leaf.busy = self.number
         else: self.whole(leaf)
         return 0
@@ -364,44 +294,58 @@ cdef class Pass:
     cdef Leaf direct(self, Node node, Entry* e):
         """The variable whose .grad a kernel may write by itself, or None."""
         cdef Leaf leaf
-        if node.op is not None or e.captured or self.graph or not self.alone: return None
+        if node.op is not None or e.captured or self.graph or not self.alone or node.extras is not None: return None
         leaf = <Leaf>node
         if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or leaf.grad.tracked
                 or not leaf.grad.layout.dense or leaf.grad.buffer.saved or (self.half_way(leaf) and not e.reached)):
             return None
         return leaf
 
+    cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
+        """A complete gradient arrives at a variable, or at an intermediate whose gradient is kept."""
+        cdef Gradient shared
+        if self.graph:
+            if leaf.tensor == NULL or leaf.req == NULL_REQ: return 0
+            deposit_tensor(leaf, <Tensor><void*>g.buffer, self.over(leaf, e), self.number)
+            return self.arrived(leaf, e)
+        share_gradient(g, &shared)
+        if e.node != NULL: drop_gradient(g)         # the only share then: it may become .grad itself
+        try:
+            return self.to_leaf(leaf, e, &shared)
+        finally:
+            drop_gradient(&shared)
+
     cdef int leaf_turn(self, Entry* e) except -1:
         """All contributions to a variable have come."""
         cdef Leaf leaf = <Leaf>e.node
-        cdef Gradient g
-        cdef bint seized
         self.whole(leaf)
-        if e.g.buffer == NULL: return 0
+        if e.g.buffer == NULL:
+            if e.reached and leaf.extras is not None: after_leaf(leaf)
+            return 0
         if e.captured:
             self.capture(e)
-        elif self.graph:
-            t = <Tensor><void*>e.g.buffer
-            if leaf.tensor != NULL and leaf.req != NULL_REQ:
-                seized = seize(leaf, self.number)
-                try:
-                    if leaf.req == ADD and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
-                    put_grad(leaf, t)
-                finally:
-                    if seized: leaf.writer = 0
-                self.arrived(leaf, e)
-                self.whole(leaf)
         else:
-            g = e.g
-            e.g.buffer = NULL
-            e.pending = 1                           # this is the whole of it
-            try:
-                self.to_leaf(leaf, e, &g)
-            finally:
-                drop_gradient(&g)
-            e.pending = 0
-            self.whole(leaf)
+            self.keep_at(leaf, e, &e.g)
+            if leaf.extras is not None and e.reached: after_leaf(leaf)
         self.forget(e)
+        return 0
+
+    cdef int kept_gradients(self, Node node, Gradient* g) except -1:
+        """The gradients of intermediates that are kept, if this pass is to write them."""
+        cdef Entry e
+        cdef Leaf leaf
+        cdef int k
+        if node.extras.kept is None or len(self.results or ()): return 0
+        for nr, kept in list(node.extras.kept):
+            k, leaf = nr, kept
+            if g[k].buffer == NULL: continue
+            if self.selective and not any([n is node and m == k for n, m, _ in self.captures]): continue
+            memset(&e, 0, sizeof(Entry))
+            if not self.graph and leaf.grad is None and leaf.tensor != NULL and leaf.req != NULL_REQ:
+                put_grad(leaf, as_tensor(&g[k], node.dtype, False))     # shared, not copied: nobody writes over it then
+                self.arrived(leaf, &e)
+            else:
+                self.keep_at(leaf, &e, &g[k])
         return 0
 
     # ---- results
@@ -410,18 +354,11 @@ cdef class Pass:
         """The complete gradient of a wanted input is a result."""
         cdef Node node = <Node>e.node
         cdef Gradient* g
-        cdef Gradient copied
         for n, nr, position in self.captures:
             if n is not node or position < 0: continue
             g = &(<Gradient*>e.g.buffer)[nr] if node.n_out > 1 else &e.g
             if g.buffer == NULL: continue
-            if self.graph:
-                self.results[position] = <Tensor><void*>g.buffer
-            else:
-                copied.buffer, copied.layout = g.buffer, lay.share(g.layout)
-                hold(g.buffer)
-                mark_gradient(g.buffer)
-                self.results[position] = from_gradient(&copied, node.dtype)
+            self.results[position] = as_tensor(g, node.dtype, self.graph)
         return 0
 
     # ---- turns
@@ -430,26 +367,65 @@ cdef class Pass:
         """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
-        cdef Edge edge
-        cdef Entry* child
-        cdef int i
-        cdef Py_ssize_t k
-        cdef bint any_wanted = False
-        cdef Leaf leaf
-        if node.op is None: return self.leaf_turn(e)
+        cdef Gradient* g = &e.g if node.n_out == 1 else <Gradient*>e.g.buffer
+        if e.g.buffer != NULL and node.extras is not None:
+            on_outputs(node, g, self.graph)
+            if node.op is not None: self.kept_gradients(node, g)
+        if node.op is None:
+            if e.g.buffer != NULL and node.extras is not None: before_node(node, g, self.graph)
+            return self.leaf_turn(e)
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)
             return 0
-        b.node = node
-        b.dx, b.want = b.few_dx, b.few_want
+        self.open(b, node)
+        try:
+            if not self.wants(b, node) or e.g.buffer == NULL:
+                self.forget(e)
+                if not self.retain: self.free(node)
+            else:
+                if node.n_out > 1:
+                    if node.n_out > MAX_OUTPUTS: b.g = g        # the table's array is ours from here on
+                    else:
+                        memcpy(b.g, g, node.n_out * sizeof(Gradient))
+                        PyMem_Free(g)
+                else:
+                    b.g[0] = e.g
+                e.g.buffer = NULL
+                self.compute(b, node)
+            node.state = FREED if not self.retain else RECORDED
+            e.turned = True
+            self.hand_on(b, node)
+        finally:
+            self.close(b, node)
+        return 0
+
+    cdef int open(self, Backward b, Node node) except -1:
+        """Room for the gradients of a node's inputs."""
+        cdef int i
+        b.g, b.dx, b.want = b.few_g, b.few_dx, b.few_want
+        memset(b.few_g, 0, sizeof(b.few_g))
         if node.n_in > FEW:
             b.dx = <Gradient*>PyMem_Malloc(node.n_in * (sizeof(Gradient) + 1))
-            if b.dx == NULL: raise MemoryError("no memory for the gradients of a node")
+            if b.dx == NULL:
+                b.dx = b.few_dx
+                raise MemoryError("no memory for the gradients of a node")
             b.want = <uint8_t*>(b.dx + node.n_in)
+        b.node = node
         for i in range(node.n_in):
             b.dx[i].buffer = NULL
             b.want[i] = False
+        return 0
+
+    cdef bint wants(self, Backward b, Node node) except -1:
+        """Which inputs want a gradient, and which of those are variables whose .grad may be written directly."""
+        cdef Entry* child
+        cdef Edge edge
+        cdef Leaf leaf
+        cdef Py_ssize_t k
+        cdef int i, j
+        cdef bint any_wanted = False, after = node.extras is not None and node.extras.after is not None
+        for i in range(node.n_in):
             edge = edge_of(node, i)
             if i < FEW: b.into[i] = NULL
             if edge.node == NULL: continue
@@ -457,49 +433,64 @@ cdef class Pass:
             if k < 0 or not self.entries[k].needed: continue
             child = &self.entries[k]
             b.want[i] = any_wanted = True
-            if i < FEW:
-                leaf = self.direct(<Node>edge.node, child)
-                for k in range(i):
-                    if b.into[k] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
-                if leaf is not None:
-                    b.into[i] = <void*>leaf
-                    b.first[i] = leaf.req == WRITE and not child.reached
-        try:
-            if e.g.buffer != NULL and any_wanted:
-                if node.n_out > 1:
-                    for k in range(node.n_out): b.g[k] = (<Gradient*>e.g.buffer)[k]
-                    PyMem_Free(e.g.buffer)
-                else:
-                    b.g[0] = e.g
-                e.g.buffer = NULL
-                if saved.checking: saved.compare(node)
-                if node.op.fused and not self.graph:
-                    node.op.backward(b)
-                    b.give_back()
-                else: by_formula(node, b)
-            else:
-                self.forget(e)
-            for k in range(node.n_out):
-                self.forget_one(&b.g[k])
-            if not self.retain:
-                free_slots(node)
-                node.state = FREED
-            else:
-                node.state = RECORDED
-            self.arrived_directly(b)
-            for i in range(node.n_in):
-                if not b.want[i]: continue
-                edge = edge_of(node, i)
-                self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
-        finally:
-            self.arrived_directly(b)                # (a kernel that fails may have written one of two)
+            if i >= FEW or self.watched or after: continue
+            leaf = self.direct(<Node>edge.node, child)
+            for j in range(i):
+                if b.into[j] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
+            if leaf is not None:
+                b.into[i] = <void*>leaf
+                b.first[i] = self.over(leaf, child)
+        return any_wanted
+
+    cdef int compute(self, Backward b, Node node) except -1:
+        """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""
+        cdef list packed = None
+        cdef tuple outputs = None
+        cdef Extras extras = node.extras
+        cdef int k
+        if extras is not None:
+            before_node(node, b.g, self.graph)
+            if extras.after is not None: outputs = outputs_of(node, b.g, self.graph)
+        if node.flags & PACKS: packed = unpack(node, flags())
+        if saved.checking: saved.compare(node)
+        nan = any_nan(b, b.g, node.n_out) if self.watched else False
+        if node.op.fused and not self.graph:
+            node.op.backward(b)
             b.give_back()
-            for k in range(MAX_OUTPUTS): self.forget_one(&b.g[k])
-            for i in range(node.n_in): self.forget_one(&b.dx[i])
-            if node.n_in > FEW: PyMem_Free(b.dx)
-            b.dx, b.want = b.few_dx, b.few_want
-            b.node = None
+        else: by_formula(node, b)
+        for k in range(node.n_out): self.forget_one(&b.g[k])
+        if outputs is not None: after_node(node, b, outputs)
+        if self.watched and not nan and any_nan(b, b.dx, node.n_in): raise_nan(node)
+        if not self.retain: self.free(node)
+        elif packed is not None: repack(node, packed)
         return 0
+
+    cdef void free(self, Node node) noexcept:
+        free_slots(node)
+        if node.extras is not None: forget_hooks(node)
+
+    cdef int hand_on(self, Backward b, Node node) except -1:
+        """Give each input its gradient."""
+        cdef Edge edge
+        cdef int i
+        self.arrived_directly(b)
+        for i in range(node.n_in):
+            edge = edge_of(node, i)
+            if not b.want[i]: continue
+            self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
+        return 0
+
+    cdef void close(self, Backward b, Node node) noexcept:
+        """Whatever happened: nothing stays lent."""
+        cdef int k
+        self.arrived_directly(b)                    # (a kernel that fails may have written one of two)
+        b.give_back()
+        for k in range(node.n_out): self.forget_one(&b.g[k])
+        for k in range(node.n_in): self.forget_one(&b.dx[k])
+        if b.g != b.few_g: PyMem_Free(b.g)
+        if b.dx != b.few_dx: PyMem_Free(b.dx)
+        b.g, b.dx, b.want = b.few_g, b.few_dx, b.few_want
+        b.node = None
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
         """The whole pass: the walk, then the turns."""
@@ -545,19 +536,30 @@ cdef class Pass:
                     node = <Node>self.entries[at].node
                     if node.op is None:
                         self.whole(<Leaf>node)
-                    elif node.state == RUNNING:
+                    elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass's now)
                         if self.retain: node.state = RECORDED
                         else:
                             node.state = FREED
-                            free_slots(node)
+                            self.free(node)
         return 0
 
 
-def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict=None):
+def open_collected(Collected c):
+    """Let `c` (or None) collect what this thread's passes write; returns what did before."""
+    cdef Flags* f = flags()
+    before = None if f.collector == NULL else <object>f.collector
+    f.collector = <void*>c if c is not None else NULL
+    return before
+
+
+def run_pass(
+    list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict=None, train_mode=None
+):
     """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or what is wanted: a
     list of (node, output number, position), position -1 meaning the node's own .grad. Returns the results by
     position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises."""
     cdef Pass p = Pass.__new__(Pass)
+    cdef Flags* f = flags()
     cdef int count = 0
     cdef bint alone
     p.retain, p.graph = retain, graph
@@ -570,6 +572,9 @@ def run_pass(list roots, list numbers, list gradients, bint retain, bint graph, 
             count = max(count, position + 1)
         p.results = [None] * count
     p.strict = strict
+    p.mode = -1 if train_mode is None else <bint>train_mode
+    p.watched = f.anomaly > 0
+    if f.collector != NULL: p.collected = <Collected>f.collector
     p.number = begin(&alone)
     p.alone = alone
     try:

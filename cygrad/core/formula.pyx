@@ -6,10 +6,11 @@ from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, fresh, from_gradient,
-    gradient_of, new_tensor, raise_rewritten, slot_from, socket,
+    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Node, Slot, Tensor, attach, edge_of, fresh, new_tensor,
+    raise_rewritten, slot_from, socket,
 )
-from cygrad.core.memory cimport OTHER, Buffer, hold, mark_gradient
+from cygrad.core.gradients cimport as_tensor, gradient_of
+from cygrad.core.memory cimport OTHER, Buffer, hold
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
 
@@ -18,7 +19,6 @@ from cygrad.core.dtypes import DTYPES
 
 cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
-    cdef Backward b
 
     def __cinit__(self, Backward b not None):
         self.b = b
@@ -42,7 +42,7 @@ cdef class Context:
 
     def input(self, int i):
         """Input i, which the operator must keep; under create_graph with its place in the graph."""
-        cdef Tensor t = self.tensor(i)
+        cdef Tensor t = self.tensor(slot_from(self.b.node, i))
         cdef Edge e
         if self.b.graph:
             e = edge_of(self.b.node, i)
@@ -52,12 +52,12 @@ cdef class Context:
     def output(self, int k):
         """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that
         needs only signs: ones and zeros of those.)"""
-        cdef Tensor t = self.tensor(OWN | k)
+        cdef Tensor t = self.tensor(slot_from(self.b.node, OWN | k))
         if self.b.graph: attach(t, self.b.node, k)
         return t
 
-    cdef Tensor tensor(self, int source):
-        cdef Slot* s = slot_from(self.b.node, source)
+    cdef Tensor tensor(self, Slot* s):
+        """What a slot keeps, without its place in the graph."""
         cdef Tensor t
         if s == NULL or s.kind == EMPTY:
             raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
@@ -80,12 +80,13 @@ cdef int by_formula(Node node, Backward b) except -1:
     cdef Tensor t
     cdef Context c = Context.__new__(Context, b)
     if node.n_out == 1:
-        g = formula_gradient(b, 0)
+        g = as_tensor(&b.g[0], node.dtype, b.graph)
     else:
-        g = tuple([formula_gradient(b, i) for i in range(node.n_out)])
+        g = tuple([as_tensor(&b.g[i], node.dtype, b.graph) for i in range(node.n_out)])
+    results = node.op.formula(c, -1, g) if node.op.whole else None
     for i in range(node.n_in):
         if not b.want[i]: continue
-        result = node.op.formula(c, i, g)
+        result = node.op.formula(c, i, g) if results is None else results[i]
         if result is None: continue
         if not isinstance(result, Tensor):
             raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
@@ -99,17 +100,3 @@ cdef int by_formula(Node node, Backward b) except -1:
         else:
             gradient_of(t, &b.dx[i])
     return 0
-
-
-cdef object formula_gradient(Backward b, int k):
-    cdef Gradient copied
-    if b.g[k].buffer == NULL: return None
-    if b.graph: return <Tensor><void*>b.g[k].buffer
-    copied.buffer, copied.layout = b.g[k].buffer, lay.share(b.g[k].layout)
-    hold(copied.buffer)
-    mark_gradient(copied.buffer)
-    return from_gradient(&copied, b.node.dtype)
-
-
-cdef object plugged_sum_to(object t, tuple shape):
-    return socket("sum_to_function")(t, shape)

@@ -192,7 +192,8 @@ cdef int let_go(Tensor t) except -1:
     t.buffer = &nothing
     t.layout = lay.share(EMPTY)
     t.rewrites = 0
-    t.tracked = False
+    t.tracked = t.detached = False
+    t.base = None
     Py_SET_TYPE(<PyObject*>t, <PyTypeObject*>FreedTensor)       # (of the same size, and static as Tensor is)
     t.node = None                                   # last: the graph that goes with it may run Python
     return 0

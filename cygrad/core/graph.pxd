@@ -7,8 +7,8 @@ holds a buffer and never a tensor, so there is no cycle, and nothing here is kno
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
-from cygrad.core.layout cimport forget
-from cygrad.core.memory cimport Buffer, drop
+from cygrad.core.layout cimport forget, share
+from cygrad.core.memory cimport EXTERNAL, Buffer, drop, hold, mark_gradient
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef enum:
@@ -23,6 +23,7 @@ cdef enum State:
 
 cdef enum SlotKind:
     EMPTY, KEPT, CONSTANT
+    PACKED                  # what.packed is a pair (what saved_tensors_hooks made of it, its Watch)
 
 cdef enum SlotNeed:
     VALUES                  # the elements
@@ -44,6 +45,7 @@ cdef struct Call:           # one execution: what infer() reads and writes, and 
 cdef union Kept:
     Buffer* buffer
     double number           # a constant, in the dtype's own bits
+    void* packed            # a counted Python object
 
 cdef struct Slot:
     Kept what
@@ -71,6 +73,7 @@ cdef class Operator:
     cdef readonly bint fused        # backward() is written; otherwise formula() runs with recording off
     cdef readonly bint differentiable
     cdef readonly bint by_mode      # forward depends on train mode
+    cdef readonly bint whole        # formula() gives the gradients of all inputs at once, a tuple
     cdef readonly bint views        # output 0 shares its input's memory
     cdef readonly bint counting     # infer reads values: the shape of the result depends on them
     cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
@@ -82,7 +85,17 @@ cdef class Operator:
     cdef int backward(self, Backward b) except -1
 
 
-cdef class Node:            # 144 bytes
+cdef class Extras:
+    """What few nodes have: hooks, and the gradients of intermediates that are kept."""
+    cdef list kept          # (output number, Leaf) for each output whose gradient is kept
+    cdef dict hooks         # key -> (output number, f): on the gradient of an output
+    cdef dict before        # key -> f: on the node, before its backward
+    cdef dict after         # key -> f: ... and after it
+    cdef dict accumulated   # key -> f: on a leaf, when .grad has received all
+    cdef object line        # (file, line) that recorded the node, if lines were asked for
+
+
+cdef class Node:            # 152 bytes
     cdef Operator op        # None: a leaf, or the head of a tape's ring
     cdef uint16_t n_in
     cdef uint16_t n_out
@@ -95,6 +108,7 @@ cdef class Node:            # 144 bytes
     cdef uint64_t seq       # order of recording
     cdef Layout* layout     # of output 0; with several outputs: an array of Layout*
     cdef object attributes
+    cdef Extras extras      # or None
     cdef void* edge[2]      # up to two inputs inline; more: edge[0] is an array of Edge
     cdef Slot slot[2]       # the same for slots: slot[0].layout is an array of Slot
     cdef void* before       # the ring of a tape's nodes, uncounted
@@ -109,6 +123,7 @@ cdef class Leaf(Node):
     cdef uint64_t busy      # the number of the pass that has delivered one of several contributions; 0: none
     cdef uint64_t writer    # the number of the pass whose kernel writes .grad now, maybe without the GIL; 0: none
     cdef unsigned long thread       # ... and its thread
+    cdef uint64_t collected  # the number of the GradientCollector that has reached it last
     cdef bint given         # .grad is the caller's own (mark_variables): never another tensor
     cdef bint fresh         # reached by a backward since it was last used or zeroed
 
@@ -118,6 +133,14 @@ cdef enum GradReq:
 
 cdef enum NodeFlag:
     TRAINING = 1            # recorded in train mode
+    PACKS = 2               # has slots that are PACKED
+
+
+cdef class Base:
+    """What a tensor and the views of it share: where the whole memory stands in the graph, and how it is laid out."""
+    cdef Node node          # None: nothing recorded was written to it
+    cdef uint16_t output_nr
+    cdef Layout* layout
 
 
 @cython.no_gc
@@ -125,10 +148,12 @@ cdef class Tensor:
     cdef Buffer* buffer
     cdef Layout* layout
     cdef Node node
+    cdef Base base          # None: there are no views
     cdef uint16_t output_nr
     cdef uint8_t dtype
     cdef bint tracked       # recording notices it
-    cdef uint32_t rewrites  # the buffer's when this tensor was made or written to
+    cdef bint detached      # shares memory with a tensor whose graph it is no part of
+    cdef uint32_t rewrites  # the buffer's when this tensor was made or written to; behind it: stale (core/views.pyx)
     cdef object __weakref__
 
 
@@ -141,7 +166,7 @@ cdef class Backward:
     cdef Node node
     cdef bint retain        # the graph stays: nothing may be taken out of it
     cdef bint graph         # gradients are tensors with a graph
-    cdef Gradient g[MAX_OUTPUTS]
+    cdef Gradient* g        # n_out of them
     cdef Gradient* dx       # n_in of them
     cdef uint8_t* want
     cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
@@ -149,6 +174,7 @@ cdef class Backward:
     cdef uint64_t number    # the pass
     cdef void* lent[FEW]    # the .grad that target() gave out, counted until give_back()
     cdef bint seized[FEW]
+    cdef Gradient few_g[MAX_OUTPUTS]
     cdef Gradient few_dx[FEW]
     cdef uint8_t few_want[FEW]
 
@@ -176,7 +202,8 @@ ctypedef void (*note_t)(Tensor) noexcept
 
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
-cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1
+cdef int plug_run(apply1_t one, apply2_t two) except -1
+cdef int plug_inplace(apply_inplace_t inplace) except -1
 cdef Operator plugged(str name)
 cdef object socket(str name)
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype)
@@ -185,13 +212,12 @@ cdef Tensor fresh(Layout* layout, int dtype, int category)
 cdef Tensor copy_plain(Tensor t)
 cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
-cdef Tensor from_gradient(Gradient* g, int dtype)
-cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
 cdef int raise_rewritten(Node node, Slot* s) except -1
+cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, uint32_t now) except -1
 cdef bint seize(Leaf leaf, uint64_t number) noexcept
-cdef int check_current(Tensor t) except -1
+cdef Leaf kept_by(Node node, int k)
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
 
@@ -212,7 +238,7 @@ cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexc
 
 cdef inline void empty_tensor(Tensor t) noexcept:
     """Let go of the memory; a variable takes its gradient with it."""
-    if t.node is not None and t.node.op is None: forget_variable(t)
+    if t.node is not None and (t.node.op is None or t.node.extras is not None): forget_variable(t)
     drop(t.buffer)
     forget(t.layout)
 
@@ -221,6 +247,12 @@ cdef inline Array array_of(Tensor t) noexcept:
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return a
 
+cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
+    hold(g.buffer)
+    mark_gradient(g.buffer)
+    out.buffer = g.buffer
+    out.layout = share(g.layout)
+
 cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
     y.node = node
     y.output_nr = output_nr
@@ -228,7 +260,7 @@ cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
 
 cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
     """Whether memory held once, by who asks, can be written over with a dense result of the shape `wanted`."""
-    return (b.holders == 1 and not b.flags and l.dense and l.offset == 0
+    return (b.holders == 1 and not b.flags & EXTERNAL and l.dense and l.offset == 0
             and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
 
 cdef inline const Layout* output_layout(Node n, int k) noexcept:

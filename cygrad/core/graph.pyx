@@ -86,6 +86,7 @@ cdef void empty_slot(Slot* s) noexcept:
     s.kind = EMPTY                                  # first: the end of external memory can run Python, which may look
     lay.forget(s.layout)
     if kind == KEPT: let_go(s.what.buffer)
+    elif kind == PACKED: Py_DECREF(<object>s.what.packed)
 
 
 cdef inline void unsign(Slot* s) noexcept:
@@ -93,6 +94,19 @@ cdef inline void unsign(Slot* s) noexcept:
     s.need = VALUES
     s.what.buffer.signs -= 1
     s.what.buffer.link = NULL
+
+
+@cython.no_gc
+cdef class Extras:
+    pass
+
+
+cdef Leaf kept_by(Node node, int k):
+    """The accumulator that keeps the gradient of output `k` of a node that is no leaf, or None."""
+    if node.extras is None or node.extras.kept is None: return None
+    for nr, leaf in node.extras.kept:
+        if nr == k: return leaf
+    return None
 
 
 @cython.no_gc
@@ -180,20 +194,6 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     return 0
 
 
-cdef int check_current(Tensor t) except -1:
-    """That no recorded write went past `t` to memory that it shares."""
-    if t.rewrites == t.buffer.rewrites: return 0
-    raise InplaceError(
-        f"this tensor of shape {t.shape} shares memory with one that was written in place while recording, after this "
-        f"one was made: its gradient would be wrong; take the view again after the write, or write to a copy()")
-
-
-def leaf_or_node(Tensor x):
-    """Where `x` stands in the graph: (node or leaf, output number). Raises InplaceError if it does not know."""
-    check_current(x)
-    return x.node, x.output_nr
-
-
 # ---- Backward --------------------------------------------------------------------------------------------------------
 
 cdef void drop_gradient(Gradient* g) noexcept:
@@ -206,35 +206,17 @@ cdef void drop_gradient(Gradient* g) noexcept:
     g.layout = NULL
 
 
-cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
-    hold(g.buffer)
-    mark_gradient(g.buffer)
-    out.buffer = g.buffer
-    out.layout = lay.share(g.layout)
-
-
-cdef Tensor from_gradient(Gradient* g, int dtype):
-    """The gradient as a tensor; it takes the hold over, also when it raises."""
-    cdef Buffer* b = g.buffer
-    unmark_gradient(b)
-    g.buffer = NULL
-    return new_tensor(b, g.layout, dtype)
-
-
-cdef int gradient_of(Tensor t, Gradient* g) except -1:
-    """A share in the memory of `t`, as a gradient."""
-    hold(t.buffer)
-    mark_gradient(t.buffer)
-    g.buffer = t.buffer
-    g.layout = lay.share(t.layout)
-    return 0
-
-
 cdef int raise_rewritten(Node node, Slot* s) except -1:
+    return raise_rewritten_at(node, s.layout, s.version, s.what.buffer.version)
+
+
+cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, uint32_t now) except -1:
+    name = node.name() + ("" if node.extras is None or node.extras.line is None
+                          else f" (recorded at {node.extras.line})")
     raise InplaceError(
-        f"{node.name()} kept a tensor of shape {lay.shape_tuple(s.layout)} for backward at version {s.version}, but it "
-        f"has been written in place since and is at version {s.what.buffer.version}; write to a copy(), or compute "
-        f"what needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
+        f"{name} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it has been written "
+        f"in place since and is at version {now}; write to a copy(), or compute what needs it before the write (a "
+        f"variable's .grad is written by backward itself: keep a copy() of it)")
 
 
 @cython.freelist(4)
@@ -372,10 +354,17 @@ cdef apply_inplace_t apply_inplace
 cdef dict sockets = {}
 
 
-cdef int plug_run(apply1_t one, apply2_t two, apply_inplace_t inplace) except -1:
+cdef int plug_run(apply1_t one, apply2_t two) except -1:
     """core/run.pyx plugs itself in: how an operator is applied."""
-    global apply1, apply2, apply_inplace
-    apply1, apply2, apply_inplace = one, two, inplace
+    global apply1, apply2
+    apply1, apply2 = one, two
+    return 0
+
+
+cdef int plug_inplace(apply_inplace_t inplace) except -1:
+    """... and core/inplace.pyx."""
+    global apply_inplace
+    apply_inplace = inplace
     return 0
 
 
@@ -398,11 +387,11 @@ def install_operators(**operators):
     plug_compare = sockets["comparisons"]
 
 
-def install(**attributes):
-    """Add methods and properties to Tensor."""
+def install(kind=Tensor, **attributes):
+    """Add methods and properties to Tensor, or to Node."""
     for name, value in attributes.items():
-        (<dict>(<object>(<PyTypeObject*>Tensor).tp_dict))[name] = value
-    PyType_Modified(Tensor)
+        (<dict>(<object>(<PyTypeObject*>kind).tp_dict))[name] = value
+    PyType_Modified(kind)
 
 
 def _no_shell(cls, *_, **__):
@@ -465,6 +454,14 @@ cdef inline bint is_operand(v) noexcept:
 
 cdef inline object syntax(Operator op, x, y):
     return apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+
+@cython.no_gc
+@cython.freelist(64)
+cdef class Base:
+
+    def __dealloc__(self):
+        if self.layout != NULL: lay.forget(self.layout)
 
 
 @cython.no_gc
@@ -590,11 +587,12 @@ cdef class Tensor:
 
 
 cdef void forget_variable(Tensor t) noexcept:
-    """A tensor with a leaf dies; if it is the variable itself, the accumulator and the buffer learn of it."""
-    cdef Leaf leaf = <Leaf>t.node
-    if leaf.tensor != <void*>t: return
+    """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
+    serves, that and the buffer learn of it."""
+    cdef Leaf leaf = <Leaf>t.node if t.node.op is None else kept_by(t.node, t.output_nr)
+    if leaf is None or leaf.tensor != <void*>t: return
     leaf.tensor = NULL
     put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else
-    if t.tracked:
+    if t.tracked and t.node.op is None:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

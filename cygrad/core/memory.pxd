@@ -15,6 +15,7 @@ cdef enum Event:            # what an observer is told of
 cdef enum:
     EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
     READONLY = 2
+    WATCHED = 4             # somebody wants to know when it is released (core/packing.pyx)
 
 cdef struct Buffer:
     char* data
@@ -54,6 +55,7 @@ cdef void release(Buffer* b) noexcept
 cdef void shrink(Buffer* b) noexcept
 ctypedef void (*shrink_t)(Buffer*) noexcept
 cdef int plug_shrink(shrink_t f) except -1
+cdef int plug_unwatch(shrink_t f) except -1
 cdef void recategorise(Buffer* b) noexcept
 ctypedef void (*observer_t)(int event, Buffer* b, int category) noexcept
 cdef void set_observer(observer_t f) noexcept

@@ -234,6 +234,7 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
 
 cdef void release(Buffer* b) noexcept:
     """The last holder has let go."""
+    if b.flags & WATCHED: unwatcher(b)
     if b.flags & EXTERNAL:
         counters.external -= b.nbytes
         owner = <object>b.link
@@ -258,6 +259,16 @@ cdef int plug_shrink(shrink_t f) except -1:
     """core/signs.pyx plugs itself in."""
     global shrinker
     shrinker = f
+    return 0
+
+
+cdef shrink_t unwatcher = NULL
+
+
+cdef int plug_unwatch(shrink_t f) except -1:
+    """... and core/packing.pyx."""
+    global unwatcher
+    unwatcher = f
     return 0
 
 

@@ -8,6 +8,9 @@ cdef extern from "cygrad/flags.h":
         void* tape
         void* capture
         void* scope
+        void* pack
+        void* collector
+        int anomaly
         void* op
         void* node
 

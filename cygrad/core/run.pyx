@@ -8,37 +8,30 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint32_t, uintptr_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
+from cygrad.core.anomaly cimport remember_line
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, array_of,
-    attach,
-    check_current, copy_plain, ensure_tensor, fill, next_number, note_made, plug_run, plugged, shell,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach,
+    ensure_tensor, fill, next_number, note_made, plug_run, plugged, shell,
 )
-from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.tape cimport Tape, root
+from cygrad.core.packing cimport pack
+from cygrad.core.tape cimport link
+from cygrad.core.views cimport join, renew
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
-from cygrad.core.errors import InplaceError
 from cygrad.core.dtypes import DTYPES
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
 
-cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
-    o.tensor = <void*>t
-    o.buffer = t.buffer
-    o.array.data = t.buffer.data + t.layout.offset * itemsize(t.dtype)
-    o.array.layout = t.layout
-    o.array.dtype = t.dtype
-
-
-cdef inline int give_any(Operand* o, object v, list alive) except -1:
+cdef int give_any(Operand* o, object v, list alive) except -1:
     """Read what a user gave: a tensor, a Python number (weak: it takes the others' dtype) or an array."""
     cdef Tensor t
     if type(v) is Tensor:
@@ -107,7 +100,7 @@ cdef list prepare(Operator op, Operand* x, int n):
 
 # ---- running an operation --------------------------------------------------------------------------------------------
 
-cdef inline int wanted_of(Operand* x, int n, uint32_t* out) except -1:
+cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
     """Which inputs are tracked, as bits (the first 16), any other as bit 16."""
     cdef uint32_t wanted = 0
     cdef int i
@@ -115,7 +108,7 @@ cdef inline int wanted_of(Operand* x, int n, uint32_t* out) except -1:
     for i in range(n):
         if x[i].buffer == NULL: continue
         t = <Tensor>x[i].tensor
-        if t.rewrites != t.buffer.rewrites: check_current(t)
+        if t.rewrites != t.buffer.rewrites: renew(t)
         if not t.tracked: continue
         wanted |= <uint32_t>1 << (i if i < 16 else 16)
     out[0] = wanted
@@ -127,10 +120,10 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     cdef Node node = Node.__new__(Node)
     cdef Edge* edges
     cdef Slot* s
+    cdef Layout** layouts
     cdef Tensor t
     cdef uint32_t mask = op.keeps(c, wanted)
     cdef int i, k, count = 0
-    cdef Tape tape
     if n > 2:
         edges = <Edge*>PyMem_Malloc(n * sizeof(Edge))
         if edges == NULL: raise MemoryError("no memory for the edges of a node")
@@ -184,16 +177,19 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
             k += 1
     node.op = op
     node.attributes = attributes
-    node.n_out = c.n_out - c.hidden
     node.dtype = c.y[0].dtype
-    node.layout = lay.share(c.y[0].layout)
+    if c.n_out - c.hidden == 1: node.layout = lay.share(c.y[0].layout)
+    else:
+        layouts = <Layout**>PyMem_Malloc((c.n_out - c.hidden) * sizeof(Layout*))
+        if layouts == NULL: raise MemoryError("no memory for the outputs of a node")
+        for i in range(c.n_out - c.hidden): layouts[i] = lay.share(c.y[i].layout)
+        node.layout = <Layout*>layouts
+    node.n_out = c.n_out - c.hidden                 # (after its layouts: one that dies before has none)
     if f.training: node.flags = TRAINING
     node.seq = next_number()
     if saved.checking: saved.remember(node)
-    tape = <Tape>f.tape if f.tape != NULL else root
-    node.before, node.after = tape.head.before, <void*>tape.head
-    (<Node>tape.head.before).after = <void*>node
-    tape.head.before = <void*>node
+    if f.anomaly: remember_line(node)
+    link(node, f)
     return node
 
 
@@ -243,7 +239,10 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
             op.forward(&c)
         y = shell()                                 # here: what fails now still gives the memory back
         if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
-        if wanted: node = note(op, x, n, &c, buffers, attributes, wanted, f)
+        if c.view >= 0: join(<Tensor>x[c.view].tensor, y, f.recording)
+        if wanted:
+            node = note(op, x, n, &c, buffers, attributes, wanted, f)
+            if f.pack != NULL: pack(node, f)
     except:
         f.op = around
         for i in range(made): drop(buffers[i])
@@ -267,7 +266,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     for i in range(1, c.n_out - c.hidden):
         y = <Tensor>out[i]
         fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
-        if node is not None: attach(y, node, i)
+        if node is not None and y.dtype >= FLOAT32: attach(y, node, i)
         if f.scope != NULL: note_made(y)
     if f.capture != NULL: capture(f, op, x, n, attributes, tuple(out))
     return tuple(out)
@@ -283,136 +282,6 @@ cdef int fill_operands(Operand* o, list xs) except -1:
     """Operands of tensors and numbers."""
     cdef int i
     for i in range(len(xs)): give_any(&o[i], xs[i], None)
-    return 0
-
-
-cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:
-    """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
-    backward keeps of the overwritten input is copied first."""
-    cdef Flags* f = flags()
-    cdef void* around = f.op
-    f.op = <void*>op
-    try:
-        return write_into(op, x, n, attributes, target, f)
-    finally:
-        f.op = around
-
-
-cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
-    cdef Call c
-    cdef Array few[FEW]
-    cdef Buffer* buffers[1]
-    cdef Buffer* workspace = NULL
-    cdef uint32_t wanted = 0
-    cdef list alive = None
-    cdef Tensor copied
-    cdef Node node = None
-    cdef int i
-    check_writable(target, f)
-    if op.promotes: alive = prepare(op, x, n)
-    if f.recording: wanted_of(x, n, &wanted)
-    for i in range(n):                              # an operand that lies across the target is read before: copy it
-        if x[i].buffer != target.buffer and overlap(&x[i], target) or \
-                x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
-            if (x[i].buffer == target.buffer and x[i].array.layout == target.layout
-                    and not must_keep(op, x, n, attributes, wanted, i)):
-                continue
-            copied = copy_plain(<Tensor>x[i].tensor)
-            copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
-            copied.tracked = (<Tensor>x[i].tensor).tracked
-            if alive is None: alive = []
-            alive.append(copied)
-            give_tensor(&x[i], copied)
-    for i in range(n): few[i] = x[i].array
-    c.x = few
-    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
-    c.workspace_bytes = 0
-    c.workspace = NULL
-    c.attributes = <void*>attributes
-    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
-    try:
-        op.infer(&c)
-        if c.hidden or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
-        if not lay.same_shape(c.y[0].layout, target.layout):
-            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the "
-                             f"tensor written to has shape {target.shape}")
-        if c.y[0].dtype != target.dtype:
-            raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
-                            f"to has dtype {DTYPES[target.dtype]}; write x = x {op.name} y, or cast the operand")
-        if c.workspace_bytes:
-            workspace = allocate(c.workspace_bytes, WORKSPACE)
-            c.workspace = workspace.data
-        lay.forget(c.y[0].layout)
-        c.y[0].layout = lay.share(target.layout)
-        c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
-        op.forward(&c)
-        target.buffer.version += 1
-        if wanted:
-            buffers[0] = target.buffer
-            target.buffer.rewrites += 1
-            node = note(op, x, n, &c, buffers, attributes, wanted, f)
-            target.rewrites = target.buffer.rewrites    # last: without its node the tensor counts as stale
-    finally:
-        if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
-        if workspace != NULL: drop(workspace)
-    if node is not None: attach(target, node, 0)
-    return 0
-
-
-cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
-    """The addresses of the lowest and the highest element."""
-    cdef int d
-    cdef Py_ssize_t reach
-    first[0] = last[0] = <uintptr_t>a.data
-    for d in range(a.layout.ndim):
-        reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * itemsize(a.dtype)
-        if reach < 0: first[0] += reach
-        else: last[0] += reach
-
-
-cdef bint overlap(Operand* x, Tensor target) noexcept:
-    """Whether an operand lies across the target in another buffer: two tensors may share one NumPy array."""
-    cdef Array y = array_of(target)
-    cdef uintptr_t first, last, y_first, y_last
-    if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
-    if x.array.layout.size == 0 or y.layout.size == 0: return False
-    extent(&x.array, &first, &last)
-    extent(&y, &y_first, &y_last)
-    return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
-
-
-cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t wanted, int i) except -1:
-    """Whether backward of an operation that overwrites its input `i` needs what was there."""
-    cdef Call c
-    cdef Array few[FEW]
-    cdef int k
-    if not wanted: return False
-    for k in range(n): few[k] = x[k].array
-    c.x = few
-    c.n_in, c.n_out, c.hidden, c.wanted, c.attributes = n, 1, 0, wanted, <void*>attributes
-    return (op.keeps(&c, wanted) >> i) & 1
-
-
-cdef int check_writable(Tensor t, Flags* f) except -1:
-    cdef int d
-    if t.buffer.flags & READONLY:
-        raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
-                         f"first")
-    for d in range(t.layout.ndim):
-        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1 and t.layout.size:
-            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and "
-                             f"cannot be written; copy() it first")
-    if f.recording and t.buffer.parameters:
-        what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
-        raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
-                           f"pause() or no_grad(), or make a new tensor")
-    if t.tracked and t.node.op is not None:
-        if not f.recording:
-            raise InplaceError(f"this result of {t.node.name()}, of shape {t.shape}, belongs to a graph and was to be "
-                               f"written outside record(): its gradient would not know; write to its detach() instead")
-        if t.node.op.views:
-            raise InplaceError(f"this view made by {t.node.name()}, of shape {t.shape}, was to be written while "
-                               f"recording; write through the tensor itself: x[index] = value")
     return 0
 
 
@@ -469,15 +338,4 @@ def apply(Operator op, *inputs, attributes=None):
     return apply_list(op, list(inputs), attributes)
 
 
-cdef object apply_inplace(Operator op, Tensor target, other, attributes):
-    """target = op(target, other), written over target; returns target."""
-    cdef Operand o[2]
-    give_tensor(&o[0], target)
-    give_any(&o[1], other, _alive := [])
-    run_into(op, o, 2, attributes, target)
-    return target
-
-
-
-
-plug_run(apply1, apply2, apply_inplace)
+plug_run(apply1, apply2)

@@ -1,4 +1,5 @@
 from cygrad.core.graph cimport Node
+from cygrad.core.modes cimport Flags
 
 cdef class Tape:
     """What is recorded while it is the thread's tape."""
@@ -10,3 +11,4 @@ cdef class Tape:
     cdef object __weakref__
 
 cdef Tape root              # has the nodes that no open scope has
+cdef void link(Node node, Flags* f) noexcept

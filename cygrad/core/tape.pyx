@@ -64,6 +64,14 @@ cdef class Tape:
 root = Tape()
 
 
+cdef void link(Node node, Flags* f) noexcept:
+    """Let a new node be the last of the ring that the thread records in."""
+    cdef Node head = (<Tape>f.tape if f.tape != NULL else root).head
+    node.before, node.after = head.before, <void*>head
+    (<Node>head.before).after = <void*>node
+    head.before = <void*>node
+
+
 cdef size_t kept_bytes(Tape t) except? 0:
     """Sum and mark the buffers that the nodes of `t` keep and that are not marked yet."""
     cdef size_t total = 0

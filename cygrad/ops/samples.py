@@ -168,6 +168,16 @@ def dropout_like(x, p, key, counter):
     return np.where(kept, x * x.dtype.type(1 / (1 - p) if p < 1 else 0), x.dtype.type(0))
 
 
+def as_view_like(x, shape, strides, offset):
+    return np.lib.stride_tricks.as_strided(x.ravel()[offset:], shape, [s * x.itemsize for s in strides])
+
+
+def put_view_like(x, v, strides, offset):
+    out = x.copy()
+    as_view_like(out, v.shape, strides, offset)[...] = v
+    return out
+
+
 LABELS = np.array([0, 2, 1, 2])
 
 

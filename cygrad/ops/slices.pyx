@@ -14,8 +14,9 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, array_of, ensure_tensor
+from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.modes cimport flags
-from cygrad.core.run cimport Operand, apply1, apply2, apply_inplace, apply_list, check_writable, fill_operands, run_into
+from cygrad.core.run cimport Operand, apply1, apply2, apply_list, fill_operands
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout, itemsize

@@ -9,7 +9,7 @@ import numpy as np
 
 from cygrad.ops import (
     compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, measures, random, reduce,
-    scan, shape, slices, softmax, sort,
+    scan, shape, slices, softmax, sort, window,
 )
 from cygrad.ops.samples import (
     LABELS,
@@ -17,6 +17,7 @@ from cygrad.ops.samples import (
     above_one,
     add_at_like,
     along_axes,
+    as_view_like,
     bce_like,
     call,
     clip_like,
@@ -41,6 +42,7 @@ from cygrad.ops.samples import (
     positive,
     put_like,
     put_slice_like,
+    put_view_like,
     real,
     scatter_add_like,
     sigmoid_like,
@@ -105,7 +107,7 @@ class Row:
 
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
-I, J, SLICES, SORT = (m.OPERATORS for m in (index, join, slices, sort))
+I, J, SLICES, SORT, WINDOW = (m.OPERATORS for m in (index, join, slices, sort, window))
 M, N, W, X = (m.OPERATORS for m in (measures, scan, softmax, extremes))
 
 TABLE = [
@@ -292,6 +294,13 @@ TABLE = [
     Row(slices.put_slice, SLICES["put_slice"], put_slice_like,
         lambda: [call(real(2, 3), (4, 3), ((1, 1, 2), (0, 1, 3))), call(real(2), (5,), ((4, -3, 2),)),
          call(real(0), (3,), ((0, 1, 0),))], public=False),
+    Row(window.as_view, WINDOW["as_view"], as_view_like,
+        lambda: [call(real(3, 4), (2, 2), (4, 2), 1), call(real(3, 4), (4,), (-3,), 11),
+         call(real(3, 4), (3, 2), (0, 1), 5), call(real(4), (), (), 3), call(real(0, 3), (3, 0), (1, 3), 0)],
+        public=False),
+    Row(window.put_view, WINDOW["put_view"], put_view_like,
+        lambda: [call(real(3, 4), real(2, 2), (4, 2), 1), call(real(3, 4), real(4), (-3,), 11),
+         call(real(4), real(), (), 3), call(real(4), real(0, 2), (2, 1), 0)], public=False),
     Row(slices.put, SLICES["put"], put_like,
         lambda: [call(real(4, 3), real(2, 3), np.array([[2, -4]]), (((0, 1, 4), (0, 1, 3)), None, 0)),
          call(real(3, 4), real(2), np.array([[0, 2], [1, -1]]), (((0, 1, 3), (1, 1, 3)), (1, 0), 0)),

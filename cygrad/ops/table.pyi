@@ -25,7 +25,6 @@ SLICES: dict[Any, Any]
 SORT: dict[Any, Any]
 TABLE: list[Row]
 W: dict[Any, Any]
-X: dict[Any, Any]
 class Row:
     function: Callable[..., Any]
     operator: Operator

@@ -9,6 +9,9 @@ struct cg_flags {
     void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
     void *scope;   /* the innermost open memory.scope() (a counted core.freed.scope), or NULL */
     void *capture; /* a borrowed list that takes note of every operation, or NULL */
+    void *pack;    /* a borrowed pair (pack, unpack) that has all that is kept for backward, or NULL */
+    void *collector; /* a borrowed core.engine.Collected: the open GradientCollector's, or NULL */
+    int anomaly;   /* detect_anomaly scopes that are open: nodes know their lines, gradients are searched for NaN */
     void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
     void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
 };

@@ -1,0 +1,267 @@
+"""Function: an operation written in Python, with its gradient."""
+
+from cpython.mem cimport PyMem_Malloc
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint8_t
+from libc.string cimport memset
+
+from cygrad.core cimport layout as lay
+from cygrad.core cimport saved
+from cygrad.core.anomaly cimport remember_line
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport (
+    KEPT, OWN, TRAINING, Edge, Node, Operator, Slot, Tensor, attach, next_number, output_layout, slots_of,
+    view_of,
+)
+from cygrad.core.memory cimport keep
+from cygrad.core.modes cimport Flags, flags
+from cygrad.core.packing cimport pack
+from cygrad.core.tape cimport link
+from cygrad.core.views cimport current
+from cygrad.kernels.array cimport FLOAT32, Layout
+
+from cygrad.core.bridge import zeros
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import GraphFreedError
+
+cdef enum:
+    ELSEWHERE = 0x7F        # Slot.source of what is neither an input nor an output
+    MOST = 100              # inputs, outputs, kept tensors: each fits in Slot.source
+
+
+cdef class FunctionContext:
+    """What forward and backward of a Function share. Attributes may be set freely; tensors that backward needs go
+    through save_for_backward, which counts them, frees them and notices when they are written to."""
+    cdef Node node                  # while backward runs
+    cdef Context context
+    cdef list kept                  # until apply() has made the node
+    cdef list order                 # for each saved one: the number of its slot, or None
+    cdef readonly tuple needs_input_grad
+    cdef bint materialize
+    cdef set plain                  # ids of outputs that have no gradient
+    cdef dict __dict__
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward, once."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward: argument {i} is {type(t).__name__}; it keeps tensors and None, "
+                                f"other things are attributes of ctx")
+        if len(tensors) > MOST: raise ValueError(f"save_for_backward: at most {MOST} tensors, got {len(tensors)}")
+        self.kept = list(tensors)
+
+    def mark_non_differentiable(self, *outputs):
+        """Say that these outputs have no gradient."""
+        self.plain = {id(y) for y in outputs}
+
+    def set_materialize_grads(self, bint value):
+        """Whether backward is given zeros for an output that no gradient reached (the default), or None."""
+        self.materialize = value
+
+    @property
+    def saved_tensors(self):
+        """What save_for_backward was given; in backward. Raises GraphFreedError when it has been freed."""
+        if self.node is None:
+            if self.kept is not None: return tuple(self.kept)
+            raise GraphFreedError("saved_tensors is known in backward alone, and freed after it; call backward with "
+                                  "retain_graph=True to run it again")
+        return tuple([None if k is None else self.tensor(k) for k in self.order])
+
+    cdef object tensor(self, int k):
+        cdef Slot* s = &slots_of(self.node)[k]
+        if s.source & OWN: return self.context.output(s.source & ~OWN)
+        return self.context.input(s.source) if s.source != ELSEWHERE else self.context.tensor(s)
+
+
+cdef class FunctionOperator(Operator):
+    """The operator of one Function class."""
+    cdef object function
+
+    def __cinit__(self, function):
+        self.function = function
+        self.name = function.__name__
+        self.differentiable = self.whole = True
+
+    def formula(self, c, int i, g):
+        cdef Context context = c
+        cdef Node node = context.b.node
+        cdef FunctionContext ctx = node.attributes
+        cdef int k
+        grads = list(g) if node.n_out > 1 else [g]
+        if ctx.materialize:
+            for k in range(node.n_out):
+                if grads[k] is None:
+                    grads[k] = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
+        ctx.node, ctx.context = node, context
+        try:
+            results = self.function.backward(ctx, *grads)
+        finally:
+            ctx.node = ctx.context = None
+        return self.check(context, node, results if isinstance(results, (tuple, list)) else (results,))
+
+    cdef list check(self, Context context, Node node, results):
+        """The gradients that backward returned, in the dtypes of the inputs."""
+        cdef int k
+        cdef Tensor t
+        cdef list out = []
+        if len(results) != node.n_in:
+            raise ValueError(f"{self.name}.backward returned {len(results)} gradients, but forward was given "
+                             f"{node.n_in} inputs; return one for each, None where there is none")
+        for k in range(node.n_in):
+            value = results[k]
+            if value is None or not context.b.want[k]:
+                out.append(None)
+                continue
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{self.name}.backward returned {type(value).__name__} as gradient {k}; it must be a "
+                                f"tensor or None")
+            t = <Tensor>value
+            if not lay.same_shape(t.layout, context.b.input_layout(k)):
+                raise ValueError(f"{self.name}.backward returned a gradient of shape {t.shape} for input {k} of shape "
+                                 f"{context.shape(k)}; they must agree")
+            out.append(t if DTYPES[t.dtype] == context.dtype(k) else t.astype(context.dtype(k)))
+        return out
+
+
+cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list outputs, list nr, Flags* f):
+    """The node of a Function that has run: edges to its inputs' nodes, slots for what it saved."""
+    cdef Node node = Node.__new__(Node)
+    cdef int n = len(inputs), i, k, count = 0
+    cdef Edge* edges = NULL
+    cdef Slot* s
+    cdef Tensor t
+    cdef Layout** layouts
+    cdef list tensors = ctx.kept or []
+    if n > 2:
+        edges = <Edge*>PyMem_Malloc(n * sizeof(Edge))
+        if edges == NULL: raise MemoryError("no memory for the edges of a node")
+        memset(edges, 0, n * sizeof(Edge))
+        node.edge[0] = edges
+    node.n_in = n
+    for i in range(n):
+        if not isinstance(inputs[i], Tensor) or not (<Tensor>inputs[i]).tracked: continue
+        t = <Tensor>inputs[i]
+        Py_INCREF(t.node)
+        if n > 2: edges[i].node, edges[i].output_nr = <void*>t.node, t.output_nr
+        else: node.edge[i], node.nr[i] = <void*>t.node, t.output_nr
+    t = outputs[nr[0]]
+    node.op, node.attributes, node.dtype, node.seq = op, ctx, t.dtype, next_number()
+    if len(nr) == 1: node.layout = lay.share(t.layout)
+    else:
+        layouts = <Layout**>PyMem_Malloc(len(nr) * sizeof(Layout*))
+        if layouts == NULL: raise MemoryError("no memory for the outputs of a node")
+        for k in range(len(nr)): layouts[k] = lay.share((<Tensor>outputs[nr[k]]).layout)
+        node.layout = <Layout*>layouts
+    node.n_out = len(nr)
+    ctx.order = []
+    for value in tensors:
+        ctx.order.append(None if value is None else count)
+        count += value is not None
+    if count > 2:
+        s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
+        if s == NULL: raise MemoryError("no memory for the slots of a node")
+        memset(s, 0, count * sizeof(Slot))
+        node.slot[0].layout = <Layout*>s
+    else: s = &node.slot[0]
+    node.n_slots = count
+    k = 0
+    for value in tensors:
+        if value is None: continue
+        t = <Tensor>value
+        s[k].source = source_of(t, inputs, outputs, nr)
+        s[k].dtype, s[k].layout, s[k].what.buffer = t.dtype, lay.share(t.layout), t.buffer
+        s[k].kind, s[k].version = KEPT, t.buffer.version
+        keep(t.buffer)
+        k += 1
+    if f.training: node.flags = TRAINING
+    if f.anomaly: remember_line(node)
+    if saved.checking: saved.remember(node)
+    link(node, f)
+    if f.pack != NULL: pack(node, f)
+    return node
+
+
+cdef uint8_t source_of(Tensor t, tuple inputs, list outputs, list nr):
+    cdef int i
+    for i in range(len(inputs)):
+        if inputs[i] is t: return i
+    for i in range(len(nr)):
+        if outputs[nr[i]] is t: return OWN | i
+    return ELSEWHERE
+
+
+class Function:
+    """An operation of your own, in Python: a subclass with two static methods,
+
+        forward(ctx, *inputs)       the value: a tensor, or a tuple of them
+        backward(ctx, *grads)       for each input its gradient or None, from the gradients of the outputs
+
+    and called by `Cls.apply(*inputs)`. forward runs with recording off; ctx.save_for_backward keeps tensors for
+    backward, ctx.needs_input_grad says which gradients are wanted. Under create_graph the operations of backward are
+    recorded, so that a backward written with operators is differentiable itself."""
+
+    def __init__(self, *_, **__):
+        raise RuntimeError(f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)")
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        """The value. To be written by the subclass."""
+        raise NotImplementedError("a Function needs a static method forward(ctx, *inputs)")
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """The gradients of the inputs. To be written by the subclass."""
+        raise NotImplementedError("a Function needs a static method backward(ctx, *grads)")
+
+    @classmethod
+    def apply(cls, *inputs):
+        """Run forward on `inputs`, recorded if the thread records and one of them is part of a graph."""
+        return run_function(cls, inputs)
+
+
+cdef object run_function(cls, tuple inputs):
+    cdef FunctionContext ctx = FunctionContext.__new__(FunctionContext)
+    cdef Flags* f = flags()
+    cdef int recording = f.recording
+    cdef bint tracked = False
+    cdef Node node
+    cdef Tensor t
+    cdef int i, k
+    cdef list outputs, needs = [], nr = []
+    if len(inputs) > MOST: raise ValueError(f"{cls.__name__}.apply: at most {MOST} inputs, got {len(inputs)}")
+    for x in inputs:
+        if isinstance(x, Tensor):
+            current(<Tensor>x)
+            needs.append(bool((<Tensor>x).tracked))
+            tracked |= (<Tensor>x).tracked
+        else: needs.append(False)
+    ctx.needs_input_grad = tuple(needs)
+    ctx.materialize = True
+    f.recording = False
+    try:
+        result = cls.forward(ctx, *inputs)
+    finally:
+        f.recording = recording
+    several = isinstance(result, (tuple, list))
+    outputs = list(result) if several else [result]
+    for k, y in enumerate(outputs):
+        if not isinstance(y, Tensor):
+            raise TypeError(f"{cls.__name__}.forward returned {type(y).__name__} as output {k}; it must be a tensor, "
+                            f"or a tuple of tensors")
+        if (<Tensor>y).dtype >= FLOAT32 and (ctx.plain is None or id(y) not in ctx.plain): nr.append(k)
+        t = <Tensor>y
+        if t.node is not None or any([y is x for x in inputs]) or any([y is outputs[i] for i in range(k)]):
+            t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
+            t.detached = True
+            outputs[k] = t                          # another tensor on the same memory: each keeps its own place
+    if len(nr) > MOST: raise ValueError(f"{cls.__name__}.forward returned {len(nr)} outputs; at most {MOST}")
+    if recording and tracked and nr:
+        for k in nr:
+            if (<Tensor>outputs[k]).dtype != (<Tensor>outputs[nr[0]]).dtype:
+                raise TypeError(f"{cls.__name__}.forward returned outputs of dtypes {outputs[nr[0]].dtype} and "
+                                f"{outputs[k].dtype}; those with a gradient must have one dtype")
+        if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
+        node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
+        for k in range(len(nr)): attach(<Tensor>outputs[nr[k]], node, k)
+    ctx.kept = None
+    return tuple(outputs) if several else outputs[0]

@@ -1,0 +1,106 @@
+"""Scopes that change how operations are kept and how gradients are taken: GradientCollector, detect_anomaly,
+saved_tensors_hooks. Each belongs to the thread that opened it."""
+
+from cygrad.core.modes cimport Flags, flags
+
+from cygrad.autograd.passes import backward
+from cygrad.autograd.variables import clear_leaf
+from cygrad.core.engine import Collected, open_collected
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
+
+
+cdef class GradientCollector:
+    """`with GradientCollector() as gc: ...; gc.backward(loss)`: a scope that records in train mode and takes gradients
+    in its own way: the first that reaches a variable inside it overwrites .grad, and those of further backward calls
+    are added, whether the variable says "write" or "add" ("null" takes none). One may be open in a thread."""
+    cdef object collected
+    cdef int recording, training
+    cdef bint open
+    cdef unsigned long thread
+
+    def __cinit__(self):
+        check_none_open()
+
+    def __enter__(self):
+        cdef Flags* f = flags()
+        check_none_open()
+        self.collected = Collected()
+        self.recording, self.training, self.thread = f.recording, f.training, PyThread_get_thread_ident()
+        open_collected(self.collected)
+        f.recording = f.training = True
+        self.open = True
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """End collecting; recording and training are what they were. A second time is harmless. Raises RuntimeError in
+        another thread than the one that opened it."""
+        cdef Flags* f = flags()
+        if not self.open: return
+        if self.thread != PyThread_get_thread_ident():
+            raise RuntimeError("GradientCollector: it was opened in another thread, which alone can close it")
+        open_collected(None)
+        f.recording, f.training = self.recording, self.training
+        self.open = False
+
+    def backward(self, outputs, gradients=None, retain_graph=None, *, create_graph=False, inputs=None):
+        """Compute gradients as cygrad.backward does, collected by this scope. Raises RuntimeError when it is closed."""
+        if not self.open or self.thread != PyThread_get_thread_ident():
+            raise RuntimeError("GradientCollector.backward: not open in this thread; call it inside the with block")
+        backward(outputs, gradients, retain_graph, create_graph=create_graph, inputs=inputs)
+
+    def zero_gradients(self):
+        """Set the gradients that were collected so far to zeros, NaN too; the next ones are added to those."""
+        if self.collected is None: return
+        for leaf in self.collected.leaves: clear_leaf(leaf)
+
+
+cdef int check_none_open() except -1:
+    if flags().collector != NULL:
+        raise RuntimeError("GradientCollector: another one is open in this thread; close it first, or call its "
+                           "backward several times")
+    return 0
+
+
+cdef class detect_anomaly:
+    """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
+    a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
+    cdef int entered
+
+    def __enter__(self):
+        flags().anomaly += 1
+        return self
+
+    def __exit__(self, *_):
+        flags().anomaly -= 1
+
+
+cdef class saved_tensors_hooks:
+    """A scope in which each tensor that an operation keeps for backward is given to `pack(tensor)`, and what that
+    returns is kept in its place; backward gets the tensor back by `unpack`, of the same shape and dtype. Memory that
+    was written to after it was packed still raises InplaceError. Scopes nest, the innermost one has its way.
+
+    Raises TypeError unless both are functions."""
+    cdef tuple hooks
+    cdef list found         # what each entry found
+
+    def __init__(self, pack, unpack):
+        if not callable(pack) or not callable(unpack):
+            raise TypeError(f"saved_tensors_hooks wants two functions, pack and unpack, got {type(pack).__name__} and "
+                            f"{type(unpack).__name__}")
+        self.hooks = (pack, unpack)
+        self.found = []
+
+    def __enter__(self):
+        cdef Flags* f = flags()
+        self.found.append(<object>f.pack if f.pack != NULL else None)
+        f.pack = <void*>self.hooks
+        return self
+
+    def __exit__(self, *_):
+        before = self.found.pop()
+        flags().pack = <void*>before if before is not None else NULL

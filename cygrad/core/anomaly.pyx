@@ -1,0 +1,37 @@
+"""detect_anomaly: nodes know the line that recorded them, and the first NaN that a node's backward makes out of
+gradients without one is an error that names it."""
+
+import numpy as np
+
+from cygrad.core.bridge cimport lend
+from cygrad.core.graph cimport Backward, Extras, Gradient, Node, Tensor, array_of, edge_of
+from cygrad.core.source cimport where
+from cygrad.kernels.array cimport Array, itemsize
+
+
+cdef bint any_nan(Backward b, const Gradient* g, int n) except -1:
+    """Whether one of `n` gradients of the node's outputs (b.g) or inputs (b.dx) has a NaN."""
+    cdef Array a
+    cdef int k
+    for k in range(n):
+        if g[k].buffer == NULL: continue
+        if b.graph: a = array_of(<Tensor><void*>g[k].buffer)
+        else:
+            a.dtype = b.node.dtype if g == b.g else (<Node>edge_of(b.node, k).node).dtype
+            a.layout = g[k].layout
+            a.data = g[k].buffer.data + a.layout.offset * itemsize(a.dtype)
+        if np.isnan(lend(&a, NULL, False)).any(): return True
+    return False
+
+
+cdef int raise_nan(Node node) except -1:
+    line = "" if node.extras is None or node.extras.line is None else f", recorded at {node.extras.line},"
+    raise RuntimeError(f"the backward of {node.name()}{line} made the first NaN: its incoming gradients had none")
+
+
+cdef int remember_line(Node node) except -1:
+    """Let the node know which line of the program records it."""
+    name, line, function = where()
+    if node.extras is None: node.extras = Extras.__new__(Extras)
+    node.extras.line = f"{name}:{line} in {function}"
+    return 0

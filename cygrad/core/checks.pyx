@@ -1,0 +1,28 @@
+"""What would go wrong in a backward pass, said before anything has changed."""
+
+from cygrad.core cimport saved
+from cygrad.core.graph cimport FREED, KEPT, PACKED, TRAINING, Node, Slot, raise_rewritten, slots_of
+from cygrad.core.packing cimport check_packed
+
+from cygrad.core.errors import GraphFreedError
+
+
+cdef int check_node(Node node, int mode) except -1:
+    """That this node can run: it was not freed, it was recorded in train mode `mode` (-1: any), and all that it keeps
+    is as it was."""
+    cdef Slot* s = slots_of(node)
+    cdef int k
+    if node.state == FREED:
+        raise GraphFreedError(
+            f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
+            f"call that one with retain_graph=True to keep it")
+    if mode >= 0 and node.op.by_mode and mode != (node.flags & TRAINING):
+        was, wanted = ("train", "predict") if node.flags & TRAINING else ("predict", "train")
+        raise RuntimeError(f"backward was asked for in {wanted} mode, but {node.name()} was recorded in {was} mode; "
+                           f"leave train_mode out, or record the graph anew")
+    for k in range(node.n_slots):
+        if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
+            raise_rewritten(node, &s[k])
+        elif s[k].kind == PACKED: check_packed(node, &s[k])
+    if saved.checking: saved.compare(node)
+    return 0

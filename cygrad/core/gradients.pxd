@@ -1,0 +1,11 @@
+from libc.stdint cimport uint64_t
+
+from cygrad.core.graph cimport Gradient, Leaf, Tensor
+
+cdef Tensor from_gradient(Gradient* g, int dtype)
+cdef int gradient_of(Tensor t, Gradient* g) except -1
+cdef object as_tensor(const Gradient* g, int dtype, bint graph)
+cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1
+cdef int add_tensors(Gradient* total, Gradient* g) except -1
+cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1

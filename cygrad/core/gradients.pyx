@@ -1,0 +1,136 @@
+"""Gradients: as tensors, their sums, and how they arrive in .grad."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint64_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, fresh, new_tensor, plugged, put_grad, seize,
+    share_gradient, sole,
+)
+from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.run cimport apply2
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport Array, itemsize
+
+cdef driver.Loop* add_loop = driver.find("add")
+cdef driver.Loop* copy_loop = driver.find("copy")
+
+
+cdef Tensor from_gradient(Gradient* g, int dtype):
+    """The gradient as a tensor; it takes the hold over, also when it raises."""
+    cdef Buffer* b = g.buffer
+    unmark_gradient(b)
+    g.buffer = NULL
+    return new_tensor(b, g.layout, dtype)
+
+
+cdef int gradient_of(Tensor t, Gradient* g) except -1:
+    """A share in the memory of `t`, as a gradient."""
+    hold(t.buffer)
+    mark_gradient(t.buffer)
+    g.buffer = t.buffer
+    g.layout = lay.share(t.layout)
+    return 0
+
+
+cdef object as_tensor(const Gradient* g, int dtype, bint graph):
+    """A gradient as a tensor that shares its memory; None where none came."""
+    cdef Gradient shared
+    if g.buffer == NULL: return None
+    if graph: return <Tensor><void*>g.buffer
+    share_gradient(g, &shared)
+    return from_gradient(&shared, dtype)
+
+
+cdef inline Array lent(const Gradient* g, int dtype) noexcept:
+    cdef Array a
+    a.data = g.buffer.data + g.layout.offset * itemsize(dtype)
+    a.layout, a.dtype = g.layout, dtype
+    return a
+
+
+cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1:
+    """total += g, written over whichever of the two nobody else holds; takes `g` over."""
+    cdef Array a[3]
+    cdef Gradient out
+    a[0], a[1] = lent(total, dtype), lent(g, dtype)
+    if sole(total.buffer, total.layout, total.layout, dtype):
+        a[2] = a[0]
+        driver.each(add_loop, a)
+        drop_gradient(g)
+        return 0
+    if sole(g.buffer, g.layout, total.layout, dtype):
+        a[2] = a[1]
+        driver.each(add_loop, a)
+        drop_gradient(total)
+        total[0] = g[0]
+        g.buffer = NULL
+        return 0
+    out.layout = lay.dense_like(total.layout)
+    try:
+        out.buffer = allocate(total.layout.size * itemsize(dtype), GRADIENTS)
+    except:
+        lay.forget(out.layout)
+        raise
+    a[2] = lent(&out, dtype)
+    driver.each(add_loop, a)
+    drop_gradient(total)
+    drop_gradient(g)
+    total[0] = out
+    return 0
+
+
+cdef int add_tensors(Gradient* total, Gradient* g) except -1:
+    """The same under create_graph, where a gradient is a counted Tensor in the place of a buffer."""
+    if total.buffer == NULL:
+        total[0] = g[0]
+        g.buffer = NULL
+        return 0
+    both = apply2(plugged("add"), <object><void*>total.buffer, <object><void*>g.buffer, None)
+    Py_DECREF(<object><void*>g.buffer)
+    g.buffer = NULL
+    Py_DECREF(<object><void*>total.buffer)
+    Py_INCREF(both)
+    total.buffer = <Buffer*><void*>both
+    return 0
+
+
+cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
+    """Overwrite .grad with `g`, or add it; takes `g` over. `number` is the pass that does it."""
+    cdef bint seized = seize(leaf, number)
+    cdef Tensor grad                                # ours while the kernel runs: another thread may assign x.grad
+    cdef Array a[3]
+    try:
+        if leaf.grad is not None and leaf.grad.tracked:     # it has a graph: not ours to write to
+            put_grad(leaf, None if over else copy_plain(leaf.grad))
+        if leaf.grad is None:
+            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype): return put_grad(leaf, from_gradient(g, leaf.dtype))
+            put_grad(leaf, fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS))
+            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; put_grad gave the lasting one
+            over = True
+        grad = leaf.grad
+        a[0] = lent(g, leaf.dtype)
+        a[1] = array_of(grad)
+        if over:
+            driver.each(copy_loop, a)
+        else:
+            a[2] = a[1]
+            a[1] = a[0]
+            a[0] = a[2]
+            driver.each(add_loop, a)
+        grad.buffer.version += 1
+        drop_gradient(g)
+        return 0
+    finally:
+        if seized: leaf.writer = 0
+
+
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
+    """The same with a gradient that has a graph: .grad becomes it, or the sum."""
+    cdef bint seized = seize(leaf, number)
+    try:
+        if not over and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
+        return put_grad(leaf, t)
+    finally:
+        if seized: leaf.writer = 0

@@ -1,0 +1,213 @@
+"""Writing in place: x += y, x[...] = v, copy_, fill_. A write outside of recording, of what the graph does not know,
+raises the version and no more. A recorded one makes a node: the tensor stands at it from then on, and if it is part of
+a larger one, so does that (core/views.pyx). All that can fail is done before the first byte is written."""
+
+from libc.stdint cimport uint32_t, uintptr_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core cimport saved
+from cygrad.core.graph cimport (
+    FEW, MAX_OUTPUTS, OWN, Call, Extras, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain, kept_by,
+    plug_inplace, put_grad, slots_of,
+)
+from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
+from cygrad.core.modes cimport Flags, flags
+from cygrad.core.packing cimport pack
+from cygrad.core.run cimport Operand, give_any, give_tensor, note, prepare, wanted_of
+from cygrad.core.views cimport partial, put_node, written
+from cygrad.kernels.array cimport Array, itemsize
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
+
+
+cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:
+    """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
+    backward keeps of the overwritten input is copied first."""
+    cdef Flags* f = flags()
+    cdef void* around = f.op
+    f.op = <void*>op
+    try:
+        return write_into(op, x, n, attributes, target, f)
+    finally:
+        f.op = around
+
+
+cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
+    cdef Call c
+    cdef Array few[FEW]
+    cdef Buffer* buffers[1]
+    cdef Buffer* workspace = NULL
+    cdef uint32_t wanted = 0
+    cdef list alive = None
+    cdef Tensor copied
+    cdef Node node = None, put = None
+    cdef Slot* s
+    cdef int i
+    check_writable(target, f)
+    if op.promotes: alive = prepare(op, x, n)
+    if f.recording: wanted_of(x, n, &wanted)
+    if wanted: check_family(target)
+    for i in range(n):                              # an operand that lies across the target is read before: copy it
+        if x[i].buffer != target.buffer and overlap(&x[i], target) or \
+                x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
+            if (x[i].buffer == target.buffer and x[i].array.layout == target.layout
+                    and not must_keep(op, x, n, attributes, wanted, i)):
+                continue
+            copied = copy_plain(<Tensor>x[i].tensor)
+            copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
+            copied.tracked = (<Tensor>x[i].tensor).tracked
+            if alive is None: alive = []
+            alive.append(copied)
+            give_tensor(&x[i], copied)
+    for i in range(n): few[i] = x[i].array
+    c.x = few
+    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
+    c.workspace_bytes = 0
+    c.workspace = NULL
+    c.attributes = <void*>attributes
+    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
+    try:
+        op.infer(&c)
+        if c.hidden or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
+        if not lay.same_shape(c.y[0].layout, target.layout):
+            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the "
+                             f"tensor written to has shape {target.shape}")
+        if c.y[0].dtype != target.dtype:
+            raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
+                            f"to has dtype {DTYPES[target.dtype]}; write x = x {op.name} y, or cast the operand")
+        if c.workspace_bytes:
+            workspace = allocate(c.workspace_bytes, WORKSPACE)
+            c.workspace = workspace.data
+        lay.forget(c.y[0].layout)
+        c.y[0].layout = lay.share(target.layout)
+        c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
+        if wanted:
+            buffers[0] = target.buffer
+            node = note(op, x, n, &c, buffers, attributes, wanted, f)
+            if partial(target): put = put_node(target)
+            follow(target, node)
+        op.forward(&c)
+        target.buffer.version += 1
+        if node is not None:
+            s = slots_of(node)
+            for i in range(node.n_slots):           # what it keeps of the result is the result
+                if s[i].source & OWN: s[i].version = target.buffer.version
+            if saved.checking: saved.remember(node)
+            leave(target)
+            written(target, node, put)
+            if f.pack != NULL: pack(node, f)
+    finally:
+        if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
+        if workspace != NULL: drop(workspace)
+    return 0
+
+
+cdef int follow(Tensor t, Node node) except -1:
+    """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
+    cdef Leaf leaf
+    if t.node is None or t.node.op is None: return 0
+    leaf = kept_by(t.node, t.output_nr)
+    if leaf is None or leaf.tensor != <void*>t: return 0
+    if node.extras is None: node.extras = Extras.__new__(Extras)
+    node.extras.kept = [(0, leaf)]
+    return 0
+
+
+cdef int leave(Tensor t) except -1:
+    """`t` is served no longer where it stood."""
+    cdef Leaf leaf
+    cdef list kept
+    cdef int i
+    if t.node is None: return 0
+    if t.node.op is None:                           # a variable no longer (grad_req "null"): only old graphs know it
+        leaf = <Leaf>t.node
+        if leaf.tensor != <void*>t: return 0
+        leaf.tensor = NULL
+        return put_grad(leaf, None)
+    if t.node.extras is None or t.node.extras.kept is None: return 0
+    kept = t.node.extras.kept
+    for i in range(len(kept)):
+        if (<Leaf>kept[i][1]).tensor == <void*>t:
+            kept.pop(i)
+            break
+    return 0
+
+
+cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
+    """The addresses of the lowest and the highest element."""
+    cdef int d
+    cdef Py_ssize_t reach
+    first[0] = last[0] = <uintptr_t>a.data
+    for d in range(a.layout.ndim):
+        reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * itemsize(a.dtype)
+        if reach < 0: first[0] += reach
+        else: last[0] += reach
+
+
+cdef bint overlap(Operand* x, Tensor target) noexcept:
+    """Whether an operand lies across the target in another buffer: two tensors may share one NumPy array."""
+    cdef Array y = array_of(target)
+    cdef uintptr_t first, last, y_first, y_last
+    if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
+    if x.array.layout.size == 0 or y.layout.size == 0: return False
+    extent(&x.array, &first, &last)
+    extent(&y, &y_first, &y_last)
+    return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
+
+
+cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t wanted, int i) except -1:
+    """Whether backward of an operation that overwrites its input `i` needs what was there."""
+    cdef Call c
+    cdef Array few[FEW]
+    cdef int k
+    if not wanted: return False
+    for k in range(n): few[k] = x[k].array
+    c.x = few
+    c.n_in, c.n_out, c.hidden, c.wanted, c.attributes = n, 1, 0, wanted, <void*>attributes
+    return (op.keeps(&c, wanted) >> i) & 1
+
+
+cdef int check_family(Tensor t) except -1:
+    """That every tensor on the memory of `t` can learn of a recorded write to it."""
+    if t.detached and t.buffer.holders > 1:
+        raise InplaceError(
+            f"this tensor of shape {t.shape} is detached, by detach() or as a view taken outside record(), and shares "
+            f"its memory with others: they would not know of a recorded write to it; write to a copy()")
+    t.detached = False
+    if t.base is not None and not t.base.layout.dense and partial(t):
+        raise InplaceError(
+            f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in "
+            f"steps over memory of others: a recorded write through it has no gradient; write to a copy()")
+    return 0
+
+
+cdef int check_writable(Tensor t, Flags* f) except -1:
+    cdef int d
+    if t.buffer.flags & READONLY:
+        raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
+                         f"first")
+    for d in range(t.layout.ndim):
+        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1 and t.layout.size:
+            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and "
+                             f"cannot be written; copy() it first")
+    if f.recording and t.buffer.parameters:
+        what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
+        raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
+                           f"pause() or no_grad(), or make a new tensor")
+    if not f.recording and t.tracked and t.node.op is not None:
+        raise InplaceError(f"this result of {t.node.name()}, of shape {t.shape}, belongs to a graph and was to be "
+                           f"written outside record(): its gradient would not know; write to its detach() instead")
+    return 0
+
+
+cdef object apply_inplace(Operator op, Tensor target, other, attributes):
+    """target = op(target, other), written over target; returns target."""
+    cdef Operand o[2]
+    give_tensor(&o[0], target)
+    give_any(&o[1], other, _alive := [])
+    run_into(op, o, 2, attributes, target)
+    return target
+
+
+plug_inplace(apply_inplace)

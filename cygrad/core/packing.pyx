@@ -1,0 +1,125 @@
+"""What saved_tensors_hooks make of what is kept: a slot holds the object that `pack` returned, and for the node's turn
+in backward the tensor that `unpack` makes of it. A Watch tells whether the memory that was packed has been written to
+since, as long as it lives: what is packed may be a copy, but the gradient that the program means is another then."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, new_tensor, raise_rewritten_at, slots_of,
+)
+from cygrad.core.memory cimport WATCHED, Buffer, hold, keep, let_go, plug_unwatch
+from cygrad.core.modes cimport Flags
+
+from cygrad.core.dtypes import DTYPES
+
+
+cdef class Watch:
+    """A buffer, as long as it lives."""
+    cdef Buffer* buffer
+
+
+cdef dict watches = {}          # address -> Watch, of buffers that have the flag WATCHED
+
+
+cdef Watch watch(Buffer* b):
+    cdef Watch w
+    if b.flags & WATCHED: return watches[<size_t>b]
+    w = Watch.__new__(Watch)
+    watches[<size_t>b] = w
+    w.buffer = b
+    b.flags |= WATCHED
+    return w
+
+
+cdef void unwatch(Buffer* b) noexcept:
+    (<Watch>watches.pop(<size_t>b)).buffer = NULL
+
+
+cdef int pack(Node node, Flags* f) except -1:
+    """Let the thread's hooks have all that `node` keeps."""
+    cdef tuple hooks = <tuple>f.pack
+    cdef Slot* s = slots_of(node)
+    cdef int recording = f.recording, k
+    cdef void* around = f.pack
+    f.recording, f.pack = False, NULL               # what a hook computes is its own affair
+    try:
+        for k in range(node.n_slots):
+            if s[k].kind != KEPT: continue
+            hold(s[k].what.buffer)
+            t = new_tensor(s[k].what.buffer, lay.share(s[k].layout), s[k].dtype)
+            (<Tensor>t).detached = True
+            entry = (hooks[0](t), hooks[1], watch(s[k].what.buffer))
+            t = None
+            if s[k].need == SIGNS:
+                s[k].what.buffer.signs -= 1
+                s[k].what.buffer.link = NULL
+                s[k].need = VALUES
+            let_go(s[k].what.buffer)
+            Py_INCREF(entry)
+            s[k].what.packed = <void*>entry
+            s[k].kind = PACKED
+            node.flags |= PACKS
+    finally:
+        f.recording, f.pack = recording, around
+    return 0
+
+
+cdef int check_packed(Node node, Slot* s) except -1:
+    """That the memory that was packed is as it was, or gone."""
+    cdef Watch w = (<tuple>s.what.packed)[2]
+    if w.buffer != NULL and w.buffer.version != s.version:
+        raise_rewritten_at(node, s.layout, s.version, w.buffer.version)
+    return 0
+
+
+cdef list unpack(Node node, Flags* f):
+    """Let the slots of `node` hold tensors again; returns what they held, for repack()."""
+    cdef Slot* s = slots_of(node)
+    cdef int recording = f.recording, k
+    cdef void* around = f.pack
+    cdef list out = []
+    cdef Tensor t
+    f.recording, f.pack = False, NULL
+    try:
+        for k in range(node.n_slots):
+            if s[k].kind != PACKED: continue
+            check_packed(node, &s[k])
+            entry = <tuple>s[k].what.packed
+            value = entry[1](entry[0])
+            if not isinstance(value, Tensor):
+                raise TypeError(f"saved_tensors_hooks: unpack returned {type(value).__name__}; it must return the "
+                                f"tensor that pack was given")
+            t = <Tensor>value
+            if not lay.same_shape(t.layout, s[k].layout) or t.dtype != s[k].dtype:
+                raise ValueError(
+                    f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack was "
+                    f"given a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
+            out.append((k, entry, s[k].version))
+            lay.forget(s[k].layout)
+            s[k].layout = lay.share(t.layout)
+            s[k].what.buffer = t.buffer
+            s[k].kind = KEPT
+            s[k].version = t.buffer.version
+            keep(t.buffer)
+            Py_DECREF(entry)
+    finally:
+        f.recording, f.pack = recording, around
+    return out
+
+
+cdef void repack(Node node, list packed) noexcept:
+    """The graph is retained: let the slots hold again what they held."""
+    cdef Slot* s = slots_of(node)
+    cdef int k
+    for number, entry, version in packed:
+        k = number
+        if s[k].kind != KEPT: continue
+        let_go(s[k].what.buffer)
+        Py_INCREF(entry)
+        s[k].what.packed = <void*>entry
+        s[k].kind = PACKED
+        s[k].version = version
+
+
+plug_unwatch(unwatch)

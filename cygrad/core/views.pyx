@@ -1,0 +1,104 @@
+"""Views and the graph. A tensor and the views of it share a Base, which knows where the whole memory stands in the
+graph. A recorded write through one of them puts a new node there; the others are behind then (`rewrites`), and when one
+is used next it takes the node of a window on the whole (renew). A tensor that shares memory but is out of the graph, by
+detach() or as a view taken while not recording, is detached: it has no part in this.
+
+A window is (shape, strides, offset) in the elements of the whole; as_view and put_view of ops/window.pyx read and write
+one."""
+
+from cpython.ref cimport Py_INCREF
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport Base, Node, Tensor, next_number, plugged
+from cygrad.core.modes cimport flags
+from cygrad.core.tape cimport link
+from cygrad.kernels.array cimport Layout
+
+
+cdef int join(Tensor x, Tensor y, bint recording) except -1:
+    """`y` is a new view of `x`: it belongs to the same family, or to none."""
+    cdef Base base
+    if x.detached or (x.tracked and not recording):
+        y.detached = True
+        return 0
+    if x.base is None:
+        base = Base.__new__(Base)
+        base.layout = lay.share(x.layout)
+        base.node, base.output_nr = x.node, x.output_nr
+        x.base = base
+    y.base = x.base
+    return 0
+
+
+cdef inline bint same_window(const Layout* x, const Layout* y) noexcept:
+    cdef int d
+    if x == y: return True
+    if x.offset != y.offset or not lay.same_shape(x, y): return False
+    for d in range(x.ndim):
+        if x.strides[d] != y.strides[d]: return False
+    return True
+
+
+cdef bint partial(Tensor t) noexcept:
+    """Whether `t` is another window on its memory than the whole."""
+    return t.base is not None and not same_window(t.layout, t.base.layout)
+
+
+cdef Node window_node(str name, const Layout* window, const Layout* whole, int dtype):
+    """A node of as_view or put_view without its edges."""
+    cdef Node node = Node.__new__(Node)
+    node.op = plugged(name)
+    node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - whole.offset)
+    node.n_out = 1
+    node.dtype = dtype
+    node.seq = next_number()
+    link(node, flags())
+    return node
+
+
+cdef int renew(Tensor t) except -1:
+    """`t` is behind: its part of the whole is where it stands now."""
+    cdef Base base = t.base
+    cdef Node node
+    if not t.detached and base is not None and base.node is not None:
+        if not partial(t):
+            t.node, t.output_nr = base.node, base.output_nr
+        else:
+            node = window_node("as_view", t.layout, base.layout, t.dtype)
+            node.layout = lay.share(t.layout)
+            Py_INCREF(base.node)
+            node.edge[0], node.nr[0], node.n_in = <void*>base.node, base.output_nr, 1
+            t.node, t.output_nr = node, 0
+        t.tracked = True
+    t.rewrites = t.buffer.rewrites
+    return 0
+
+
+cdef Node put_node(Tensor t):
+    """The node of the whole once `t`, a part of it, will have been written: written() gives it its edges."""
+    cdef Node node = window_node("put_view", t.layout, t.base.layout, t.dtype)
+    node.layout = lay.share(t.base.layout)
+    return node
+
+
+cdef void written(Tensor t, Node node, Node put) noexcept:
+    """A recorded operation, `node`, has written to `t`; `put` is its put_node() if it is a part of a whole."""
+    cdef Base base = t.base
+    if put is not None:
+        if base.node is not None:
+            Py_INCREF(base.node)
+            put.edge[0], put.nr[0] = <void*>base.node, base.output_nr
+        Py_INCREF(node)
+        put.edge[1], put.nr[1], put.n_in = <void*>node, 0, 2
+        base.node, base.output_nr = put, 0
+    elif base is not None:
+        base.node, base.output_nr = node, 0
+    t.node, t.output_nr, t.tracked = node, 0, True
+    t.buffer.rewrites += 1
+    t.rewrites = t.buffer.rewrites
+
+
+def place(Tensor x):
+    """Where `x` stands in the graph: (node or leaf, output number)."""
+    if x.rewrites != x.buffer.rewrites: renew(x)
+    return x.node, x.output_nr

@@ -1,0 +1,13 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, final
+from cygrad.core.graph import Operator
+
+OPERATORS: dict[Any, Any]
+@final
+class AsView(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+@final
+class PutView(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+def as_view(x: Any, shape: Any, strides: Any, offset: Any = 0) -> Any: ...
+def put_view(x: Any, v: Any, strides: Any, offset: Any = 0) -> Any: ...

@@ -1,0 +1,220 @@
+"""autograd.Function, contract 4: operations written in Python."""
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.testing import gradcheck
+
+
+class Cube(cg.autograd.Function):
+    """k x^3, k a number."""
+
+    @staticmethod
+    def forward(ctx, x, k=1.0):
+        assert not cg.is_recording()
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x * x * x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return (g * x * x * (3 * ctx.k), None)[:len(ctx.needs_input_grad)]
+
+
+class Polar(cg.autograd.Function):
+    """r and r^2 of x and y, r kept."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        square = x * x + y * y
+        r = cg.sqrt(square)
+        ctx.save_for_backward(x, None, y, r)
+        return r, square
+
+    @staticmethod
+    def backward(ctx, gr, gs):
+        x, nothing, y, r = ctx.saved_tensors
+        assert nothing is None
+        factor = gr / r + 2 * gs
+        return factor * x, factor * y
+
+
+def leaf(*values):
+    return cg.tensor(list(values), dtype="float64").attach_grad()
+
+
+def test_value_gradient_and_second_gradient():
+    assert gradcheck(lambda x: Cube.apply(x, 2.0), leaf(1, -2, 3), order=2)
+    assert gradcheck(Polar.apply, [leaf(1, 2), leaf(3, -4)], order=2)
+
+
+def test_inputs_that_need_no_gradient():
+    x, y = leaf(3.0), cg.tensor([4.0], dtype="float64")
+    with cg.record():
+        r, square = Polar.apply(x, y)
+    assert r.grad_fn is square.grad_fn and r.grad_fn.name() == "Polar"
+    assert [n for n, _ in r.grad_fn.next_functions][1] is None
+    r.backward()
+    assert x.grad.item() == pytest.approx(0.6)
+
+
+def test_not_recorded():
+    x = leaf(2.0)
+    assert Cube.apply(x).tolist() == [8.0] and Cube.apply(x).is_leaf
+    with cg.record():
+        assert Cube.apply(x.detach()).is_leaf
+        assert not Cube.apply(x).is_leaf
+
+
+def test_what_it_saves_is_counted_freed_and_checked():
+    x, y = leaf(1, 2), leaf(3, 4)
+    with cg.record() as tape:
+        a = x * 1
+        r, square = Polar.apply(a, y)
+    assert tape.saved_bytes == 2 * 16               # a and r; the variable y is not counted
+    r.backward()
+    assert tape.saved_bytes == 0
+    with pytest.raises(cg.GraphFreedError, match="backward through Polar a second time"):
+        square.backward()
+    with cg.record():
+        a = x * 1
+        r, _ = Polar.apply(a, y)
+        a += 1
+    with pytest.raises(cg.InplaceError, match="Polar kept a tensor .* at version 0, but it has .* at version 1"):
+        r.backward()
+
+
+def test_retained_twice():
+    x = leaf(1, 2)
+    with cg.record():
+        y = Cube.apply(x).sum()
+    y.backward(retain_graph=True)
+    first = x.grad.tolist()
+    y.backward()
+    assert x.grad.tolist() == first == [3, 12]
+
+
+def test_outputs_without_a_gradient_and_without_zeros():
+    class Both(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            big = x > 1
+            index = x * 10
+            ctx.mark_non_differentiable(index)
+            ctx.set_materialize_grads(False)
+            return x * 2, big, index, x * 3
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.append([g if g is None else g.tolist() for g in grads])
+            return sum(g * k for g, k in zip(grads, (2, 3), strict=True) if g is not None)
+
+    seen = []
+    x = leaf(1, 2)
+    with cg.record():
+        a, big, index, b = Both.apply(x)
+    assert not big.requires_grad and not index.requires_grad and b.requires_grad
+    b.backward()
+    assert seen == [[None, [1, 1]]] and x.grad.tolist() == [3, 3]
+
+
+def test_an_output_that_is_an_input():
+    class Same(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 7
+
+    x = leaf(1, 2)
+    with cg.record():
+        y = Same.apply(x)
+        assert y is not x and x.is_leaf
+        z = (Same.apply(y) * 2).sum()
+    z.backward()
+    assert x.grad.tolist() == [98, 98]
+
+
+def test_many_inputs_and_outputs():
+    class Many(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, *xs):
+            return tuple(x * i for i, x in enumerate(xs))
+
+        @staticmethod
+        def backward(ctx, *gs):
+            return tuple(g * i for i, g in enumerate(gs))
+
+    xs = [leaf(float(i)) for i in range(9)]
+    with cg.record():
+        ys = Many.apply(*xs)
+        z = ys[0]
+        for y in ys[1:]: z = z + y * y
+    z.backward()
+    assert [x.grad.item() for x in xs] == [0] + [2 * i * i * i for i in range(1, 9)]
+
+
+def test_gradients_in_another_dtype_are_cast():
+    class Wide(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.astype("float64") * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = cg.tensor([1.0]).attach_grad()
+    with cg.record():
+        y = Wide.apply(x)
+    assert y.dtype == np.float64
+    y.backward()
+    assert x.grad.dtype == np.float32 and x.grad.tolist() == [2.0]
+
+
+def test_exceptions_in_backward_reach_the_caller():
+    class Own(Exception):
+        pass
+
+    class Bad(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            raise Own("mine")
+
+    x = leaf(1.0)
+    with cg.record():
+        y = Bad.apply(x)
+    with pytest.raises(Own, match="mine") as e:
+        y.backward()
+    assert "at Bad; 0 gradients" in e.value.__notes__[0]
+    del e
+    with pytest.raises(cg.GraphFreedError):
+        y.backward()
+
+
+def test_attributes_of_ctx_die_with_the_node():
+    class Note(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.copy = x * 1
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.copy
+
+    with cg.testing.assert_no_leak():
+        x = leaf(3.0)
+        with cg.record():
+            y = Note.apply(x)
+        y.backward()
+        assert x.grad.tolist() == [3.0]
+        del x, y

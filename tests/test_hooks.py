@@ -1,0 +1,315 @@
+"""Hooks of all four kinds, and gradients of intermediates that are kept: contracts 3 and 4."""
+
+import gc
+import weakref
+
+import pytest
+
+import cygrad as cg
+
+
+def leaf(*values):
+    return cg.tensor(list(values), dtype="float64").attach_grad()
+
+
+# ---- register_hook ---------------------------------------------------------------------------------------------------
+
+def test_hook_on_an_intermediate_sees_the_complete_gradient_once():
+    x, seen = leaf(1, 2), []
+    with cg.record():
+        y = x * 3
+        z = (y * y).sum() + (y * 5).sum()
+        y.register_hook(lambda g: seen.append(g.tolist()))
+    z.backward()
+    assert seen == [[2 * 3 + 5, 2 * 6 + 5]] and x.grad.tolist() == [33, 51]
+
+
+def test_hook_on_a_variable_sees_the_sum_and_replaces_it():
+    x, seen = leaf(1, 2), []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    x.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    for _ in range(2):
+        with cg.record():
+            y = (x * 2).sum() + (x * 3).sum()
+        y.backward()
+    assert seen == [[5, 5], [50, 50]] * 2 and x.grad.tolist() == [50, 50]
+
+
+def test_removed_hooks_are_not_called():
+    x, seen = leaf(1.0), []
+    handle = x.register_hook(lambda g: seen.append(1))
+    with x.register_hook(lambda g: seen.append(2)), cg.record():
+        x.sum().backward()
+    handle.remove()
+    handle.remove()
+    with cg.record():
+        x.sum().backward()
+    assert seen == [1, 2]
+
+
+def test_hooks_and_grad():
+    x = leaf(1, 2)
+    x.register_hook(lambda g: g + 1)
+    with cg.record():
+        y = x * 2
+        y.register_hook(lambda g: g * 10)
+        z = y.sum()
+    assert [g.tolist() for g in cg.autograd.grad(z, [x, y])] == [[21, 21], [10, 10]] and x.grad.tolist() == [0, 0]
+
+
+def test_hooks_under_create_graph_are_differentiated():
+    x = leaf(1, 2)
+    x.register_hook(lambda g: g * g)
+    with cg.record():
+        y = (x * x).sum()
+    g = cg.autograd.grad(y, x, create_graph=True)   # (2 x)^2
+    with cg.record():
+        s = g.sum()
+    x2 = cg.autograd.grad(s, x)                     # 8 x, squared by the hook
+    assert g.tolist() == [4, 16] and x2.tolist() == [64, 256]
+
+
+def test_a_gradient_that_a_hook_keeps_is_not_written_over():
+    x, kept = leaf(1, 2), []
+    with cg.record():
+        y = cg.exp(x)
+        z = (y * 2).sum()
+        y.register_hook(kept.append)
+    z.backward()
+    assert kept[0].tolist() == [2, 2] and not kept[0].requires_grad
+
+
+@pytest.mark.parametrize("value, error, words", [
+    (lambda: 3.0, TypeError, "a hook on a result of mul returned float; it may return None, or a tensor"),
+    (lambda: cg.zeros(3), ValueError, r"float32 tensor of shape \(3,\); the gradient is float64 of shape \(2,\)"),
+])
+def test_what_a_hook_may_not_return(value, error, words):
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 2
+        y.register_hook(lambda g: value())
+        z = y.sum()
+    with pytest.raises(error, match=words) as e:
+        z.backward()
+    assert "at mul; 0 gradients" in e.value.__notes__[0] and x.grad.tolist() == [0, 0]
+    del e
+    with pytest.raises(cg.GraphFreedError):
+        z.backward()
+
+
+def test_an_exception_in_a_hook_reaches_the_caller_as_itself():
+    class Own(Exception):
+        pass
+
+    def hook(g):
+        raise Own("mine")
+
+    a, b = leaf(1.0), leaf(2.0)
+    with cg.record():
+        y = a * 1
+        y.register_hook(hook)
+        z = (y * b).sum()
+    with pytest.raises(Own, match="mine") as e:
+        z.backward()
+    assert "1 gradients had been written" in e.value.__notes__[0] and b.grad.tolist() == [1.0]
+    del e
+
+
+def test_hooks_of_a_freed_graph_are_gone():
+    class Big:
+        pass
+
+    big = Big()
+    ref = weakref.ref(big)
+    x = leaf(1.0)
+    with cg.record():
+        y = x * 2
+        y.register_hook(lambda g, big=big, me=y: None)  # a cycle through the tensor itself
+        z = y.sum()
+    del big
+    z.backward()
+    del y, z
+    gc.collect()
+    assert ref() is None
+
+
+# ---- register_post_accumulate_grad_hook ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_post_accumulate_hooks_run_once_when_all_has_come(req):
+    x, seen = leaf(1, 2).attach_grad(req), []
+    x.register_post_accumulate_grad_hook(lambda v: seen.append((id(v), v.grad.tolist())))
+    for _ in range(2):
+        with cg.record():
+            y = (x * 2).sum() + (x * 3).sum()
+        y.backward()
+    assert seen == [(id(x), [5, 5]), (id(x), [5, 5] if req == "write" else [10, 10])]
+    with cg.record():
+        cg.autograd.grad((x * 2).sum(), x)
+    assert len(seen) == 2
+
+
+def test_a_hook_that_refers_to_its_own_variable_lets_go_when_removed():
+    x = leaf(1.0)
+    with x.register_post_accumulate_grad_hook(lambda v: print(x)):
+        pass
+
+
+def test_a_solver_in_a_post_accumulate_hook():
+    x = leaf(1, 2)
+    x.requires_grad_()
+
+    def step(v):
+        with cg.no_grad():
+            v -= 0.5 * v.grad
+        v.grad = None
+
+    x.register_post_accumulate_grad_hook(step)
+    with cg.record():
+        y = (x * x).sum()
+    y.backward()
+    assert x.tolist() == [0, 0] and x.grad is None
+
+
+# ---- hooks on nodes --------------------------------------------------------------------------------------------------
+
+def test_node_hooks_see_and_replace():
+    x, w, seen = leaf(1, 2), leaf(3, 4), []
+    with cg.record():
+        y = x * w
+        node = y.grad_fn
+        node.register_prehook(lambda gs: tuple(g * 2 for g in gs))
+        node.register_hook(lambda inputs, outputs: seen.append(
+            ([g.tolist() for g in inputs], [g.tolist() for g in outputs])))
+        node.register_hook(lambda inputs, outputs: (None, inputs[1] + 100))
+        z = y.sum()
+    z.backward()
+    assert seen == [([[6, 8], [2, 4]], [[2, 2]])]
+    assert x.grad.tolist() == [6, 8] and w.grad.tolist() == [102, 104]
+
+
+def test_node_hooks_in_order_with_the_others():
+    x, order = leaf(1.0), []
+    with cg.record():
+        y = x * 2
+        y.grad_fn.register_hook(lambda i, o: order.append("post"))
+        y.grad_fn.register_prehook(lambda o: order.append("pre"))
+        y.register_hook(lambda g: order.append("tensor"))
+        y.retain_grad()
+        z = y.sum()
+    x.register_post_accumulate_grad_hook(lambda v: order.append("accumulated"))
+    x.register_hook(lambda g: order.append("leaf"))
+    z.backward()
+    assert order == ["tensor", "pre", "post", "leaf", "accumulated"]
+
+
+def test_wrong_counts_from_node_hooks():
+    for register, words in (("register_prehook", "a pre-hook of mul returned 2 values; .* a tuple of 1"),
+                            ("register_hook", "a hook of mul returned 3 values; .* a tuple of 2")):
+        x = leaf(1.0)
+        with cg.record():
+            y = x * x
+            getattr(y.grad_fn, register)(lambda *gs: (None,) * (len(gs) + 1))
+            z = y.sum()
+        with pytest.raises(ValueError, match=words):
+            z.backward()
+        del y, z
+
+
+# ---- kept gradients --------------------------------------------------------------------------------------------------
+
+def test_retain_grad():
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 3
+        y.retain_grad()
+        z = (y * y).sum()
+    assert y.grad is None and y.grad_req == "write" and not y.is_leaf
+    z.backward(retain_graph=True)
+    first = y.grad
+    z.backward()
+    assert y.grad is first and y.grad.tolist() == [6, 12] and x.grad.tolist() == [18, 36]
+
+
+@pytest.mark.parametrize("req, twice", [("write", [6, 12]), ("add", [12, 24]), ("null", None)])
+def test_attach_grad_on_an_intermediate(req, twice):
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 3
+        assert y.attach_grad(req) is y
+        z = (y * y).sum()
+    if req != "null": assert y.grad.tolist() == [0, 0]
+    z.backward(retain_graph=True)
+    assert req == "null" or y.fresh_grad
+    z.backward()
+    assert (y.grad if twice is None else y.grad.tolist()) == twice
+    assert x.grad.tolist() == [18, 36]              # the graph stayed whole
+    y.drop_grad()
+    assert y.grad is None and y.requires_grad
+
+
+def test_mark_variables_on_an_intermediate_writes_into_the_given_buffer():
+    x, g = leaf(1, 2), cg.zeros(2, dtype="float64")
+    with cg.record():
+        y = x * 3
+        cg.mark_variables(y, g)
+        z = (y * y).sum()
+    z.backward()
+    assert g.tolist() == [6, 12] and y.grad is g
+
+
+def test_kept_gradients_and_inputs():
+    x = leaf(1, 2)
+    with cg.record():
+        a = x * 2
+        b = a * 3
+        a.retain_grad()
+        b.retain_grad()
+        z = (b * b).sum()
+    z.backward(inputs=[b], retain_graph=True)
+    assert b.grad.tolist() == [12, 24] and a.grad is None and x.grad.tolist() == [0, 0]
+    z.backward(inputs=[a, x], retain_graph=True)
+    assert a.grad.tolist() == [36, 72] and x.grad.tolist() == [72, 144]
+    cg.autograd.grad(z, [x, a])
+    assert a.grad.tolist() == [36, 72]
+    with pytest.raises(RuntimeError, match="input 0 keeps no gradient"):
+        z.backward(inputs=[b * 2])
+
+
+def test_kept_gradients_under_create_graph():
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * x
+        y.retain_grad()
+        z = (y * y).sum()
+    with cg.record():
+        z.backward(create_graph=True)
+        s = (y.grad * y.grad).sum()                 # (2 x^2)^2
+    assert cg.autograd.grad(s, x).tolist() == [16, 128]
+    x.grad = None                                   # (its graph leads back to x)
+
+
+def test_a_kept_gradient_goes_with_the_tensor_when_it_is_written():
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 3
+        y.retain_grad()
+        y *= 2
+        z = (y * y).sum()
+    z.backward()
+    assert y.grad.tolist() == [12, 24] and x.grad.tolist() == [72, 144]
+
+
+def test_a_kept_gradient_dies_with_its_tensor():
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 3
+        y.retain_grad()
+        z = (y * y).sum()
+    z.backward(retain_graph=True)
+    kept = cg.memory.stats()["by_category"]["gradients"]
+    del y
+    assert cg.memory.stats()["by_category"]["gradients"] == kept - 16
+    z.backward()
+    assert x.grad.tolist() == [18, 36]
