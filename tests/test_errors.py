@@ -129,6 +129,13 @@ def closed_collector():
     gc.backward(RESULT())
 
 
+def other_mode():
+    x = VARIABLE()
+    with cg.record():
+        y = cg.dropout(x, 0.5)
+    y.backward(train_mode=False)
+
+
 def two_collectors():
     with cg.GradientCollector():
         cg.GradientCollector()
@@ -692,6 +699,9 @@ CASES = [
      "(2,), and they must agree"),
     (lambda: nan(), RuntimeError,
      "the backward of pow, recorded at <*>, made the first NaN: its incoming gradients had none"),
+    (lambda: other_mode(), RuntimeError,
+     "backward was asked for in predict mode, but dropout was recorded in train mode; leave train_mode out, or record "
+     "the graph anew"),
     (lambda: two_collectors(), RuntimeError,
      "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
     (lambda: collector_of_another_thread(), RuntimeError,
@@ -891,7 +901,7 @@ UNREACHABLE = [
     "this tensor is lent for reading only.*",         # Python's own readers say it in their words
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment.
-ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "backward was asked for in .* mode, .*", "profile.plot needs matplotlib, .*",
+ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "profile.plot needs matplotlib, .*",
              ".* at .* kept a tensor of shape .* for backward, and its memory has been written since, .*"]
 
 
