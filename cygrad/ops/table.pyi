@@ -25,6 +25,8 @@ SLICES: dict[Any, Any]
 SORT: dict[Any, Any]
 TABLE: list[Row]
 W: dict[Any, Any]
+WINDOW: dict[Any, Any]
+X: dict[Any, Any]
 class Row:
     function: Callable[..., Any]
     operator: Operator
