@@ -493,7 +493,6 @@ WITHOUT = {
     "dropout_with": "other random numbers; tests/test_random.py",
     "dropout_identity": "dropout in predict mode",
 }
-WITHOUT = {name: why for name, why in WITHOUT.items() if name in ROWS}
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ needs was written to, cygrad raises too, or gives the gradients that PyTorch has
 
 import os
 from collections import Counter
+from contextlib import nullcontext
 
 import numpy as np
+import pytest
 import torch
 
 import cygrad as cg
@@ -360,9 +362,40 @@ def test_random_programs():
     outcomes = Counter(judge(seed) for seed in range(COUNT))
     print(dict(outcomes))
     if COUNT >= 600:
-        assert outcomes["the same"] > 0.4 * COUNT and outcomes["both raise in backward"] > 0.05 * COUNT, outcomes
+        assert outcomes["the same"] > 0.5 * COUNT and outcomes["both raise in backward"] > 0.05 * COUNT, outcomes
         assert outcomes["both refuse a write"] and outcomes["right where PyTorch raises"], outcomes
         assert outcomes["cygrad alone raises in backward"] + outcomes["cygrad alone refuses a write"] < 0.05 * COUNT
+
+
+# ---- never silently wrong (M10) --------------------------------------------------------------------------------------
+
+def written_after_it_was_kept(lib, tensor, scope):
+    """The gradient of h * h at 4, which is 8, where 200 is added to h between: PyTorch's is 408."""
+    x = tensor([4.0])
+    with scope:
+        h = x * 1.0
+        y = h * h
+        h += 200
+    y.backward(lib.ones_like(y))
+    return x.grad.tolist()
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    (lambda: cg.autograd.saved_tensors_hooks(lambda t: t, lambda t: t),
+     lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)),
+    (lambda: cg.autograd.saved_tensors_hooks(lambda t: t.numpy().copy(), cg.tensor),
+     torch.autograd.graph.save_on_cpu),
+], ids=["identity-hooks", "kept-elsewhere"])
+def test_hooks_on_saved_tensors_do_not_switch_the_check_off(ours, theirs):
+    """The two programs that PyTorch gets silently wrong; without hooks it raises, as we do with and without."""
+    def variable(data): return torch.tensor(data, dtype=torch.float64, requires_grad=True)
+    assert written_after_it_was_kept(torch, variable, theirs()) == [408.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        written_after_it_was_kept(torch, variable, nullcontext())
+    for scope in (nullcontext(), ours()):
+        with pytest.raises(cg.InplaceError, match="mul kept a tensor .* at version 0, but .* is at version 1"):
+            with cg.record():
+                written_after_it_was_kept(cg, lambda data: cg.tensor(data, "float64", True), scope)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,15 @@ def with_writes(w, b, x):
     return (h.T.reshape(-1) ** 2).mean()
 
 
+def with_writes_through_views(w, b, x):
+    h = x @ w.T + b
+    columns = h.T
+    h[:, 0] -= b[0]
+    columns[1:] *= 2.0
+    h[1:, 1] = columns[2, 1:]
+    return (columns.reshape(-1) * h.T.reshape(-1)).mean()
+
+
 def with_a_taking_tensor(w, b, x):
     """A plain tensor that takes recorded values."""
     t = cg.zeros((5, 3), dtype="float64")
@@ -135,7 +144,8 @@ class Trainer:
 
 
 @pytest.mark.parametrize("req", ["write", "add"])
-@pytest.mark.parametrize("loss_of", [with_writes, with_a_taking_tensor, with_a_penalty])
+@pytest.mark.parametrize("loss_of", [
+    with_writes, with_writes_through_views, with_a_taking_tensor, with_a_penalty])
 def test_every_allocation_of_a_step_can_fail(loss_of, req):
     """Parameters are bit-equal after the step that failed; the next one is that of a twin that never failed, which
     shows the solver's states to be so too."""
