@@ -14,7 +14,8 @@ WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
 Every operator of cygrad, as it stands in THE TABLE (`cygrad/ops/table.py`). A formula gives the value first and then
 the gradient of each input, `g` being the gradient of the result. What is kept is what backward needs of a recorded
-operation, for each input whose gradient is wanted: `out` is the result itself."""
+operation, for each input whose gradient is wanted: `out` is the result itself. NumPy's column is what a test compares
+the value with; a name that ends in `_like` is a short function of `cygrad/ops/samples.py`."""
 
 
 def table(head, rows):
@@ -36,7 +37,7 @@ def in_numpy(row, expressions):
     if f.__name__ == "<lambda>":
         code = f.__code__
         return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
-    if f.__module__ == "cygrad.ops.samples": return f"none; `{f.__name__}` in `ops/samples.py`"
+    if f.__module__ == "cygrad.ops.samples": return f"in a few lines: `{f.__name__}` in `ops/samples.py`"
     return f"`numpy.{f.__name__}`"
 
 
