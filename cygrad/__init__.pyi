@@ -44,6 +44,7 @@ from cygrad.ops.compare import clip as clamp
 from cygrad.ops.compare import clip as clip
 from cygrad.ops.join import concat as concat
 from cygrad.ops.join import concat as concatenate
+from cygrad.ops.shape import copy as copy
 from cygrad.ops.functions import cos as cos
 from cygrad.ops.functions import cosh as cosh
 from cygrad.ops.loss import cross_entropy as cross_entropy

@@ -156,6 +156,10 @@ def plain(f):                                       # inplace= is not ours
     return lambda x, inplace=False: f(x)
 
 
+def without_format(f):                              # memory_format= is not ours
+    return lambda x, memory_format=None: f(x)
+
+
 def to_a_power(f):
     def call(x, y):
         zeros = isinstance(x, cg.Tensor) and not x.detach().numpy().all()
@@ -383,6 +387,7 @@ COUNTERPARTS = [
     Counterpart("mul", "mul"),
     Counterpart("div", "div/no_rounding_mode", divided),
     Counterpart("neg", "neg"),
+    Counterpart("copy", "clone", without_format),
     *[Counterpart("pow", name, raised(p)) for name, p in
       (("square", 2), ("reciprocal", -1), ("positive", 1))],
     Counterpart("power", "pow", to_a_power),

@@ -867,8 +867,8 @@ CASES = [
     (lambda: load_tensor(b"123", "float32", (1,), None, False), ValueError,
      "a pickled float32 tensor of shape (1,) has 4 bytes, this one has 3"),
     (lambda: copy.deepcopy(RESULT()), RuntimeError,
-     "deepcopy of this result of mul, of shape (2,): a copy would be outside the graph; use detach() or copy() to say "
-     "that this is meant"),
+     "deepcopy of this result of mul, of shape (2,): a copy would be outside the graph; use detach() to say that "
+     "this is meant"),
     (lambda: freed().shape, RuntimeError,
      "this tensor was freed, by its free() or at the end of a memory.scope(); make a new one, or keep() it in that "
      "scope"),

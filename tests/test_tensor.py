@@ -346,8 +346,8 @@ def test_reading_works_while_recording():
         assert (s.item(), float(s), int(s), bool(s)) == (6.0, 6.0, 6, True)
         assert repr(y) == "tensor([2., 4.], grad_fn=<mul>)" and str(y) == repr(y)
         assert (y == y).tolist() == [True, True] and (y > 3).tolist() == [False, True]
-        assert y.copy().tolist() == [2.0, 4.0] and not y.copy().requires_grad
         assert tape.nodes == nodes
+        assert y.copy().tolist() == [2.0, 4.0] and y.copy().requires_grad and not y.detach().copy().requires_grad
         assert y.astype("float64").requires_grad and not y.astype("int64").requires_grad
 
 

@@ -285,11 +285,6 @@ def tensor(data, dtype=None, requires_grad=False):
     return t.requires_grad_() if requires_grad else t
 
 
-def copy(Tensor self):
-    """A new tensor with the same elements, out of any graph."""
-    return copy_plain(self)
-
-
 # ---- creation --------------------------------------------------------------------------------------------------------
 
 cdef Tensor blank(shape, dtype):
@@ -392,4 +387,4 @@ def eye(n_rows, n_cols=None, k=0, dtype=None):
 
 graph.lend_buffer = lend_tensor
 install_bridge(asarray, repr=text, truth=truth, index=index)
-install(numpy=numpy, __array__=array, item=item, tolist=tolist, copy=copy, __format__=formatted, __bytes__=as_bytes)
+install(numpy=numpy, __array__=array, item=item, tolist=tolist, __format__=formatted, __bytes__=as_bytes)

@@ -68,7 +68,7 @@ def deep_copied(Tensor self, memo):
     cdef Tensor t
     if not self.is_leaf:
         raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
-                           f"outside the graph; use detach() or copy() to say that this is meant")
+                           f"outside the graph; use detach() to say that this is meant")
     grad = copy.deepcopy(self.grad, memo)
     t = copy_plain(self)
     if self.requires_grad:

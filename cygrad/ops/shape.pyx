@@ -289,6 +289,29 @@ cdef class Flip(View):
 # ---- casts -----------------------------------------------------------------------------------------------------------
 
 @final
+cdef class Copy(Operator):
+    """y = x in memory of its own        dx = g"""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable = "copy", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
+        return 0
+
+    cdef int backward(self, Backward b) except -1:
+        return b.same_gradient(0, True)
+
+    def formula(self, c, int i, g):
+        return g
+
+
+@final
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
 
@@ -319,8 +342,9 @@ cdef class Cast(Operator):
 
 
 cdef Operator RESHAPE = Reshape(), TRANSPOSE = Transpose(), PERMUTE = Permute(), SQUEEZE = Squeeze()
-cdef Operator EXPAND_DIMS = ExpandDims(), BROADCAST_TO = BroadcastTo(), FLIP = Flip(), CAST = Cast()
-OPERATORS = {o.name: o for o in (RESHAPE, TRANSPOSE, PERMUTE, SQUEEZE, EXPAND_DIMS, BROADCAST_TO, FLIP, CAST)}
+cdef Operator EXPAND_DIMS = ExpandDims(), BROADCAST_TO = BroadcastTo(), FLIP = Flip(), COPY = Copy(), CAST = Cast()
+OPERATORS = {o.name: o for o in (RESHAPE, TRANSPOSE, PERMUTE, SQUEEZE, EXPAND_DIMS, BROADCAST_TO, FLIP, COPY,
+                                 CAST)}
 
 
 def reshape(x, *shape):
@@ -407,6 +431,11 @@ def broadcast_to(x, shape):
     """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(BROADCAST_TO, t, tuple(lay.whole_sizes(shape)))
+
+
+def copy(x):
+    """`x` in memory of its own, dense; recorded as any operation is: detach().copy() is out of the graph."""
+    return apply1(COPY, x, None)
 
 
 def astype(x, dtype):

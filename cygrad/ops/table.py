@@ -258,6 +258,7 @@ TABLE = [
     Row(shape.broadcast_to, S["broadcast_to"], np.broadcast_to,
         lambda: [call(real(3), (2, 3)), call(real(2, 1), (2, 4)), call(real(), (2, 2)), call(real(1, 3), (0, 3)),
          call(real(2, 3), (2, 3)), call(real(0), (2, 0))], methods=("broadcast_to",)),
+    Row(shape.copy, S["copy"], np.copy, one, methods=("copy", "clone")),
     Row(shape.astype, S["cast"], lambda x, dtype: x.astype(dtype),
         lambda: [call(real(2, 3), "float64"), call(real(2, 3), "float32"), call(real(0, 2), "float64")],
         methods=("astype",)),
