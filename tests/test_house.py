@@ -75,6 +75,21 @@ def test_imports_go_down(path):
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_map_of_the_core_is_true():
+    """CONTRIBUTING's map has every file of the core, and each imports those of its own line and above alone."""
+    page = PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text()
+    lines = re.search(r"^\| `cygrad/core/` .*\n\|-.*\n((?:\|.*\n)+)", page, re.M)[1].splitlines()
+    height = {name: i for i, row in enumerate(lines) for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    files = [p for p in SOURCES if p.parent == PACKAGE / "core" and p.stem != "__init__"]
+    assert height.keys() == {p.stem for p in files}
+    for path in files:
+        text = path.read_text()
+        used = re.findall(r"^from cygrad\.core\.(\w+) c?import", text, re.M)
+        used += re.findall(r"^from cygrad\.core c?import (\w+)", text, re.M)
+        wrong = [name for name in used if height[name] > height[path.stem]]
+        assert not wrong, f"core/{path.name} imports {', '.join(wrong)}: below it in CONTRIBUTING's map"
+
+
 def test_the_reader_of_imports_sees_them_all():
     """The reader above, against Python's own on the .py files; and it finds what is wrong in each form."""
     for path in SOURCES:
