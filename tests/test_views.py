@@ -91,6 +91,22 @@ def test_loop_that_fills_a_plain_tensor():
     assert x.grad.tolist() == [2 * v * (4 + 121) for v in (1, 2, 3)]
 
 
+def test_adding_to_a_part_is_one_write():
+    x = leaf(1, 2, 3)
+    with cg.record() as tape:
+        y = x * 1
+        before = tape.nodes
+        y[1:] += x[:2]                              # two views, the sum, its place in the whole
+        assert tape.nodes == before + 4 and y.version == 1
+        z = (y * y).sum()
+    z.backward()
+    assert x.grad.tolist() == [2 + 2 * 3, 2 * 3 + 2 * 5, 2 * 5]
+    p = cg.zeros(3)
+    p[1] += 2.0
+    p[0] = p[1]
+    assert p.tolist() == [2, 2, 0] and p.version == 2
+
+
 def test_second_derivative_through_a_written_view():
     x = leaf(1, 2, 3)
     with cg.record():

@@ -44,6 +44,12 @@ cdef bint partial(Tensor t) noexcept:
     return t.base is not None and not same_window(t.layout, t.base.layout)
 
 
+cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noexcept:
+    """Whether `v` is that window on the memory of `x` itself, in the graph too where that matters."""
+    if v.buffer != x.buffer or v.dtype != x.dtype or not same_window(v.layout, window): return False
+    return not recording or (v.base is not None and v.base is x.base)
+
+
 cdef Node window_node(str name, const Layout* window, const Layout* whole, int dtype):
     """A node of as_view or put_view without its edges."""
     cdef Node node = Node.__new__(Node)

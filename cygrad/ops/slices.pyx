@@ -17,6 +17,7 @@ from cygrad.core.graph cimport Backward, Call, Operator, Tensor, array_of, ensur
 from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport Operand, apply1, apply2, apply_list, fill_operands
+from cygrad.core.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout, itemsize
@@ -389,6 +390,11 @@ cdef Tensor fit(Tensor v, tuple shape):
     return broadcast_to(v, shape)
 
 
+cdef Tensor apart(Tensor x, Tensor v):
+    """Another view of `v` if it shares the memory of `x`, so that it is read before that is written."""
+    return apply1(GETITEM, v, read_index(Ellipsis, v.layout)) if v.buffer == x.buffer else v
+
+
 def setitem(Tensor x, index, value):
     """x[index] = value by NumPy's rules for the index; value is broadcast and cast to the dtype of x. Where index
     arrays name a place several times, the last value stays."""
@@ -407,13 +413,16 @@ def setitem(Tensor x, index, value):
             raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; "
                             f"cast it with astype")
         v = astype(v, DTYPES[x.dtype])
-    if v.buffer == x.buffer: v = apply1(GETITEM, v, read_index(Ellipsis, v.layout))     # another view: it is read first
     if basic:
         l = sliced(x.layout, slices)
+        if is_place(x, l, v, flags().recording):    # what x[i] += y ends with: y has been added to x[i] already
+            lay.forget(l)
+            return
         shape = lay.shape_tuple(l)
         lay.forget(l)
-        apply_inplace(ASSIGN, x, fit(v, shape), slices)
+        apply_inplace(ASSIGN, x, fit(apart(x, v), shape), slices)
         return
+    v = apart(x, v)
     mask = lone_mask(index, x)
     if mask is not None:
         a = array_of(mask)
