@@ -259,6 +259,20 @@ def test_mark_variables_on_an_intermediate_writes_into_the_given_buffer():
     assert g.tolist() == [6, 12] and y.grad is g
 
 
+def test_a_given_buffer_and_create_graph():
+    x, g = leaf(1, 2), cg.zeros(2, dtype="float64")
+    with cg.record():
+        y = x * 3
+        cg.mark_variables(y, g)
+        z = (y * y).sum()
+    with pytest.raises(RuntimeError, match="create_graph=True would put a new tensor in the place of the gradient"):
+        z.backward(create_graph=True)
+    assert g.tolist() == [0, 0] == x.grad.tolist()
+    cg.autograd.grad(z, x, create_graph=True)
+    z.backward()
+    assert g.tolist() == [6, 12]
+
+
 def test_kept_gradients_and_inputs():
     x = leaf(1, 2)
     with cg.record():

@@ -200,6 +200,9 @@ cdef class Pass:
                     self.entries[child].pending += 1
                     self.entries[at].runs = True
             if self.entries[at].runs: check_node(node, self.mode)
+            if self.graph and node.extras is not None and node.extras.kept is not None:
+                for nr, kept in node.extras.kept:
+                    if self.writes_kept(node, nr): self.check_leaf(<Leaf>kept, &self.entries[at])
         for root in roots:
             at = self.find(<Node>root)
             if self.entries[at].needed: self.entries[at].pending += 1
@@ -330,16 +333,20 @@ cdef class Pass:
         self.forget(e)
         return 0
 
+    cdef bint writes_kept(self, Node node, int k) except -1:
+        """Whether the kept gradient of an output is for this pass to write."""
+        if not self.selective: return True
+        return any([n is node and nr == k and position < 0 for n, nr, position in self.captures])
+
     cdef int kept_gradients(self, Node node, Gradient* g) except -1:
         """The gradients of intermediates that are kept, if this pass is to write them."""
         cdef Entry e
         cdef Leaf leaf
         cdef int k
-        if node.extras.kept is None or len(self.results or ()): return 0
+        if node.extras.kept is None: return 0
         for nr, kept in list(node.extras.kept):
             k, leaf = nr, kept
-            if g[k].buffer == NULL: continue
-            if self.selective and not any([n is node and m == k for n, m, _ in self.captures]): continue
+            if g[k].buffer == NULL or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
             if not self.graph and leaf.grad is None and leaf.tensor != NULL and leaf.req != NULL_REQ:
                 put_grad(leaf, as_tensor(&g[k], node.dtype, False))     # shared, not copied: nobody writes over it then
