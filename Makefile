@@ -23,6 +23,7 @@ test-all: $(VENV)/has-test $(VENV)/built
 
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.memory
 
 lint: $(VENV)/has-lint
 	$(VENV)/bin/ruff check .

@@ -8,7 +8,11 @@ import pytest
 from benchmarks import collect, compare, machine, report, timing, work, worker
 from benchmarks.__main__ import arguments, main
 from benchmarks.goals import GOALS, Goal
+from benchmarks.memory import faults, kept, liveness
+from benchmarks.memory import page as memory_page
+from benchmarks.memory import peaks as memory_peaks
 from benchmarks.models import Problem, losses, trainers
+from cygrad.ops import ROWS
 
 LIBRARIES = ["cygrad", "NumPy"]
 
@@ -138,6 +142,63 @@ def test_the_peak_is_the_counters_peak():
     assert details["by_category"]["optimizer"] == 2 * parameters
     assert peak >= 3 * parameters and len(values) == peaks.STEPS
     assert peaks.cygrad_peak(problem, True, parameters)[0] <= peak
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+def test_a_step_peaks_at_its_liveness_bound():
+    """Not a byte more, and not one less, which would be a bound that is wrong."""
+    for sizes in [(3, 1), (3, 4), (4, 8, 3), (20, 5, 30, 2), (6,) * 9]:
+        for loss, solver in [("mse", "sgd"), ("cross_entropy", "adam"), ("cross_entropy", "sgd")]:
+            problem = Problem(sizes, 7, loss, solver, 1e-3)
+            assert memory_peaks.cygrad_peak(problem) == liveness.bound(problem), problem
+
+
+def test_the_bound_by_hand():
+    """One layer 3 -> 2, batch 5: outputs y, d, s of 40 bytes each, dw 24, db 8, the loss and its gradient 4 each."""
+    problem = Problem((3, 2), 5, "mse", "sgd", 1e-3)
+    assert liveness.parameter_bytes(problem) == 32
+    assert liveness.bound(problem) == 4 + 4 + 40 + 40   # loss, head, the gradient of s, d
+    adam = Problem((3, 2), 5, "mse", "adam", 1e-3)
+    assert liveness.bound(adam) == liveness.bound(problem) + 64
+
+
+def test_pytorch_peaks_above_the_bound():
+    pytest.importorskip("torch")
+    name = "64-128-64-10, batch 64, Adam"
+    assert memory_peaks.torch_peak(memory_peaks.PROBLEMS[name]) > liveness.bound(memory_peaks.PROBLEMS[name]) == 255_356
+
+
+def test_bytes_kept_beside_pytorch():
+    """What both keep is known for these; and no operator of the table is forgotten without a word."""
+    pytest.importorskip("torch")
+    samples = kept.samples()
+    wanted = {"add": (0, 0), "relu": (40_000, 40_000), "mul": (80_000, 80_000), "max": (1250, 40_400),
+              "sort": (40_000, 80_000), "mse": (40_000, 80_000), "gather": (800, 40_800), "dropout_with": (0, 40_000),
+              "cross_entropy": (41_200, 40_804)}
+    for name, (mine, theirs) in wanted.items():
+        n, ours, pytorchs = samples[name]
+        assert (kept.cygrad_bytes(n, ours), kept.torch_bytes(n, pytorchs)) == (mine, theirs), name
+    assert samples.keys() <= ROWS.keys() and "mask_put" in kept.left_out()
+
+
+def test_no_page_faults_once_memory_has_settled():
+    assert faults.count("cygrad", Problem((64, 32, 10), 64, "mse", "sgd", 1e-3)) <= 50
+
+
+def test_page_of_memory(tmp_path):
+    made = {"machine": machine.describe(), "left out": ["put"], "faults": {"step": dict(cygrad=[0, 0], PyTorch=[7, 9])},
+            "peaks": {"step": dict(bound=100, cygrad=100, PyTorch=150)},
+            "kept": {"mul": dict(cygrad=8, PyTorch=8), "max": dict(cygrad=2, PyTorch=5),
+                     "sum": dict(cygrad=0, PyTorch=4), "nll": dict(cygrad=3, PyTorch=2)}}
+    text = memory_page.write(made, {"peaks": "peaks.png"})
+    for line in ("| step | 100 | 100 | 150 | 1.00 | 1.50 |", "| mul | 8 | 8 | same |", "| max | 2 | 5 | 2.50x |",
+                 "| sum | 0 | 4 | all of it |", "| step | 0 | 7..9 |", "![The peak of a step](peaks.png)",
+                 "Of 4 operators cygrad keeps less in 2 (max, sum), more in 1 (nll), the same in the others."):
+        assert line in text
+    pytest.importorskip("matplotlib")
+    for name in memory_page.draw(made, tmp_path).values():
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
 # ---- the page, the pictures, the comparison --------------------------------------------------------------------------

@@ -1,0 +1,41 @@
+"""python -m benchmarks.memory: measure, write memory.json, memory.md and the pictures."""
+
+import argparse
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import machine, work
+from benchmarks.memory import faults, kept, liveness, page, peaks
+
+
+def measure():
+    """All figures, by section and name. The exact peaks come first, while nothing is live."""
+    work.set_threads(["cygrad", "PyTorch"], 1)
+    by_problem = {name: {"bound": liveness.bound(problem), "cygrad": peaks.cygrad_peak(problem),
+                         "PyTorch": peaks.torch_peak(problem)} for name, problem in peaks.PROBLEMS.items()}
+    by_operator = {name: {"cygrad": kept.cygrad_bytes(n, mine), "PyTorch": kept.torch_bytes(n, theirs)}
+                   for name, (n, mine, theirs) in kept.samples().items()}
+    again = {name: {peer: faults.ask(peer, name) for peer in ("cygrad", "PyTorch")} for name in peaks.PROBLEMS}
+    return {"machine": machine.describe(), "peaks": by_problem, "kept": by_operator,
+            "left out": kept.left_out(), "faults": again}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="cygrad's memory beside PyTorch's")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/memory"),
+                        help="directory of what is written")
+    output = parser.parse_args(argv).output
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("benchmarks.memory compares with PyTorch, which is not installed: pip install 'cygrad[bench]'")
+    results = measure()
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "memory.json").write_text(json.dumps(results, indent=1) + "\n")
+    text = page.write(results, page.draw(results, output))
+    (output / "memory.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

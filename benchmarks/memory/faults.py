@@ -1,0 +1,44 @@
+"""Minor page faults of a training step once memory has settled: `python -m benchmarks.memory.faults PEER NAME`.
+
+A process for each library and model takes 30 steps, then counts the system's figure (getrusage) over 30 more; three
+processes, of which the least and the most are given, since where libraries leave memory to the C library it depends on
+luck. A fault is a page of 4 KiB that the system had to hand out, and clear, again."""
+
+import json
+import resource
+import subprocess
+import sys
+
+from benchmarks import work
+from benchmarks.memory.peaks import PROBLEMS
+from benchmarks.peaks import cygrad_steps, torch_steps
+
+PROCESSES = 3
+ROUNDS = 10                                         # of peaks.STEPS steps, after as many that do not count
+
+
+def count(peer, problem):
+    """Faults of one step."""
+    steps = cygrad_steps(problem, True) if peer == "cygrad" else torch_steps(problem)
+    for _ in range(ROUNDS):
+        steps()
+    before, taken = faults(), 0
+    for _ in range(ROUNDS):
+        taken += len(steps())
+    return (faults() - before) / taken
+
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def ask(peer, name):
+    """The same, from each of some processes."""
+    command = [sys.executable, "-m", "benchmarks.memory.faults", peer, name]
+    return [json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            for _ in range(PROCESSES)]
+
+
+if __name__ == "__main__":
+    work.set_threads([sys.argv[1]], 1)
+    json.dump(count(sys.argv[1], PROBLEMS[sys.argv[2]]), sys.stdout)

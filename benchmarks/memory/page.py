@@ -1,0 +1,129 @@
+"""memory.md: the tables and the two pictures."""
+
+import importlib.util
+import textwrap
+
+from benchmarks.memory import faults, kept, liveness, peaks
+from benchmarks.pictures import GRID, INK, MINE, PEER, SOFT, plot, save
+from benchmarks.report import number, size, table
+
+
+def less(mine, theirs):
+    """How many times more PyTorch keeps; in words where cygrad keeps nothing."""
+    if mine == theirs:
+        return "same"
+    return f"{theirs / mine:.2f}x" if mine else "all of it"
+
+
+def peaks_table(rows):
+    return table(["step", "bound, bytes", "cygrad, bytes", "PyTorch, bytes", "cygrad / bound", "PyTorch / bound"],
+                 [[name, *(f"{r[k]:,}" for k in ("bound", "cygrad", "PyTorch")),
+                   *(f"{r[k] / r['bound']:.2f}" for k in ("cygrad", "PyTorch"))] for name, r in rows.items()])
+
+
+def kept_table(rows):
+    return table(["operator", "cygrad, bytes", "PyTorch, bytes", "PyTorch / cygrad"],
+                 [[name, f"{r['cygrad']:,}", f"{r['PyTorch']:,}", less(r["cygrad"], r["PyTorch"])]
+                  for name, r in rows.items()])
+
+
+def kept_summary(rows, left_out):
+    """Whose figure is the smaller one, counted and named."""
+    fewer = [name for name, r in rows.items() if r["cygrad"] < r["PyTorch"]]
+    more = [name for name, r in rows.items() if r["cygrad"] > r["PyTorch"]]
+    return (f"Of {len(rows)} operators cygrad keeps less in {len(fewer)} ({', '.join(fewer) or 'none'}), more in "
+            f"{len(more)} ({', '.join(more) or 'none'}), the same in the others. Not compared, for "
+            f"want of such a function in PyTorch or as parts of others and of writes in place: {', '.join(left_out)}.")
+
+
+def spread(taken):
+    low, high = number(min(taken)), number(max(taken))
+    return low if low == high else f"{low}..{high}"
+
+
+def faults_table(rows):
+    return table(["step", "cygrad, faults", "PyTorch, faults"],
+                 [[name, *(spread(r[k]) for k in ("cygrad", "PyTorch"))] for name, r in rows.items()])
+
+
+def write(results, pictures):
+    """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
+    m = results["machine"]
+    versions = f"cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), PyTorch {m['torch']}, Python {m['python']}"
+    parts = [f"# Memory\n\n{versions}; {m['system']}; {m['date']}.\n"
+             f"`python -m benchmarks.memory` makes this page anew.\n"]
+
+    def section(title, module, text, picture=None):
+        parts.append(f"## {title}\n\n{textwrap.dedent(module.__doc__).strip()}\n")
+        if picture in pictures:
+            parts.append(f"![{title}]({pictures[picture]})\n")
+        parts.append(text + "\n")
+
+    how = liveness.__doc__.strip().partition("\n\n")[2]
+    section("The peak of a step", peaks, f"The bound. {how}\n\n{peaks_table(results['peaks'])}", "peaks")
+    summary = kept_summary(results["kept"], results["left out"])
+    section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
+    section("Page faults", faults, faults_table(results["faults"]))
+    return "\n".join(parts)
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+def draw(results, directory):
+    """Draw both. Returns by name the file of each; nothing without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return {}
+    pyplot = plot()
+    figures = {"peaks": draw_peaks(pyplot, results["peaks"]), "kept": draw_kept(pyplot, results["kept"])}
+    return {name: save(pyplot, figure, directory, name) for name, figure in figures.items()}
+
+
+def pairs(axes, labels, mine, theirs, tell):
+    """Two bars for each label, cygrad's above PyTorch's, each with the text that tell(i, 0 or 1) gives."""
+    for which, (values, colour) in enumerate(((mine, MINE), (theirs, PEER))):
+        at = [i + 0.4 * which - 0.2 for i in range(len(labels))]
+        axes.barh(at, values, height=0.36, color=colour, label=("cygrad", "PyTorch")[which])
+        for i, (x, y) in enumerate(zip(values, at, strict=True)):
+            axes.text(x, y, f" {tell(i, which)}", va="center", fontsize=7, color=INK)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+
+
+def draw_peaks(pyplot, rows):
+    """Peaks as multiples of the bound."""
+    figure, axes = pyplot.subplots(figsize=(8, 0.62 * len(rows) + 1))
+    found = list(rows.values())
+    mine, theirs = ([r[k] / r["bound"] for r in found] for k in ("cygrad", "PyTorch"))
+
+    def tell(i, which):
+        return f"{(mine, theirs)[which][i]:.2f}   {size(found[i][('cygrad', 'PyTorch')[which]])}"
+
+    pairs(axes, list(rows), mine, theirs, tell)
+    axes.axvline(1, color=INK, linewidth=1, linestyle="--")
+    axes.text(1, -0.62, "the least that these calls can have live", ha="center", va="bottom", fontsize=8)
+    axes.set_xlim(0, 1.18 * max(mine + theirs))
+    axes.set_xlabel("peak of a training step / liveness bound", color=SOFT)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8)
+    return figure
+
+
+def draw_kept(pyplot, rows):
+    """Bytes for each number of the input, where either library keeps any."""
+    some = [(name, r) for name, r in rows.items() if r["cygrad"] or r["PyTorch"]]
+    lines = -(-len(some) // 3)
+    figure, all_axes = pyplot.subplots(1, 3, figsize=(10, 0.27 * lines + 1), sharex=True)
+    n = kept.SIDE**2
+    for i, axes in enumerate(all_axes):
+        part = some[i * lines:(i + 1) * lines]
+        mine, theirs = ([r[k] / n for _, r in part] for k in ("cygrad", "PyTorch"))
+        pairs(axes, [name for name, _ in part], mine, theirs,
+              lambda i, which, mine=mine, theirs=theirs: f"{(mine, theirs)[which][i]:.3g}")
+        axes.grid(axis="x", color=GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.set_xlim(0, 14)
+        axes.set_xticks([0, 4, 8, 12])
+    figure.suptitle("Bytes that an operator keeps for backward, for each number of a 100x100 float32 input", x=0.02,
+                    ha="left", fontweight="bold", fontsize=11)
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="lower center", ncols=2, fontsize=8)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    return figure
