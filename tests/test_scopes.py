@@ -1,5 +1,6 @@
 """GradientCollector, saved_tensors_hooks and detect_anomaly: contracts 4 and 6."""
 
+import re
 import threading
 
 import numpy as np
@@ -268,5 +269,9 @@ def test_in_place_errors_name_the_line_under_detect_anomaly():
         y = x * 1
         z = cg.exp(y)
         z += 1
-    with pytest.raises(cg.InplaceError, match=r"exp \(recorded at .*test_scopes.py:\d+ in test_in_place_errors"):
+    lines = r"exp \(recorded at .*test_scopes.py:(\d+) in test_in_place.*since \(at .*test_scopes.py:(\d+) in test_in"
+    with pytest.raises(cg.InplaceError, match=lines) as e:
         z.backward()
+    first, second = re.search(lines, str(e.value)).groups()
+    assert int(second) == int(first) + 1
+    del e

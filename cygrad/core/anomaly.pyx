@@ -4,7 +4,8 @@ gradients without one is an error that names it."""
 import numpy as np
 
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Extras, Gradient, Node, Tensor, array_of, edge_of
+from cygrad.core.graph cimport Backward, Extras, Gradient, Node, Tensor, array_of, edge_of, plug
+from cygrad.core.memory cimport Buffer
 from cygrad.core.source cimport where
 from cygrad.kernels.array cimport Array, itemsize
 
@@ -29,9 +30,33 @@ cdef int raise_nan(Node node) except -1:
     raise RuntimeError(f"the backward of {node.name()}{line} made the first NaN: its incoming gradients had none")
 
 
+cdef dict writes = {}               # address of a buffer -> (version, line) of the last write to it that was watched
+
+
+cdef str line_here():
+    name, line, function = where()
+    return f"{name}:{line} in {function}"
+
+
 cdef int remember_line(Node node) except -1:
     """Let the node know which line of the program records it."""
-    name, line, function = where()
     if node.extras is None: node.extras = Extras.__new__(Extras)
-    node.extras.line = f"{name}:{line} in {function}"
+    node.extras.line = line_here()
     return 0
+
+
+cdef int remember_write(const Buffer* b) except -1:
+    """Which line has just written to a buffer."""
+    if len(writes) >= 10000: writes.clear()         # (buffers die unnoticed)
+    writes[<size_t>b] = b.version, line_here()
+    return 0
+
+
+def _lines_of(Node node, size_t buffer, version):
+    """What an error may say of where a node was recorded, and a buffer last written to."""
+    line = None if node.extras is None else node.extras.line
+    at, write = writes.get(buffer, (None, None))
+    return ("" if line is None else f" (recorded at {line})", f" (at {write})" if at == version else "")
+
+
+plug("lines_of", _lines_of)

@@ -207,16 +207,15 @@ cdef void drop_gradient(Gradient* g) noexcept:
 
 
 cdef int raise_rewritten(Node node, Slot* s) except -1:
-    return raise_rewritten_at(node, s.layout, s.version, s.what.buffer.version)
+    return raise_rewritten_at(node, s.layout, s.version, s.what.buffer)
 
 
-cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, uint32_t now) except -1:
-    name = node.name() + ("" if node.extras is None or node.extras.line is None
-                          else f" (recorded at {node.extras.line})")
+cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
+    recorded, written = sockets["lines_of"](node, <size_t>b, b.version)     # "" unless detect_anomaly was on
     raise InplaceError(
-        f"{name} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it has been written "
-        f"in place since and is at version {now}; write to a copy(), or compute what needs it before the write (a "
-        f"variable's .grad is written by backward itself: keep a copy() of it)")
+        f"{node.name()}{recorded} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
+        f"has been written in place since{written} and is at version {b.version}; write to a copy(), or compute what "
+        f"needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
 
 
 @cython.freelist(4)
@@ -405,6 +404,12 @@ def install_bridge(asarray, **functions):
     global converter
     converter = asarray
     sockets.update(functions)
+
+
+cdef int plug(str name, f) except -1:
+    """... and what else this file asks of those above it."""
+    sockets[name] = f
+    return 0
 
 
 cdef Tensor ensure_tensor(x):

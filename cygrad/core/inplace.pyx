@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uintptr_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
+from cygrad.core.anomaly cimport remember_write
 from cygrad.core.graph cimport (
     FEW, MAX_OUTPUTS, OWN, Call, Extras, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain, kept_by,
     plug_inplace, put_grad, slots_of,
@@ -89,6 +90,7 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             follow(target, node)
         op.forward(&c)
         target.buffer.version += 1
+        if f.anomaly: remember_write(target.buffer)
         if node is not None:
             s = slots_of(node)
             for i in range(node.n_slots):           # what it keeps of the result is the result

@@ -69,7 +69,7 @@ cdef int check_packed(Node node, Slot* s) except -1:
     """That the memory that was packed is as it was, or gone."""
     cdef Watch w = (<tuple>s.what.packed)[2]
     if w.buffer != NULL and w.buffer.version != s.version:
-        raise_rewritten_at(node, s.layout, s.version, w.buffer.version)
+        raise_rewritten_at(node, s.layout, s.version, w.buffer)
     return 0
 
 
