@@ -27,7 +27,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 
 lint: $(VENV)/has-lint
 	$(VENV)/bin/ruff check .
-	PATH="$(abspath $(VENV)/bin):$$PATH" $(VENV)/bin/cython-lint cygrad
+	PATH="$(abspath $(VENV)/bin):$$PATH" $(VENV)/bin/cython-lint cygrad examples
 
 build: $(VENV)/has-test $(VENV)/built
 

@@ -1,4 +1,4 @@
-"""What the documents show is true. In README, CONTRIBUTING, CHANGELOG and docs/:
+"""What the documents show is true. In README, CONTRIBUTING, CHANGELOG, docs/ and examples/:
 
 - a block of Python runs, in order, in one process for each document; after `>>>` the output shown is what comes, and
   so is a block of text that follows a block of Python directly;
@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for d in ("docs", "examples") for p in sorted((ROOT / d).rglob("*.md")))]
 CHAPTERS = sorted((ROOT / "docs" / "walkthrough").glob("*.md"))
 
 BLOCK = re.compile(r"(?:^<!-- (?P<path>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)

@@ -351,6 +351,33 @@ def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path)
 
 
 @pytest.mark.slow
+def test_the_example_of_an_operator_builds_against_the_installed_wheel(distributions, tmp_path):
+    """examples/cython_operator by pip, without a warning, and its tests; and what one is told who takes a kernel's name
+    or has memoryviews of another size."""
+    _, wheel = distributions
+    python = environment(tmp_path / "venv")
+    pip(python, wheel, *PROJECT["build-system"]["requires"], "pytest", cwd=tmp_path)
+    example = tmp_path / "example"
+    shutil.copytree(ROOT / "examples" / "cython_operator", example,
+                    ignore=shutil.ignore_patterns("*.so", "*.c", "build", "*.egg-info", "__pycache__"))
+    output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation", ".",
+                 cwd=example, CFLAGS="-Wall -Wextra -Werror -Wno-unused-function")
+    assert "-Werror" in output and "warning" not in output.lower(), output
+    found = run(python, "-c", "import cygrad_log_cosh as m, cygrad; print(m.__file__, cygrad.__file__)", cwd=tmp_path)
+    assert found.count(str(tmp_path / "venv")) == 2
+    tested = run(python, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
+    assert re.search(r"^\d+ passed", tested, re.M), tested
+    source, setup = example / "cygrad_log_cosh.pyx", example / "setup.py"
+    source.write_text(source.read_text().replace('plug("log_cosh"', 'plug("exp"'))
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=example)
+    with pytest.raises(AssertionError, match="ValueError: a kernel is named 'exp' already; give yours"):
+        run(python, "-c", "import cygrad_log_cosh", cwd=example)
+    setup.write_text(re.sub(r"^Options\..*\n", "", setup.read_text(), flags=re.M))
+    with pytest.raises(AssertionError, match="set Cython.Compiler.Options.buffer_max_dims = 3 in setup.py"):
+        run(python, "setup.py", "build_ext", "--inplace", "--force", cwd=example)
+
+
+@pytest.mark.slow
 def test_an_editable_install_follows_the_tree_and_can_be_cimported(tmp_path):
     source = copy_sources(tmp_path / "source")
     python = environment(tmp_path / "venv")

@@ -72,6 +72,13 @@ static inline int omp_get_num_procs(void) { return 1; }
                           .strides = {(Py_ssize_t)((columns) * sizeof(*(p))), sizeof(*(p))},                         \
                           .suboffsets = {-1, -1}})
 
+/* Does not compile where memoryviews have another size than those that the driver hands to kernels (driver.pxd). */
+#define CG_SAME_VIEWS()                                                                                              \
+    do {                                                                                                             \
+        _Static_assert(sizeof(__Pyx_memviewslice) == 2 * sizeof(void *) + 9 * sizeof(Py_ssize_t),                    \
+                       "set Cython.Compiler.Options.buffer_max_dims = 3 in setup.py, as cygrad does");               \
+    } while (0)
+
 /* The same with steps of their own, in elements: of the one dimension, or of the rows. */
 #define CG_VIEW1S(p, n, step)                                                                                        \
     ((__Pyx_memviewslice){.memview = (void *)Py_None,                                                                \

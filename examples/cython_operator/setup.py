@@ -1,0 +1,10 @@
+import cygrad
+from Cython.Build import cythonize
+from Cython.Compiler import Options
+from setuptools import Extension, setup
+
+Options.buffer_max_dims = 3     # memoryviews as large as cygrad's own; the compiler stops where they are not
+
+setup(ext_modules=cythonize(
+    [Extension("cygrad_log_cosh", ["cygrad_log_cosh.pyx"], include_dirs=[cygrad.get_include()])],
+))
