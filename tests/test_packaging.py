@@ -362,7 +362,7 @@ def test_the_example_of_an_operator_builds_against_the_installed_wheel(distribut
                     ignore=shutil.ignore_patterns("*.so", "*.c", "build", "*.egg-info", "__pycache__"))
     output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation", ".",
                  cwd=example, CFLAGS="-Wall -Wextra -Werror -Wno-unused-function")
-    assert "-Werror" in output and "warning" not in output.lower(), output
+    assert "-Werror" in output and not re.search(r"warning: \S+\.p(yx|xd)", output), output
     found = run(python, "-c", "import cygrad_log_cosh as m, cygrad; print(m.__file__, cygrad.__file__)", cwd=tmp_path)
     assert found.count(str(tmp_path / "venv")) == 2
     tested = run(python, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
@@ -372,6 +372,7 @@ def test_the_example_of_an_operator_builds_against_the_installed_wheel(distribut
     run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=example)
     with pytest.raises(AssertionError, match="ValueError: a kernel is named 'exp' already; give yours"):
         run(python, "-c", "import cygrad_log_cosh", cwd=example)
+    (example / "cygrad_log_cosh.c").unlink()
     setup.write_text(re.sub(r"^Options\..*\n", "", setup.read_text(), flags=re.M))
     with pytest.raises(AssertionError, match="set Cython.Compiler.Options.buffer_max_dims = 3 in setup.py"):
         run(python, "setup.py", "build_ext", "--inplace", "--force", cwd=example)
