@@ -380,10 +380,9 @@ def install_operators(**operators):
     global plug_add, plug_sub, plug_mul, plug_div, plug_neg, plug_abs, plug_and, plug_or, plug_xor, plug_not
     global plug_compare
     sockets.update(operators)
-    plug_add, plug_sub, plug_mul, plug_div = sockets["add"], sockets["sub"], sockets["mul"], sockets["div"]
-    plug_neg, plug_abs, plug_not = sockets["neg"], sockets["abs"], sockets["bitwise_not"]
-    plug_and, plug_or, plug_xor = sockets["bitwise_and"], sockets["bitwise_or"], sockets["bitwise_xor"]
-    plug_compare = sockets["comparisons"]
+    plug_add, plug_sub, plug_mul, plug_div, plug_neg, plug_abs, plug_not, plug_and, plug_or, plug_xor, plug_compare = [
+        sockets[name] for name in ("add", "sub", "mul", "div", "neg", "abs", "bitwise_not", "bitwise_and", "bitwise_or",
+                                   "bitwise_xor", "comparisons")]
 
 
 def install(kind=Tensor, **attributes):
@@ -407,9 +406,7 @@ def install_bridge(asarray, **functions):
 
 
 cdef int plug(str name, f) except -1:
-    """... and what else this file asks of those above it."""
     sockets[name] = f
-    return 0
 
 
 cdef Tensor ensure_tensor(x):
