@@ -275,3 +275,53 @@ def test_in_place_errors_name_the_line_under_detect_anomaly():
     first, second = re.search(lines, str(e.value)).groups()
     assert int(second) == int(first) + 1
     del e
+
+
+# ---- scopes that nobody leaves ---------------------------------------------------------------------------------------
+
+def in_a_thread(f):
+    """What `f` returns, in a thread whose flags nobody sees afterwards."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(f()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_hooks_whose_scope_died_without_being_left_still_work():
+    def run():
+        seen, x = [], leaf(3)
+
+        def scope(k):
+            return saved_tensors_hooks(lambda t: seen.append(k) or t, lambda t: t)
+
+        def step():
+            with cg.record():
+                y = x * x
+            y.backward()
+
+        first, second = scope("a"), scope("b")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)            # not in order: there were none before the first
+        del first
+        step()
+        second.__exit__(None, None, None)           # ... and the first's before the second
+        del second
+        step()
+        scope("c").__enter__()
+        step()
+        return seen, x.grad.tolist()
+
+    assert in_a_thread(run) == (["a", "a", "c", "c"], [6])
+
+
+def test_a_collector_that_died_open_collects_on():
+    def run():
+        x = leaf(3, req="add")
+        cg.GradientCollector().__enter__()
+        (x * 2).backward()
+        (x * 3).backward()
+        return x.grad.tolist()
+
+    assert in_a_thread(run) == [5]

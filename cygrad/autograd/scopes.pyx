@@ -1,6 +1,9 @@
 """Scopes that change how operations are kept and how gradients are taken: GradientCollector, detect_anomaly,
 saved_tensors_hooks. Each belongs to the thread that opened it."""
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+
 from cygrad.core.modes cimport Flags, flags
 
 from cygrad.autograd.passes import backward
@@ -88,7 +91,7 @@ cdef class saved_tensors_hooks:
     cdef tuple hooks
     cdef list found         # what each entry found
 
-    def __init__(self, pack, unpack):
+    def __cinit__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
             raise TypeError(f"saved_tensors_hooks wants two functions, pack and unpack, got {type(pack).__name__} and "
                             f"{type(unpack).__name__}")
@@ -98,9 +101,18 @@ cdef class saved_tensors_hooks:
     def __enter__(self):
         cdef Flags* f = flags()
         self.found.append(<object>f.pack if f.pack != NULL else None)
-        f.pack = <void*>self.hooks
+        set_pack(f, self.hooks)
         return self
 
     def __exit__(self, *_):
-        before = self.found.pop()
-        flags().pack = <void*>before if before is not None else NULL
+        if not self.found: raise RuntimeError("saved_tensors_hooks: this scope is not open, it cannot be left")
+        set_pack(flags(), self.found.pop())
+
+
+cdef int set_pack(Flags* f, object hooks) except -1:
+    """Let `hooks`, or None, be the thread's, which counts them: a scope may die without having been left."""
+    cdef void* before = f.pack
+    Py_XINCREF(<PyObject*>hooks if hooks is not None else NULL)
+    f.pack = <void*>hooks if hooks is not None else NULL
+    Py_XDECREF(<PyObject*>before)
+    return 0
