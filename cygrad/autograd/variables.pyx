@@ -5,7 +5,7 @@ from libc.string cimport memset
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Extras, Leaf, Tensor, data_of, ensure_tensor, fresh, kept_by, put_grad, view_of,
+    ADD, NULL_REQ, WRITE, Extras, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
 )
 from cygrad.core.memory cimport OTHER, READONLY, recategorise
 from cygrad.core.views cimport current
@@ -30,8 +30,10 @@ cdef Leaf leaf_of(Tensor x):
     if x.node is None: return None
     if x.rewrites != x.buffer.rewrites: current(x)
     if x.node.op is None: return <Leaf>x.node
-    leaf = kept_by(x.node, x.output_nr)
-    return leaf if leaf is not None and leaf.tensor == <void*>x else None
+    if x.node.extras is None or x.node.extras.kept is None: return None
+    for _, leaf in x.node.extras.kept:              # (several tensors may stand at one place)
+        if leaf.tensor == <void*>x: return leaf
+    return None
 
 
 cdef Leaf new_leaf(Tensor x):

@@ -218,7 +218,6 @@ cdef int raise_rewritten(Node node, Slot* s) except -1
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1
 cdef int plug(str name, f) except -1
 cdef bint seize(Leaf leaf, uint64_t number) noexcept
-cdef Leaf kept_by(Node node, int k)
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
 

@@ -101,14 +101,6 @@ cdef class Extras:
     pass
 
 
-cdef Leaf kept_by(Node node, int k):
-    """The accumulator that keeps the gradient of output `k` of a node that is no leaf, or None."""
-    if node.extras is None or node.extras.kept is None: return None
-    for nr, leaf in node.extras.kept:
-        if nr == k: return leaf
-    return None
-
-
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Node:
@@ -591,7 +583,11 @@ cdef class Tensor:
 cdef void forget_variable(Tensor t) noexcept:
     """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
     serves, that and the buffer learn of it."""
-    cdef Leaf leaf = <Leaf>t.node if t.node.op is None else kept_by(t.node, t.output_nr)
+    cdef Leaf leaf = None
+    if t.node.op is None: leaf = <Leaf>t.node
+    elif t.node.extras is not None and t.node.extras.kept is not None:
+        for _, kept in t.node.extras.kept:          # (several tensors may stand at one place)
+            if (<Leaf>kept).tensor == <void*>t: leaf = <Leaf>kept
     if leaf is None or leaf.tensor != <void*>t: return
     leaf.tensor = NULL
     put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else

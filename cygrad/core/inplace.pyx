@@ -8,7 +8,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, OWN, Call, Extras, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain, kept_by,
+    FEW, MAX_OUTPUTS, OWN, Call, Extras, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain,
     plug_inplace, put_grad, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
@@ -109,10 +109,11 @@ cdef int follow(Tensor t, Node node) except -1:
     """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
     cdef Leaf leaf
     if t.node is None or t.node.op is None: return 0
-    leaf = kept_by(t.node, t.output_nr)
-    if leaf is None or leaf.tensor != <void*>t: return 0
-    if node.extras is None: node.extras = Extras.__new__(Extras)
-    node.extras.kept = [(0, leaf)]
+    if t.node.extras is None or t.node.extras.kept is None: return 0
+    for _, leaf in t.node.extras.kept:
+        if leaf.tensor != <void*>t: continue
+        if node.extras is None: node.extras = Extras.__new__(Extras)
+        node.extras.kept = [(0, leaf)]
     return 0
 
 

@@ -9,7 +9,7 @@ one."""
 from cpython.ref cimport Py_INCREF
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Base, Node, Tensor, next_number, plugged
+from cygrad.core.graph cimport Base, Extras, Leaf, Node, Tensor, next_number, plugged
 from cygrad.core.modes cimport flags
 from cygrad.core.tape cimport link
 from cygrad.kernels.array cimport Layout
@@ -65,7 +65,7 @@ cdef Node window_node(str name, const Layout* window, const Layout* whole, int d
 cdef int renew(Tensor t) except -1:
     """`t` is behind: its part of the whole is where it stands now."""
     cdef Base base = t.base
-    cdef Node node
+    cdef Node node, before = t.node
     if not t.detached and base is not None and base.node is not None:
         if not partial(t):
             t.node, t.output_nr = base.node, base.output_nr
@@ -76,7 +76,23 @@ cdef int renew(Tensor t) except -1:
             node.edge[0], node.nr[0], node.n_in = <void*>base.node, base.output_nr, 1
             t.node, t.output_nr = node, 0
         t.tracked = True
+        if before is not None and before.op is not None: move_kept(t, before)
     t.rewrites = t.buffer.rewrites
+    return 0
+
+
+cdef int move_kept(Tensor t, Node before) except -1:
+    """An accumulator that kept the gradient of `t` where it stood keeps it where `t` stands now."""
+    cdef list kept
+    cdef int i
+    if before is t.node or before.extras is None or before.extras.kept is None: return 0
+    kept = before.extras.kept
+    for i in range(len(kept)):
+        if (<Leaf>kept[i][1]).tensor != <void*>t: continue
+        if t.node.extras is None: t.node.extras = Extras.__new__(Extras)
+        if t.node.extras.kept is None: t.node.extras.kept = []
+        t.node.extras.kept.append((t.output_nr, kept.pop(i)[1]))
+        break
     return 0
 
 
