@@ -88,6 +88,13 @@ def function(forward=None, backward=None, *inputs):
     y.backward()
 
 
+def save_and_free(ctx, x):
+    y = x * 1
+    ctx.save_for_backward(y)
+    y.free()
+    return x * 2
+
+
 def two_dtypes(ctx, x):
     return x * 1, x.astype("float64")
 
@@ -603,6 +610,12 @@ CASES = [
      "grad: input 0 must be a tensor or a GradientEdge, got float"),
     (lambda: cg.autograd.grad(RESULT(), [3.0]), TypeError,
      "grad: input 0 must be a tensor or a GradientEdge, got float"),
+    (lambda: cg.autograd.GradientEdge(VARIABLE()), TypeError,
+     "GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got Tensor"),
+    (lambda: cg.autograd.GradientEdge(RESULT().grad_fn, 1), ValueError,
+     "GradientEdge: output 1 of mul; its outputs are numbered from 0, and it has 1"),
+    (lambda: cg.autograd.saved_tensors_hooks(id, id).__exit__(None, None, None), RuntimeError,
+     "saved_tensors_hooks: this scope is not open, it cannot be left"),
     (lambda: cg.autograd.grad(RESULT(), cg.zeros(2)), RuntimeError,
      "grad: input 0, of shape (2,), is no variable and no recorded result; attach_grad() it before the forward "
      "pass, or pass allow_unused=True"),
@@ -676,6 +689,8 @@ CASES = [
      "save_for_backward: argument 0 is float; it keeps tensors and None, other things are attributes of ctx"),
     (lambda: function(lambda ctx, x: ctx.save_for_backward(*[x] * 101)), ValueError,
      "save_for_backward: at most 100 tensors, got 101"),
+    (lambda: function(save_and_free), RuntimeError,
+     "save_for_backward: a tensor that Own.forward saved was freed in it; keep it alive, or save another"),
     (lambda: function(lambda ctx, *xs: xs[0] * 1, None, *[VARIABLE()] * 101), ValueError,
      "Own.apply: at most 100 inputs, got 101"),
     (lambda: function(lambda ctx, x: (x * 1,) * 101), ValueError,

@@ -218,3 +218,23 @@ def test_attributes_of_ctx_die_with_the_node():
         y.backward()
         assert x.grad.tolist() == [3.0]
         del x, y
+
+
+def test_an_output_among_the_attributes_of_ctx_is_no_cycle_after_backward():
+    class Root(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.y = x.sqrt()
+            return ctx.y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g / (ctx.y * 2)
+
+    with cg.testing.assert_no_leak():
+        x = leaf(4.0)
+        with cg.record():
+            y = Root.apply(x)
+        y.backward()
+        assert x.grad.tolist() == [0.25]
+        del x, y

@@ -327,3 +327,50 @@ def test_a_kept_gradient_dies_with_its_tensor():
     assert cg.memory.stats()["by_category"]["gradients"] == kept - 16
     z.backward()
     assert x.grad.tolist() == [18, 36]
+
+
+def test_two_tensors_at_one_place_keep_a_gradient_each():
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 1
+        w = y[:]
+        y *= 2
+        assert w.grad_fn is y.grad_fn
+        y.retain_grad()
+        w.attach_grad("add")
+        z = (y * y).sum()
+    for _ in range(2):
+        z.backward(retain_graph=True)
+    assert y.grad.tolist() == [4, 8] and w.grad.tolist() == [8, 16]
+    del w
+    z.backward()
+    assert y.grad.tolist() == [4, 8]
+
+
+def test_a_kept_gradient_goes_with_a_view_when_the_whole_is_written():
+    x = leaf(1, 2, 3)
+    with cg.record():
+        y = x * 1
+        v = y[1:]
+        v.retain_grad()
+        y *= 2
+        z = (v * v).sum() + y.sum()
+    z.backward()
+    assert v.grad.tolist() == [8, 12] and x.grad.tolist() == [2, 18, 26]
+
+
+@pytest.mark.parametrize("ask", [lambda z, h: cg.autograd.grad(z, h), lambda z, h: z.backward(inputs=[h])])
+def test_a_pass_in_a_hook_cannot_take_a_wanted_gradient_away(ask):
+    x = leaf(1, 2)
+    with cg.record():
+        h = x * 2
+        h.retain_grad()
+        y = h * 3
+        z, other = y.sum(), ((h * 5) * 1 * 1).sum()
+    handle = y.register_hook(lambda g: other.backward(retain_graph=True))
+    with pytest.raises(RuntimeError, match="backward runs through this graph"):
+        ask(z, h)
+    handle.remove()
+    assert x.grad.tolist() == [0, 0]
+    other.backward()                                # what did not run was not freed
+    assert h.grad.tolist() == [5, 5] and x.grad.tolist() == [10, 10]

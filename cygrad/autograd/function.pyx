@@ -155,6 +155,9 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
     node.n_out = len(nr)
     ctx.order = []
     for value in tensors:
+        if value is not None and type(value) is not Tensor:
+            raise RuntimeError(f"save_for_backward: a tensor that {op.name}.forward saved was freed in it; keep it "
+                               f"alive, or save another")
         ctx.order.append(None if value is None else count)
         count += value is not None
     if count > 2:
@@ -245,7 +248,7 @@ cdef object run_function(cls, tuple inputs):
     several = isinstance(result, (tuple, list))
     outputs = list(result) if several else [result]
     for k, y in enumerate(outputs):
-        if not isinstance(y, Tensor):
+        if type(y) is not Tensor:
             raise TypeError(f"{cls.__name__}.forward returned {type(y).__name__} as output {k}; it must be a tensor, "
                             f"or a tuple of tensors")
         if (<Tensor>y).dtype >= FLOAT32 and (ctx.plain is None or id(y) not in ctx.plain): nr.append(k)

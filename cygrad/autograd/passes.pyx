@@ -1,6 +1,6 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
-from cygrad.core.graph cimport Tensor
+from cygrad.core.graph cimport Node, Tensor
 from cygrad.core.views cimport current
 
 from cygrad.core.bridge import head_ones
@@ -11,11 +11,18 @@ from cygrad.autograd.variables import keeps_grad
 
 
 class GradientEdge(tuple):
-    """A place in the graph: output `output_nr` of `node`; `grad` takes one where it takes a tensor."""
+    """A place in the graph: output `output_nr` of `node`; `grad` takes one where it takes a tensor. Raises TypeError
+    or ValueError for what is no node, or an output that it has not."""
 
     __slots__ = ()
 
     def __new__(cls, node, output_nr=0):
+        if not isinstance(node, Node):
+            raise TypeError(f"GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got "
+                            f"{type(node).__name__}")
+        if not isinstance(output_nr, int) or not 0 <= output_nr < (<Node>node).n_out:
+            raise ValueError(f"GradientEdge: output {output_nr!r} of {node.name()}; its outputs are numbered from 0, "
+                             f"and it has {(<Node>node).n_out}")
         return super().__new__(cls, (node, output_nr))
 
     node = property(lambda self: self[0], doc="The node: a tensor's grad_fn, or one of its next_functions.")

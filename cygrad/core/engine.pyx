@@ -42,6 +42,7 @@ cdef struct Entry:              # one node in the running pass
     bint captured               # its gradient is a result
     bint reached                # a leaf: something has been written to .grad by this pass
     bint turned                 # its turn is over
+    uint8_t state               # of a node that does not run: what its state was
 
 
 cdef class Collected:
@@ -384,6 +385,8 @@ cdef class Pass:
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)
+            node.state = e.state
+            e.turned = True
             return 0
         self.open(b, node)
         try:
@@ -474,6 +477,7 @@ cdef class Pass:
 
     cdef void free(self, Node node) noexcept:
         free_slots(node)
+        if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
         if node.extras is not None: forget_hooks(node)
 
     cdef int hand_on(self, Backward b, Node node) except -1:
@@ -512,7 +516,9 @@ cdef class Pass:
         self.walk(roots)
         for at in range(self.n):
             node = <Node>self.entries[at].node
-            if self.entries[at].runs: node.state = RUNNING
+            if not self.entries[at].needed or node.op is None: continue
+            self.entries[at].state = node.state
+            node.state = RUNNING                    # (also where nothing runs: its mark is this pass's)
         b.retain, b.graph, b.number = self.retain, self.graph, self.number
         f.recording = self.graph
         try:
@@ -544,7 +550,8 @@ cdef class Pass:
                     if node.op is None:
                         self.whole(<Leaf>node)
                     elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass's now)
-                        if self.retain: node.state = RECORDED
+                        if not self.entries[at].runs: node.state = self.entries[at].state
+                        elif self.retain: node.state = RECORDED
                         else:
                             node.state = FREED
                             self.free(node)
@@ -555,7 +562,9 @@ def open_collected(Collected c):
     """Let `c` (or None) collect what this thread's passes write; returns what did before."""
     cdef Flags* f = flags()
     before = None if f.collector == NULL else <object>f.collector
+    if c is not None: Py_INCREF(c)                  # the thread counts it: a scope may die without having been closed
     f.collector = <void*>c if c is not None else NULL
+    if before is not None: Py_DECREF(before)
     return before
 
 
