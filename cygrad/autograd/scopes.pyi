@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Tensor
 
@@ -17,5 +17,6 @@ class detect_anomaly:
     def __exit__(self, *_: object) -> None: ...
 @disjoint_base
 class saved_tensors_hooks:
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...

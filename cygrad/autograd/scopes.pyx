@@ -91,12 +91,14 @@ cdef class saved_tensors_hooks:
     cdef tuple hooks
     cdef list found         # what each entry found
 
-    def __cinit__(self, pack, unpack):
+    def __cinit__(self, *_):
+        self.found = []
+
+    def __init__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
             raise TypeError(f"saved_tensors_hooks wants two functions, pack and unpack, got {type(pack).__name__} and "
                             f"{type(unpack).__name__}")
         self.hooks = (pack, unpack)
-        self.found = []
 
     def __enter__(self):
         cdef Flags* f = flags()

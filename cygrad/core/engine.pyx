@@ -81,8 +81,6 @@ cdef class Pass:
         PyMem_Free(self.entries)
         PyMem_Free(self.ready)
 
-    # ---- entries
-
     cdef void forget(self, Entry* e) noexcept:
         """Drop a gradient that nobody will use."""
         cdef Node node = <Node>e.node
@@ -356,8 +354,6 @@ cdef class Pass:
                 self.keep_at(leaf, &e, &g[k])
         return 0
 
-    # ---- results
-
     cdef int capture(self, Entry* e) except -1:
         """The complete gradient of a wanted input is a result."""
         cdef Node node = <Node>e.node
@@ -368,8 +364,6 @@ cdef class Pass:
             if g.buffer == NULL: continue
             self.results[position] = as_tensor(g, node.dtype, self.graph)
         return 0
-
-    # ---- turns
 
     cdef int turn(self, Backward b, Py_ssize_t at) except -1:
         """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
