@@ -80,6 +80,38 @@ def test_a_gradient_that_a_hook_keeps_is_not_written_over():
     assert kept[0].tolist() == [2, 2] and not kept[0].requires_grad
 
 
+def test_a_hook_may_write_into_a_gradient_that_nobody_shares():
+    def scale(g):
+        g *= 10
+
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 2
+        y.register_hook(scale)
+        z = (y * 3).sum()
+    z.backward()
+    assert x.grad.tolist() == [60, 60]
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("kind", ["tensor", "before", "after"])
+def test_a_hook_that_writes_into_a_shared_gradient_is_told(kind, graph):
+    """a + b hands one gradient to both, and writing it for one would change the other's."""
+    def write(*grads):
+        g = grads[0][0] if isinstance(grads[0], tuple) else grads[0]
+        g *= 10
+
+    a, b, head = leaf(1, 2), leaf(3, 4), cg.ones(2, dtype="float64")
+    with cg.record():
+        y = a + b
+    if kind == "tensor": a.register_hook(write)
+    elif kind == "before": y.grad_fn.register_prehook(write)
+    else: y.grad_fn.register_hook(write)
+    with pytest.raises(cg.InplaceError, match="wrote in place into the gradient of shape .2,. that it was given"):
+        y.backward(head, create_graph=graph)
+    assert b.grad.tolist() in ([0, 0], [1, 1])      # (whatever came first; not what was written)
+
+
 @pytest.mark.parametrize("value, error, words", [
     (lambda: 3.0, TypeError, "a hook on a result of mul returned float; it may return None, or a tensor"),
     (lambda: cg.zeros(3), ValueError, r"float32 tensor of shape \(3,\); the gradient is float64 of shape \(2,\)"),

@@ -8,7 +8,8 @@ import gc
 from pathlib import Path
 
 import pytest
-from opinfo import ALL, COUNTERPARTS, WITHOUT, Counterpart, compare, count, line, op_named, samples_of
+from counterparts import COUNTERPARTS, WITHOUT, Counterpart
+from opinfo import ALL, compare, count, line, op_named, samples_of
 
 import cygrad as cg
 from cygrad.ops import ROWS
@@ -42,9 +43,9 @@ def test_every_row_has_a_counterpart_or_a_reason():
     having = {c.row for c in COUNTERPARTS}
     assert not having & set(WITHOUT) and all(WITHOUT.values())
     missing = set(ROWS) - having - set(WITHOUT)
-    assert not missing, f"tests/opinfo.py names no counterpart of {', '.join(sorted(missing))}, and no reason"
+    assert not missing, f"tests/counterparts.py names no counterpart of {', '.join(sorted(missing))}, and no reason"
     gone = (having | set(WITHOUT)) - set(ROWS)
-    assert not gone, f"tests/opinfo.py names rows that are not: {', '.join(sorted(gone - set(ROWS)))}"
+    assert not gone, f"tests/counterparts.py names rows that are not: {', '.join(sorted(gone - set(ROWS)))}"
     assert list(EXPECTED) == [c.key for c in COUNTERPARTS]
     readme = Path(__file__).parent.parent.joinpath("README.md").read_text()
     assert f"{len(having)} rows of" in readme, f"README.md says how many rows are compared: {len(having)}"

@@ -95,9 +95,7 @@ def cube(x):
 CUBE_SETUP = """\
 import cygrad
 from Cython.Build import cythonize
-from Cython.Compiler import Options
 from setuptools import Extension, setup
-Options.buffer_max_dims = 3
 setup(ext_modules=cythonize([Extension("cube", ["cube.pyx"], include_dirs=[cygrad.get_include()])]))
 """
 

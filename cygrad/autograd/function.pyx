@@ -1,22 +1,15 @@
 """Function: an operation written in Python, with its gradient."""
 
-from cpython.mem cimport PyMem_Malloc
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t
-from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core cimport saved
-from cygrad.core.anomaly cimport remember_line
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    KEPT, OWN, TRAINING, Edge, Node, Operator, Slot, Tensor, attach, next_number, output_layout, slots_of,
-    view_of,
-)
+from cygrad.core.graph cimport KEPT, OWN, Node, Operator, Slot, Tensor, attach, output_layout, slots_of, view_of
+from cygrad.core.hooks cimport call_watched
 from cygrad.core.memory cimport keep
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
-from cygrad.core.tape cimport link
 from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, Layout
 
@@ -94,7 +87,7 @@ cdef class FunctionOperator(Operator):
                     grads[k] = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
         ctx.node, ctx.context = node, context
         try:
-            results = self.function.backward(ctx, *grads)
+            results = call_watched(self.function.backward, (ctx, *grads), context.b.graph, self.name + ".backward")
         finally:
             ctx.node = ctx.context = None
         return self.check(context, node, results if isinstance(results, (tuple, list)) else (results,))
@@ -126,33 +119,17 @@ cdef class FunctionOperator(Operator):
 cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list outputs, list nr, Flags* f):
     """The node of a Function that has run: edges to its inputs' nodes, slots for what it saved."""
     cdef Node node = Node.__new__(Node)
-    cdef int n = len(inputs), i, k, count = 0
-    cdef Edge* edges = NULL
+    cdef int i, k, count = 0
     cdef Slot* s
     cdef Tensor t
     cdef Layout** layouts
     cdef list tensors = ctx.kept or []
-    if n > 2:
-        edges = <Edge*>PyMem_Malloc(n * sizeof(Edge))
-        if edges == NULL: raise MemoryError("no memory for the edges of a node")
-        memset(edges, 0, n * sizeof(Edge))
-        node.edge[0] = edges
-    node.n_in = n
-    for i in range(n):
-        if not isinstance(inputs[i], Tensor) or not (<Tensor>inputs[i]).tracked: continue
-        t = <Tensor>inputs[i]
-        Py_INCREF(t.node)
-        if n > 2: edges[i].node, edges[i].output_nr = <void*>t.node, t.output_nr
-        else: node.edge[i], node.nr[i] = <void*>t.node, t.output_nr
-    t = outputs[nr[0]]
-    node.op, node.attributes, node.dtype, node.seq = op, ctx, t.dtype, next_number()
-    if len(nr) == 1: node.layout = lay.share(t.layout)
-    else:
-        layouts = <Layout**>PyMem_Malloc(len(nr) * sizeof(Layout*))
-        if layouts == NULL: raise MemoryError("no memory for the outputs of a node")
-        for k in range(len(nr)): layouts[k] = lay.share((<Tensor>outputs[nr[k]]).layout)
-        node.layout = <Layout*>layouts
-    node.n_out = len(nr)
+    take_edges(node, len(inputs))
+    for i, x in enumerate(inputs):
+        if isinstance(x, Tensor) and (<Tensor>x).tracked: set_edge(node, i, (<Tensor>x).node, (<Tensor>x).output_nr)
+    node.op, node.attributes, node.dtype = op, ctx, (<Tensor>outputs[nr[0]]).dtype
+    layouts = take_outputs(node, len(nr))
+    for k in range(len(nr)): layouts[k] = lay.share((<Tensor>outputs[nr[k]]).layout)
     ctx.order = []
     for value in tensors:
         if value is not None and type(value) is not Tensor:
@@ -160,13 +137,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
                                f"alive, or save another")
         ctx.order.append(None if value is None else count)
         count += value is not None
-    if count > 2:
-        s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
-        if s == NULL: raise MemoryError("no memory for the slots of a node")
-        memset(s, 0, count * sizeof(Slot))
-        node.slot[0].layout = <Layout*>s
-    else: s = &node.slot[0]
-    node.n_slots = count
+    s = take_slots(node, count)
     k = 0
     for value in tensors:
         if value is None: continue
@@ -176,10 +147,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
         s[k].kind, s[k].version = KEPT, t.buffer.version
         keep(t.buffer)
         k += 1
-    if f.training: node.flags = TRAINING
-    if f.anomaly: remember_line(node)
-    if saved.checking: saved.remember(node)
-    link(node, f)
+    enrol(node, f)
     if f.pack != NULL: pack(node, f)
     return node
 

@@ -22,7 +22,7 @@ def register_hook(Tensor self, f):
     if not self.tracked:
         raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; attach_grad() it, "
                            f"or record what it is computed by")
-    return register(self.node, "hooks", (self.output_nr, f))
+    return register(self.node, "tensor", (self.output_nr, f))
 
 
 def register_post_accumulate_grad_hook(Tensor self, f):

@@ -72,7 +72,6 @@ cdef int check_none_open() except -1:
 cdef class detect_anomaly:
     """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
     a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
-    cdef int entered
 
     def __enter__(self):
         flags().anomaly += 1

@@ -24,7 +24,7 @@ from cygrad.core.graph cimport (
 )
 from cygrad.core.gradients cimport add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, gradient_of
 from cygrad.core.heap cimport Item, pop, push
-from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, on_outputs, outputs_of
+from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of
 from cygrad.core.memory cimport Buffer
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport repack, unpack
@@ -428,7 +428,7 @@ cdef class Pass:
         cdef Leaf leaf
         cdef Py_ssize_t k
         cdef int i, j
-        cdef bint any_wanted = False, after = node.extras is not None and node.extras.after is not None
+        cdef bint any_wanted = False, after = has_hooks(node, "after")
         for i in range(node.n_in):
             edge = edge_of(node, i)
             if i < FEW: b.into[i] = NULL
@@ -454,7 +454,7 @@ cdef class Pass:
         cdef int k
         if extras is not None:
             before_node(node, b.g, self.graph)
-            if extras.after is not None: outputs = outputs_of(node, b.g, self.graph)
+            if has_hooks(node, "after"): outputs = outputs_of(node, b.g, self.graph)
         if node.flags & PACKS: packed = unpack(node, flags())
         if saved.checking: saved.compare(node)
         nan = any_nan(b, b.g, node.n_out) if self.watched else False

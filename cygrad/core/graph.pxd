@@ -88,10 +88,7 @@ cdef class Operator:
 cdef class Extras:
     """What few nodes have: hooks, and the gradients of intermediates that are kept."""
     cdef list kept          # (output number, Leaf) for each output whose gradient is kept
-    cdef dict hooks         # key -> (output number, f): on the gradient of an output
-    cdef dict before        # key -> f: on the node, before its backward
-    cdef dict after         # key -> f: ... and after it
-    cdef dict accumulated   # key -> f: on a leaf, when .grad has received all
+    cdef dict hooks         # kind (core/hooks.pyx) -> {key: hook}
     cdef object line        # (file, line) that recorded the node, if lines were asked for
 
 

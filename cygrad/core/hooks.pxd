@@ -6,3 +6,5 @@ cdef int after_node(Node node, Backward b, tuple outputs) except -1
 cdef int after_leaf(Leaf leaf) except -1
 cdef tuple outputs_of(Node node, const Gradient* g, bint graph)
 cdef void forget_hooks(Node node) noexcept
+cdef bint has_hooks(Node node, str kind) noexcept
+cdef object call_watched(f, tuple args, bint graph, str what)

@@ -5,15 +5,16 @@ or until it is removed."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from cygrad.core.graph cimport (
-    Backward, Edge, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
-)
 from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport (
+    Backward, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
+)
 from cygrad.core.gradients cimport as_tensor, gradient_of
 from cygrad.core.memory cimport Buffer
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
 
 
 cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint graph, str what) except -1:
@@ -36,17 +37,41 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
     return 0
 
 
+cdef bint has_hooks(Node node, str kind) noexcept:
+    """Whether a node has hooks of a kind."""
+    return node.extras is not None and node.extras.hooks is not None and bool(node.extras.hooks.get(kind))
+
+
+cdef list hooks_of(Node node, str kind):
+    """The hooks of a kind as they are now: a hook may add or remove some."""
+    return list(node.extras.hooks[kind].values()) if has_hooks(node, kind) else []
+
+
+cdef object call_watched(f, tuple args, bint graph, str what):
+    """f(*args), which may write into a gradient among them if nobody else has it. Raises InplaceError otherwise: the
+    others, perhaps the caller of backward, would have another gradient without knowing."""
+    cdef Tensor t
+    cdef list seen = []
+    for x in args:
+        for t in [g for g in (x if isinstance(x, tuple) else (x,)) if isinstance(g, Tensor)]:
+            if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass, and t)
+    value = f(*args)
+    for t, version in seen:
+        if t.buffer.version != version:
+            raise InplaceError(f"{what} wrote in place into the gradient of shape {t.shape} that it was given, which "
+                               f"others share; return a new tensor in its place")
+    return value
+
+
 cdef int on_outputs(Node node, Gradient* g, bint graph) except -1:
     """The hooks on tensors: each is called with the complete gradient of its tensor."""
     cdef int k
-    if node.extras.hooks is None: return 0
-    for nr, f in list(node.extras.hooks.values()):
+    what = "a hook on a variable" if node.op is None else f"a hook on a result of {node.name()}"
+    for nr, f in hooks_of(node, "tensor"):
         k = nr
         if g[k].buffer == NULL: continue
-        value = f(as_tensor(&g[k], node.dtype, graph))
-        if value is not None:
-            replace(&g[k], value, output_layout(node, k), node.dtype, graph, f"a hook on a result of {node.name()}"
-                    if node.op is not None else "a hook on a variable")
+        value = call_watched(f, (as_tensor(&g[k], node.dtype, graph),), graph, what)
+        if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
     return 0
 
 
@@ -58,57 +83,50 @@ cdef tuple outputs_of(Node node, const Gradient* g, bint graph):
 cdef int before_node(Node node, Gradient* g, bint graph) except -1:
     """The hooks that run before a node: each is called with the gradients of its outputs."""
     cdef int k
-    if node.extras.before is None: return 0
-    for f in list(node.extras.before.values()):
-        values = f(outputs_of(node, g, graph))
-        if values is None: continue
-        if isinstance(values, Tensor): values = (values,)
-        check_count(values, node.n_out, f"a pre-hook of {node.name()}")
-        for k in range(node.n_out):
-            if values[k] is None: continue
-            replace(&g[k], values[k], output_layout(node, k), node.dtype, graph, f"a pre-hook of {node.name()}")
+    what = f"a pre-hook of {node.name()}"
+    for f in hooks_of(node, "before"):
+        values = read_values(call_watched(f, (outputs_of(node, g, graph),), graph, what), node.n_out, what)
+        for k, value in enumerate(values):
+            if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
     return 0
 
 
 cdef int after_node(Node node, Backward b, tuple outputs) except -1:
     """The hooks that run after a node: each is called with the gradients of its inputs and of its outputs."""
     cdef int i
-    cdef Edge e
-    for f in list(node.extras.after.values()):
-        inputs = []
-        for i in range(node.n_in):
-            e = edge_of(node, i)
-            inputs.append(as_tensor(&b.dx[i], (<Node>e.node).dtype, b.graph) if b.want[i] else None)
-        values = f(tuple(inputs), outputs)
-        if values is None: continue
-        if isinstance(values, Tensor): values = (values,)
-        check_count(values, node.n_in, f"a hook of {node.name()}")
-        for i in range(node.n_in):
-            if values[i] is None or not b.want[i]: continue
-            e = edge_of(node, i)
-            replace(&b.dx[i], values[i], b.input_layout(i), (<Node>e.node).dtype, b.graph, f"a hook of {node.name()}")
+    what = f"a hook of {node.name()}"
+    for f in hooks_of(node, "after"):
+        inputs = tuple([as_tensor(&b.dx[i], (<Node>edge_of(node, i).node).dtype, b.graph) if b.want[i] else None
+                        for i in range(node.n_in)])
+        values = read_values(call_watched(f, (inputs, outputs), b.graph, what), node.n_in, what)
+        inputs = None                               # (so that what takes its place may be written over)
+        for i, value in enumerate(values):
+            if value is not None and b.want[i]:
+                replace(&b.dx[i], value, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, b.graph, what)
     return 0
 
 
-cdef int check_count(values, int n, str what) except -1:
+cdef tuple read_values(values, int n, str what):
+    """What a node's hook returned: nothing, a tensor where there is one place for it, or a tuple."""
+    if values is None: return ()
+    if isinstance(values, Tensor): values = (values,)
     if not isinstance(values, (tuple, list)) or len(values) != n:
         came = f"{len(values)} values" if isinstance(values, (tuple, list)) else type(values).__name__
         raise ValueError(f"{what} returned {came}; it may return None, or a tuple of {n} tensors or None")
-    return 0
+    return tuple(values)
 
 
 cdef int after_leaf(Leaf leaf) except -1:
     """The hooks that run when a variable's .grad has received all: each is called with the variable."""
-    if leaf.extras.accumulated is None or leaf.tensor == NULL: return 0
+    if leaf.tensor == NULL: return 0
     x = <Tensor>leaf.tensor
-    for f in list(leaf.extras.accumulated.values()): f(x)
+    for f in hooks_of(leaf, "accumulated"): f(x)
     return 0
 
 
 cdef void forget_hooks(Node node) noexcept:
     """The node will not run again."""
-    cdef Extras extras = node.extras
-    extras.hooks = extras.before = extras.after = None
+    node.extras.hooks = None
 
 
 class Handle:
@@ -128,24 +146,12 @@ class Handle:
         self.remove()
 
 
-def register(Node node, str kind, entry):
-    """Add a hook to a node: kind "hooks" (entry: (output number, f)), "before", "after" or "accumulated" (f). Returns a
-    Handle."""
-    cdef Extras extras
+def register(Node node, str kind, hook):
+    """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
+    "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad has received all: f). Returns a Handle."""
     if node.extras is None: node.extras = Extras.__new__(Extras)
-    extras = node.extras
-    if kind == "hooks":
-        if extras.hooks is None: extras.hooks = {}
-        hooks = extras.hooks
-    elif kind == "before":
-        if extras.before is None: extras.before = {}
-        hooks = extras.before
-    elif kind == "after":
-        if extras.after is None: extras.after = {}
-        hooks = extras.after
-    else:
-        if extras.accumulated is None: extras.accumulated = {}
-        hooks = extras.accumulated
+    if node.extras.hooks is None: node.extras.hooks = {}
+    hooks = node.extras.hooks.setdefault(kind, {})
     key = object()                                  # (not the handle: it would make a cycle)
-    hooks[key] = entry
+    hooks[key] = hook
     return Handle(hooks, key)

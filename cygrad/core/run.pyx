@@ -7,22 +7,19 @@ from cpython.bool cimport PyBool_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
-from cygrad.core cimport saved
-from cygrad.core.anomaly cimport remember_line
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, TRAINING, Call, Edge, Node, Operator, Slot, Tensor, attach,
-    ensure_tensor, fill, next_number, note_made, plug_run, plugged, shell,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, Call, Node, Operator, Slot, Tensor, attach, ensure_tensor,
+    fill, note_made, plug_run, plugged, shell,
 )
 from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
-from cygrad.core.tape cimport link
 from cygrad.core.views cimport join, renew
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
@@ -118,38 +115,17 @@ cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
     """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
     cdef Node node = Node.__new__(Node)
-    cdef Edge* edges
     cdef Slot* s
     cdef Layout** layouts
-    cdef Tensor t
     cdef uint32_t mask = op.keeps(c, wanted)
     cdef int i, k, count = 0
-    if n > 2:
-        edges = <Edge*>PyMem_Malloc(n * sizeof(Edge))
-        if edges == NULL: raise MemoryError("no memory for the edges of a node")
-        memset(edges, 0, n * sizeof(Edge))
-        node.edge[0] = edges
-    node.n_in = n
+    take_edges(node, n)
     for i in range(n):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
-        t = <Tensor>x[i].tensor
-        Py_INCREF(t.node)
-        if n > 2:
-            edges[i].node = <void*>t.node
-            edges[i].output_nr = t.output_nr
-        else:
-            node.edge[i] = <void*>t.node
-            node.nr[i] = t.output_nr
+        set_edge(node, i, (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr)
     if mask:
         for i in range(32): count += (mask >> i) & 1
-        if count > 2:
-            s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
-            if s == NULL: raise MemoryError("no memory for the slots of a node")
-            memset(s, 0, count * sizeof(Slot))
-            node.slot[0].layout = <Layout*>s
-        else:
-            s = &node.slot[0]
-        node.n_slots = count
+        s = take_slots(node, count)
         k = 0
         for i in range(32):
             if not (mask >> i) & 1: continue
@@ -178,18 +154,9 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     node.op = op
     node.attributes = attributes
     node.dtype = c.y[0].dtype
-    if c.n_out - c.hidden == 1: node.layout = lay.share(c.y[0].layout)
-    else:
-        layouts = <Layout**>PyMem_Malloc((c.n_out - c.hidden) * sizeof(Layout*))
-        if layouts == NULL: raise MemoryError("no memory for the outputs of a node")
-        for i in range(c.n_out - c.hidden): layouts[i] = lay.share(c.y[i].layout)
-        node.layout = <Layout*>layouts
-    node.n_out = c.n_out - c.hidden                 # (after its layouts: one that dies before has none)
-    if f.training: node.flags = TRAINING
-    node.seq = next_number()
-    if saved.checking: saved.remember(node)
-    if f.anomaly: remember_line(node)
-    link(node, f)
+    layouts = take_outputs(node, c.n_out - c.hidden)
+    for i in range(c.n_out - c.hidden): layouts[i] = lay.share(c.y[i].layout)
+    enrol(node, f)
     return node
 
 

@@ -6,12 +6,10 @@ detach() or as a view taken while not recording, is detached: it has no part in 
 A window is (shape, strides, offset) in the elements of the whole; as_view and put_view of ops/window.pyx read and write
 one."""
 
-from cpython.ref cimport Py_INCREF
-
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Base, Extras, Leaf, Node, Tensor, next_number, plugged
+from cygrad.core.graph cimport Base, Extras, Leaf, Node, Tensor, plugged
 from cygrad.core.modes cimport flags
-from cygrad.core.tape cimport link
+from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport Layout
 
 
@@ -50,15 +48,15 @@ cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noe
     return not recording or (v.base is not None and v.base is x.base)
 
 
-cdef Node window_node(str name, const Layout* window, const Layout* whole, int dtype):
-    """A node of as_view or put_view without its edges."""
+cdef Node window_node(str name, const Layout* window, const Layout* whole, const Layout* y, int n_in, int dtype):
+    """A node of as_view or put_view, with an output like `y` and no edges yet."""
     cdef Node node = Node.__new__(Node)
     node.op = plugged(name)
     node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - whole.offset)
-    node.n_out = 1
     node.dtype = dtype
-    node.seq = next_number()
-    link(node, flags())
+    take_edges(node, n_in)
+    take_outputs(node, 1)[0] = lay.share(y)
+    enrol(node, flags())
     return node
 
 
@@ -70,10 +68,8 @@ cdef int renew(Tensor t) except -1:
         if not partial(t):
             t.node, t.output_nr = base.node, base.output_nr
         else:
-            node = window_node("as_view", t.layout, base.layout, t.dtype)
-            node.layout = lay.share(t.layout)
-            Py_INCREF(base.node)
-            node.edge[0], node.nr[0], node.n_in = <void*>base.node, base.output_nr, 1
+            node = window_node("as_view", t.layout, base.layout, t.layout, 1, t.dtype)
+            set_edge(node, 0, base.node, base.output_nr)
             t.node, t.output_nr = node, 0
         t.tracked = True
         if before is not None and before.op is not None: move_kept(t, before)
@@ -98,20 +94,15 @@ cdef int move_kept(Tensor t, Node before) except -1:
 
 cdef Node put_node(Tensor t):
     """The node of the whole once `t`, a part of it, will have been written: written() gives it its edges."""
-    cdef Node node = window_node("put_view", t.layout, t.base.layout, t.dtype)
-    node.layout = lay.share(t.base.layout)
-    return node
+    return window_node("put_view", t.layout, t.base.layout, t.base.layout, 2, t.dtype)
 
 
 cdef void written(Tensor t, Node node, Node put) noexcept:
     """A recorded operation, `node`, has written to `t`; `put` is its put_node() if it is a part of a whole."""
     cdef Base base = t.base
     if put is not None:
-        if base.node is not None:
-            Py_INCREF(base.node)
-            put.edge[0], put.nr[0] = <void*>base.node, base.output_nr
-        Py_INCREF(node)
-        put.edge[1], put.nr[1], put.n_in = <void*>node, 0, 2
+        if base.node is not None: set_edge(put, 0, base.node, base.output_nr)
+        set_edge(put, 1, node, 0)
         base.node, base.output_nr = put, 0
     elif base is not None:
         base.node, base.output_nr = node, 0

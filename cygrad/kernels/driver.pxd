@@ -1,8 +1,5 @@
 from cygrad.kernels.array cimport Array
 
-cdef extern from "cygrad/platform.h" nogil:
-    void CG_SAME_VIEWS() noexcept
-
 cdef enum:
     STRIP = 512             # elements of one packed strip: four operands stay in the first-level cache
     GRAIN = 32768           # elements below which one thread does the work
@@ -22,10 +19,3 @@ cdef int each(const Loop* loop, Array* a) except -1
 cdef int threads_for(Py_ssize_t work) noexcept nogil
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
-
-
-cdef inline int plug(str name, void* single, void* double, int operands) except -1:
-    """Enter a kernel of another package, whose memoryviews must have the size of ours (or it does not compile) and
-    whose name must be new."""
-    CG_SAME_VIEWS()
-    return enter_new(name, single, double, operands)

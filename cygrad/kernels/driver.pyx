@@ -50,7 +50,7 @@ cdef int enter(str name, void* single, void* double, int operands, void* whole=N
 
 
 cdef int enter_new(str name, void* single, void* double, int operands) except -1:
-    """What plug() of the .pxd does when its memoryviews are known to be right."""
+    """What plug() of plug.pxd does when its memoryviews are known to be right."""
     if name in names:
         raise ValueError(f"a kernel is named {name!r} already; give yours and its operator another name")
     return enter(name, single, double, operands)

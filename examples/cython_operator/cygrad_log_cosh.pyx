@@ -6,8 +6,8 @@ from libc.math cimport exp, fabs, log1p, sinh, tanh
 
 from cygrad.core.graph cimport Operator
 from cygrad.core.run cimport apply1
-from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.plug cimport plug
 from cygrad.ops.base cimport Elementwise
 
 import cygrad as cg
@@ -35,8 +35,8 @@ cdef void log_cosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
         dx[i] = g[i] * <real>tanh(x[i])
 
-driver.plug("log_cosh", <void*>log_cosh_[float], <void*>log_cosh_[double], 2)
-driver.plug("log_cosh_grad", <void*>log_cosh_grad[float], <void*>log_cosh_grad[double], 3)
+plug("log_cosh", <void*>log_cosh_[float], <void*>log_cosh_[double], 2)
+plug("log_cosh_grad", <void*>log_cosh_grad[float], <void*>log_cosh_grad[double], 3)
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------

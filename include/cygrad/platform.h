@@ -72,7 +72,7 @@ static inline int omp_get_num_procs(void) { return 1; }
                           .strides = {(Py_ssize_t)((columns) * sizeof(*(p))), sizeof(*(p))},                         \
                           .suboffsets = {-1, -1}})
 
-/* Does not compile where memoryviews have another size than those that the driver hands to kernels (driver.pxd). */
+/* Does not compile where memoryviews have another size than those that the driver hands to kernels (plug.pxd). */
 #define CG_SAME_VIEWS()                                                                                              \
     do {                                                                                                             \
         _Static_assert(sizeof(__Pyx_memviewslice) == 2 * sizeof(void *) + 9 * sizeof(Py_ssize_t),                    \

@@ -1,0 +1,116 @@
+"""The rows of the table as test cases, and what the tests of them share."""
+
+import inspect
+
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.ops import TABLE
+
+DTYPES = ("float32", "float64")
+ELEMENTWISE = ("elementwise", "functions", "compare")
+CASES = [pytest.param(row, *pair, id=f"{row.name}-{i}") for row in TABLE for i, pair in enumerate(row.tries)]
+DIFFERENTIABLE = [case for case in CASES if case.values[0].operator.differentiable]
+ROWS = [pytest.param(row, id=row.name) for row in TABLE]
+DIFFERENTIABLE_ROWS = [pytest.param(row, id=row.name) for row in TABLE if row.operator.differentiable]
+
+every_case = pytest.mark.parametrize("row, args, kwargs", CASES)
+every_gradient = pytest.mark.parametrize("row, args, kwargs", DIFFERENTIABLE)
+both_dtypes = pytest.mark.parametrize("dtype", DTYPES)
+
+
+# ---- helpers ---------------------------------------------------------------------------------------------------------
+
+def is_array(v):
+    return isinstance(v, np.ndarray)
+
+
+def is_floating(v):
+    return is_array(v) and v.dtype.kind == "f"
+
+
+def in_dtype(args, dtype):
+    """The arguments with their floating arrays in `dtype`."""
+    return [np.asarray(a, dtype) if is_floating(a) else a for a in args]
+
+
+def tensors(args):
+    """The arguments with fresh tensors for arrays."""
+    return [cg.tensor(a) if is_array(a) else a for a in args]
+
+
+def floating_places(args):
+    return [i for i, a in enumerate(args) if is_floating(a)]
+
+
+def parameters(row):
+    return list(inspect.signature(row.tested).parameters)
+
+
+# Bytes of what backward keeps that is no input: the tokens of Row.keeps for it.
+HIDDEN = {
+    "out": lambda args, y: y.nbytes,
+    "lse": lambda args, y: y.itemsize * args[0].shape[0],
+    "order": lambda args, y: 4 * y.size,
+    "bits": lambda args, y: (args[0].size + 7) // 8,
+    "difference": lambda args, y: y.itemsize * np.subtract(*args).size,
+}
+
+
+# Inputs that are copied from the caller's memory, since he may reuse his array of labels.
+COPIED = {"labels", "indices", "index", "mask"}
+
+
+def close(a, b, dtype):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape
+    rtol, atol = (3e-6, 2e-6) if dtype == "float32" else (1e-13, 1e-13)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def same_bits(a, b):
+    assert a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def head_for(y, seed=7):
+    """A head gradient of random numbers for an output."""
+    return cg.tensor(np.random.default_rng(seed).uniform(-1, 1, y.shape), dtype=y.dtype)
+
+
+def rounding(row, args):
+    """Numbers of a thousand have a thousand times the rounding error."""
+    return max([1.0, *[float(np.abs(a).max(initial=0)) for a in args if is_floating(a)]])
+
+
+def gradients(row, args, kwargs, how="plain", stride=None, through=None):
+    """The value and the gradients for all floating inputs. how: "plain" (fused kernels, freed as they go), "retain", or
+    "graph" (formulas). stride: a function that gives a strided array of the same values. through: applied to each
+    variable while recording; what it gives goes into the operation."""
+    xs = tensors(args)
+    places = floating_places(args)
+    for i in places:
+        xs[i] = (cg.asarray(stride(args[i])) if stride else xs[i]).requires_grad_()
+    leaves = [xs[i] for i in places]
+    with cg.record():
+        if through:
+            for i in places:
+                xs[i] = through(xs[i])
+        y = row.tested(*xs, **kwargs)
+    del xs
+    value = y.detach().copy().numpy()
+    head = head_for(y)
+    before = head.copy().numpy()
+    found = cg.autograd.grad(y, leaves, head, retain_graph=how == "retain" or None, create_graph=how == "graph",
+                             allow_unused=True)
+    same_bits(head.numpy(), before)                 # the caller's head is the caller's
+    if how == "retain":
+        again = cg.autograd.grad(y, leaves, head, allow_unused=True)
+        for a, b in zip(found, again, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                same_bits(a.numpy(), b.numpy())
+    for x, i in zip(leaves, places, strict=True):
+        assert np.array_equal(x.detach().numpy(), args[i])
+    return value, [None if g is None else g.detach().numpy() for g in found]

@@ -1,0 +1,177 @@
+"""Every row at its own samples against PyTorch: value and gradients. (test_opinfo.py has PyTorch's samples.)"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from rows import close, every_case, floating_places, is_array, is_floating, rounding
+
+
+def torch_counterparts(torch):
+    f = torch.nn.functional
+    def dims(x, axis):
+        return list(range(x.ndim)) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+
+    def wide(x, mask):
+        return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)).expand(x.shape)
+
+    def expand_dims(x, axis):
+        for d in sorted(a % (x.ndim + len(axis)) for a in axis) if isinstance(axis, tuple) else [axis]:
+            x = x.unsqueeze(d)
+        return x
+
+    def torch_scatter_add(x, axis, index, src):
+        return x.scatter_add(axis, index % max(x.shape[axis], 1), src[tuple(map(slice, index.shape))])
+
+
+    same = {name: getattr(torch, name) for name in (
+        "add sub mul div neg abs sign floor ceil trunc round pow square sqrt rsqrt reciprocal exp expm1 log log1p sin "
+        "cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid relu isnan isinf isfinite "
+        "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not where matmul").split()}
+    same |= {"less": torch.lt, "less_equal": torch.le, "equal": torch.eq, "not_equal": torch.ne, "greater": torch.gt,
+             "greater_equal": torch.ge, "power": torch.pow, "silu": f.silu, "softplus": f.softplus, "gelu": f.gelu,
+             "linear": f.linear, "cross_entropy": f.cross_entropy}
+
+    def of_tensors(like, dtype=None):
+        return lambda x, y: like(x, torch.as_tensor(y, dtype=dtype))
+
+    same |= {name: of_tensors(getattr(torch, name), torch.float64) for name in ("maximum", "minimum")}
+    same |= {name: of_tensors(getattr(torch, name)) for name in ("logical_and", "logical_or", "logical_xor")}
+    return same | {
+        "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),
+        "clip": lambda x, min=None, max=None: x * 1 if min is max is None else torch.clamp(x, min, max),
+        "sum": lambda x, axis=None, keepdims=False: torch.sum(x, axis, keepdim=keepdims),
+        "mean": lambda x, axis=None, keepdims=False: torch.mean(x, axis, keepdim=keepdims),
+        "reshape": torch.reshape,
+        "permute": torch.permute, "flip": lambda x, axis=None: torch.flip(x, dims(x, axis)),
+        "squeeze": lambda x, axis=None: torch.squeeze(x) if axis is None else torch.squeeze(x, axis),
+        "expand_dims": expand_dims,
+        "concat": lambda *xs, axis=0: torch.cat([x.ravel() for x in xs] if axis is None else xs, axis or 0),
+        "stack": lambda *xs, axis=0: torch.stack(xs, axis),
+        "split": lambda x, sections, axis=0: torch.tensor_split(x, sections, axis)[1],
+        "pad": lambda x, widths, value=0: f.pad(x, [
+            int(n) for pair in np.broadcast_to(widths, (x.ndim, 2))[::-1] for n in pair], value=value),
+        "tril": torch.tril, "triu": torch.triu,
+        "take": lambda x, i, axis=None: (
+            torch.take(x, i) if axis is None else x[(slice(None),) * (axis % x.ndim) + (i,)]),
+        "gather": lambda x, axis, i: torch.gather(x, axis, i % x.shape[axis]), "scatter_add": torch_scatter_add,
+        "select": lambda x, mask: x[mask], "mask_put": lambda x, v, mask: x.clone().masked_scatter(wide(x, mask), v),
+        "add_at": lambda x, axis, v, i: x.index_add(axis, i % x.shape[axis], v),
+        "argwhere": torch.argwhere,
+        "one_hot": lambda labels, n, dtype: f.one_hot(labels, n).to(getattr(torch, dtype)),
+        "sort": lambda x, axis=-1, descending=False: torch.sort(x, axis, descending)[0],
+        "argsort": lambda x, axis=-1, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True),
+        "topk": lambda x, k, axis=-1, largest=True: torch.argsort(
+            x, dim=axis, descending=largest, stable=True).narrow(axis, 0, k),
+        "einsum": lambda x, y, equation: torch.einsum(equation, x, y),
+        "transpose": lambda x, axes=None: x.permute(axes or tuple(range(x.ndim - 1, -1, -1))),
+        "broadcast_to": torch.broadcast_to,
+        "getitem": lambda x, index: None if has_negative_step(index) else x[index],
+        "astype": lambda x, dtype: x.to(getattr(torch, dtype)),
+        "log_softmax": lambda x, axis=-1: f.log_softmax(x, axis),
+        "softmax": lambda x, axis=-1: f.softmax(x, axis),
+        "logsumexp": lambda x, axis=None, keepdims=False: torch.logsumexp(x, every(x, axis), keepdims),
+        "prod": product_of,
+        "any": lambda x, axis=None, keepdims=False: x.bool().any(every(x, axis), keepdims) if x.ndim else x.bool(),
+        "all": lambda x, axis=None, keepdims=False: x.bool().all(every(x, axis), keepdims) if x.ndim else x.bool(),
+        "var": lambda x, axis=None, keepdims=False, correction=0: torch.var(x, axis, correction=correction,
+                                                                            keepdim=keepdims),
+        "std": lambda x, axis=None, keepdims=False, correction=0: torch.std(x, axis, correction=correction,
+                                                                            keepdim=keepdims),
+        "norm": torch.linalg.vector_norm,
+        "max": lambda x, axis=None, keepdims=False: torch.amax(x, every(x, axis), keepdims),
+        "min": lambda x, axis=None, keepdims=False: torch.amin(x, every(x, axis), keepdims),
+        "argmax": lambda x, axis=None, keepdims=False: torch.argmax(x, axis, keepdims),
+        "argmin": lambda x, axis=None, keepdims=False: torch.argmin(x, axis, keepdims),
+        "cumsum": lambda x, axis=None: torch.cumsum(x.reshape(-1) if axis is None else x, axis or 0),
+        "nll": f.nll_loss,
+        "mse": lambda x, y, reduction="mean": reduced(torch, (x - y) ** 2, reduction),
+        "bce_with_logits": f.binary_cross_entropy_with_logits,
+    }
+
+
+def every(x, axis):
+    """PyTorch has reductions that want all axes named."""
+    return tuple(range(x.ndim)) if axis is None else axis
+
+
+def reduced(torch, values, reduction):
+    return values if reduction == "none" else getattr(torch, reduction)(values)
+
+
+def product_of(x, axis=None, keepdims=False):
+    """PyTorch takes the product along one axis at a time."""
+    axes = every(x, axis)
+    for d in sorted([axes] if isinstance(axes, int) else axes, reverse=True):
+        x = x.prod(d, keepdim=keepdims)
+    return x
+
+
+def has_negative_step(index):
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, slice) and i.step is not None and i.step < 0 for i in entries)
+
+
+@pytest.fixture(scope="module")
+def torch():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed, so it cannot be compared with")
+        pytest.importorskip("torch._dynamo")        # imported in backward otherwise, and holds its frames
+        return torch
+
+
+def derivatives(xs, y, grad, variable):
+    """First and second gradients of sum(y * head) and sum(dx * direction)."""
+    head, directions = variable(y, 7), [variable(x, 11 + i) for i, x in enumerate(xs)]
+    first = grad([y], xs, [head], True)
+    pairs = [(dx, v) for dx, v in zip(first, directions, strict=True) if dx is not None and dx.requires_grad]
+    second = grad([dx for dx, _ in pairs], xs, [v for _, v in pairs], False) if pairs else [None] * len(xs)
+    return [*first, *second]
+
+
+@every_case
+def test_agrees_with_torch(row, args, kwargs, torch):
+    like = torch_counterparts(torch).get(row.name)
+    if like is None:
+        pytest.skip(f"PyTorch has no counterpart of {row.name}")
+    places = floating_places(args)
+    theirs = [torch.tensor(a, requires_grad=is_floating(a)) if is_array(a) else
+              torch.tensor(float(a), dtype=torch.float64) if i == 0 else a for i, a in enumerate(args)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")             # PyTorch's variance of nothing
+        wanted = like(*theirs, **kwargs)
+    if wanted is None:
+        pytest.skip("PyTorch has no negative steps")
+    ours = [cg.tensor(a, requires_grad=is_floating(a)) if is_array(a) else a for a in args]
+    with cg.record():
+        y = row.tested(*ours, **kwargs)
+    scale = rounding(row, args)
+    close(y.detach().numpy() / scale, wanted.detach().numpy() / scale, str(y.dtype))
+    if not row.operator.differentiable or not places:
+        return
+
+    def numbers(t, seed):
+        return np.random.default_rng(seed).uniform(-1, 1, tuple(t.shape))
+
+    def our_grad(ys, xs, heads, create_graph):
+        with cg.record():
+            return cg.autograd.grad(ys, xs, heads, create_graph=create_graph, allow_unused=True)
+
+    def their_grad(ys, xs, heads, create_graph):
+        return torch.autograd.grad(ys, xs, heads, create_graph=create_graph, allow_unused=True)
+
+    found = derivatives([ours[i] for i in places], y, our_grad,
+                        lambda t, seed: cg.tensor(numbers(t, seed), dtype=t.dtype))
+    expected = derivatives([theirs[i] for i in places], wanted, their_grad,
+                           lambda t, seed: torch.tensor(numbers(t, seed), dtype=t.dtype))
+    for a, b in zip(found, expected, strict=True):
+        a = None if a is None else a.detach().numpy()
+        b = np.zeros_like(a) if b is None and a is not None else None if b is None else b.numpy(force=True)
+        if a is None:
+            assert b is None or not b.any()
+        else:
+            rtol, atol = (1e-5, 1e-6) if y.dtype == "float32" else (1e-11, 1e-12)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)

@@ -1,0 +1,296 @@
+"""Programs with a mistake in them, for the wordings of test_errors.py."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from capsules import Exporter
+
+import cygrad as cg
+from cygrad.testing import assert_no_leak, fail_allocation
+
+
+def VARIABLE():
+    return cg.tensor([1.0, 2.0]).attach_grad()
+
+
+def RESULT():
+    x = VARIABLE()
+    with cg.record():
+        return x * x
+
+
+def recording(f):
+    with cg.record():
+        return f()
+
+
+def set_grad(x, value):
+    x.grad = value
+
+
+def written_after_it_was_kept():
+    x, w = VARIABLE(), VARIABLE()
+    with cg.record():
+        y = x * w
+    w += 1
+    w += 1
+    y.backward()
+
+
+def write_to_a_detached():
+    y = RESULT()
+    with cg.record():
+        z = y.detach()
+        z += y
+
+
+def write_to_a_part_of_steps():
+    p, x = cg.asarray(np.zeros((4, 2), "float32")[:, 0]), VARIABLE()
+    with cg.record():
+        p[1:3] += x
+
+
+def hooked(value):
+    x = VARIABLE()
+    x.register_hook(lambda g: value)
+    with cg.record():
+        y = x * x
+    y.backward()
+
+
+def node_hooked(before, value):
+    y = RESULT()
+    (y.grad_fn.register_prehook if before else y.grad_fn.register_hook)(lambda *gs: value)
+    y.backward()
+
+
+class WritesItsGradient(cg.autograd.Function):
+    """The same, and a backward that writes into what it was given."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        g *= 100
+
+
+def gradient_written(through):
+    """A hook, or a Function's backward, that writes into the gradient that the caller gave."""
+    x, head = VARIABLE(), cg.ones(2)
+    with cg.record():
+        y = x * 1 if through == "hook" else WritesItsGradient.apply(x)
+        if through == "hook": y.register_hook(lambda g: WritesItsGradient.backward(None, g))
+    y.backward(head)
+
+
+def function(forward=None, backward=None, *inputs):
+    class Own(cg.autograd.Function):
+        pass
+
+    if forward: Own.forward = staticmethod(forward)
+    if backward: Own.backward = staticmethod(backward)
+    with cg.record():
+        y = Own.apply(*(inputs or (VARIABLE(),)))
+    y.backward()
+
+
+def save_and_free(ctx, x):
+    y = x * 1
+    ctx.save_for_backward(y)
+    y.free()
+    return x * 2
+
+
+def two_dtypes(ctx, x):
+    return x * 1, x.astype("float64")
+
+
+def saved_outside():
+    kept = []
+    y = None
+
+    class Own(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            kept.append(ctx)
+            return x * 1
+
+    with cg.record():
+        y = Own.apply(VARIABLE())
+    ctx = kept.pop()
+    del y
+    return ctx.saved_tensors
+
+
+def packed(pack, unpack):
+    x = VARIABLE()
+    with cg.autograd.saved_tensors_hooks(pack, unpack), cg.record():
+        y = cg.exp(x)
+    y.backward()
+
+
+def nan():
+    x = cg.zeros(1).attach_grad()
+    with cg.autograd.detect_anomaly(), cg.record():
+        y = (x * 0) ** 0.5 * 0
+        y.backward()
+
+
+def closed_collector():
+    with cg.GradientCollector() as gc:
+        pass
+    gc.backward(RESULT())
+
+
+def other_mode():
+    x = VARIABLE()
+    with cg.record():
+        y = cg.dropout(x, 0.5)
+    y.backward(train_mode=False)
+
+
+def two_collectors():
+    with cg.GradientCollector():
+        cg.GradientCollector()
+
+
+def collector_of_another_thread():
+    with cg.GradientCollector() as gc, ThreadPoolExecutor(1) as pool:
+        pool.submit(gc.close).result()
+
+
+def profiled():
+    with cg.memory.profile() as p:
+        return p
+
+
+def profile_twice():
+    with cg.memory.profile() as p, p:
+        pass
+
+
+def limited():
+    with cg.memory.limit(0):
+        cg.zeros((4096, 4096))
+
+
+def in_two_passes_at_once():
+    y, errors = RESULT(), []
+
+    def listen(event):                              # called by every allocation, so also in the middle of a pass
+        if not errors and y.grad_fn is not None:
+            errors.append(None)
+            try:
+                y.backward(retain_graph=True)
+            except RuntimeError as e:
+                errors[0] = str(e)
+            else:
+                errors.clear()
+
+    head = cg.ones(2)
+    with cg.memory.events(listen):
+        y.backward(head)
+    raise RuntimeError(errors[0])
+
+
+def view_of_a_leaf():
+    x = VARIABLE()
+    with cg.record():
+        x[:1].fill_(0)
+
+
+def own_gradient():
+    x = VARIABLE()
+    x.grad = x
+
+
+def labels_written_through_numpy():
+    x, labels = cg.ones((2, 3)).attach_grad(), cg.tensor([0, 1])
+    with cg.record():
+        loss = cg.cross_entropy(x, labels)
+    labels.numpy()[0] = 10**10
+    loss.backward()
+
+
+def kept_index(values):
+    x, index = cg.ones(2).attach_grad(), cg.tensor(values)
+    with cg.record():
+        y = x[index]
+    index.numpy()[:] = 2**40
+    return y
+
+
+def twice_in_a_solver():
+    x = VARIABLE()
+    cg.optim.Sgd().set_parameters({"a": x, "b": x})
+
+
+def graph_into_a_given_buffer():
+    x = cg.tensor([1.0, 2.0])
+    cg.mark_variables(x, cg.zeros(2))
+    with cg.record():
+        y = x * x
+    y.backward(create_graph=True)
+
+
+def backward_twice():
+    y = RESULT()
+    y.backward()
+    y.backward()
+
+
+def failing_allocation():
+    with fail_allocation(1):
+        cg.zeros(2)
+
+
+def nested_failures():
+    with fail_allocation(2), fail_allocation(1):
+        pass
+
+
+def counting():
+    calls = []
+
+    def f(x):
+        calls.append(x.shape)
+        return x * len(calls)
+
+    return f
+
+
+def freed():
+    x = cg.zeros(2)
+    x.free()
+    return x
+
+
+def free_what_is_lent():
+    x = cg.zeros(2)
+    a = x.numpy()
+    x.free()
+    return a
+
+
+def free_a_gradient():
+    x = VARIABLE()
+    x.grad.free()
+
+
+def entered_twice():
+    with cg.memory.scope() as s, s:
+        pass
+
+
+def without_shape():
+    e = Exporter()
+    e.managed.inner.shape = None
+    return e
+
+
+def leaking():
+    with assert_no_leak():
+        x = cg.zeros(2)
+    return x
