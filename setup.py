@@ -3,6 +3,7 @@
     CYGRAD_DEBUG=1      bounds checks in every kernel, freed memory filled with NaN, assertions
     CYGRAD_NO_OPENMP=1  one thread, no OpenMP
     CYGRAD_ASAN=1       AddressSanitizer (see `make asan`)
+    CYGRAD_LEVELS=avx2  instruction levels to build kernels for beside the one for any processor (unset: all)
     CYGRAD_SYMBOLS=1    keep the symbols, for perf and gdb
     CYGRAD_WERROR=1     warnings of Cython and of the C compiler are errors
 
@@ -11,6 +12,8 @@ Other flags than those of the build before compile everything again.
 
 import multiprocessing
 import os
+import platform
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,6 +29,14 @@ DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
 ASAN = bool(os.environ.get("CYGRAD_ASAN"))
 WERROR = bool(os.environ.get("CYGRAD_WERROR"))
 FORKS = multiprocessing.get_start_method() == "fork"    # otherwise Cython's workers would not see our Options
+# The kernels are built once for each level of instructions, and the best that the machine has is taken at import.
+LEVELS = {
+    "avx2": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"],
+    "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512cd", "-mfma", "-mbmi", "-mbmi2",
+               "-mprefer-vector-width=512"],
+}
+WANTED = "" if DEBUG or ASAN or platform.machine() != "x86_64" else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS))
+LEVELS = {level: LEVELS[level] for level in WANTED.replace(",", " ").split()}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
 DIRECTIVES = dict(
@@ -57,9 +68,10 @@ class Build(build_ext):
             compile_args, link_args = ["/O2"], []
         else:
             # -fno-math-errno: square roots without a call. No fast-math: NaN, infinities and denormals are NumPy's.
+            # -fno-trapping-math: both sides of a choice may be computed; nobody reads the processor's exception flags.
             # -fno-strict-aliasing: memory is moved as whole words, whatever lies in it.
-            compile_args = ["-O3", "-g0", "-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
-                            *CYTHON_WARNS]
+            compile_args = ["-O3", "-g0", "-std=c11", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing",
+                            "-fvisibility=hidden", *CYTHON_WARNS]
             link_args = ["-Wl,-s"] if sys.platform == "linux" and not os.environ.get("CYGRAD_SYMBOLS") else []
             if DEBUG:
                 compile_args += ["-O1", "-DCYGRAD_DEBUG=1"]
@@ -71,19 +83,27 @@ class Build(build_ext):
             if OPENMP:
                 compile_args += ["-fopenmp"]
                 link_args += ["-fopenmp"]
-        flags = repr((compile_args, link_args, DIRECTIVES))
+        flags = repr((compile_args, link_args, DIRECTIVES, LEVELS))
         stamp = Path(self.build_temp, "flags-inplace" if self.inplace else "flags")
         if not stamp.exists() or stamp.read_text() != flags:
             self.force = True
             stamp.unlink(missing_ok=True)
-        written = {made.name: made for made in written_by_cython(self.extensions, WERROR or self.force)}
+        once = [extension for extension in self.extensions if level_of(extension) is None]
+        written = {made.name: made for made in written_by_cython(once, WERROR or self.force)}
         for extension in self.extensions:
-            extension.sources, extension.depends = written[extension.name].sources, written[extension.name].depends
-            extension.extra_compile_args = compile_args
+            level = level_of(extension)
+            of = written[extension.name.replace(f".{level}.", ".") if level else extension.name]
+            extension.depends = of.depends
+            extension.sources = [copied(source, level) if level else source for source in of.sources]
+            extension.extra_compile_args = compile_args + LEVELS.get(level, [])
             extension.extra_link_args = link_args
         super().build_extensions()
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(flags)
+
+    def copy_extensions_to_source(self):
+        for level in LEVELS: Path("cygrad/kernels", level).mkdir(exist_ok=True)
+        super().copy_extensions_to_source()
 
 
 class BuildPython(build_py):
@@ -99,11 +119,28 @@ class BuildPython(build_py):
 
 
 def extensions():
-    return [
-        *(Extension(source[:-4].replace(os.sep, "."), [source], include_dirs=["include"])
-          for source in sorted(map(str, Path("cygrad").rglob("*.pyx")))),
-        Extension("cygrad._cyutility", ["cygrad/_cyutility.c"]),                        # Cython's helpers, once
-    ]
+    sources = sorted(map(str, Path("cygrad").rglob("*.pyx")))
+    names = [source[:-4].replace(os.sep, ".") for source in sources]
+    made = [Extension(name, [source], include_dirs=["include"]) for name, source in zip(names, sources, strict=True)]
+    for level in LEVELS:                            # cygrad/kernels/LEVEL/: modules that take the place of those above
+        made += [Extension(name.replace("kernels.", f"kernels.{level}."), [source], include_dirs=["include"])
+                 for name, source in zip(names, sources, strict=True)
+                 if name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"]
+    return [*made, Extension("cygrad._cyutility", ["cygrad/_cyutility.c"])]             # Cython's helpers, once
+
+
+def level_of(extension):
+    """The level of instructions that an extension is built for, None for any processor's."""
+    return next((level for level in LEVELS if f".{level}." in extension.name), None)
+
+
+def copied(source, level):
+    """The same C file once more, for another level: object files are named after their source."""
+    source = Path(source)
+    target = source.parent / level / source.name
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy2(source, target)
+    return str(target)
 
 
 def written_by_cython(wanted, force):

@@ -4,8 +4,11 @@ import os
 
 import cygrad
 from cygrad.core.config import built, processors
+from cygrad.kernels.cpu import best_level
+from cygrad.kernels.driver import level
 
-SWITCHES = {"CYGRAD_NUM_THREADS": "threads that kernels may use",
+SWITCHES = {"CYGRAD_LEVEL": "take the kernels of a lower instruction level: baseline, avx2, avx512",
+            "CYGRAD_NUM_THREADS": "threads that kernels may use",
             "CYGRAD_CHECK_SAVED": "1: what is kept for backward is compared by checksum"}
 
 
@@ -18,9 +21,9 @@ def blas():
 
 
 def show_config(mode="stdout"):
-    """Print what cygrad was built with and what it runs on: versions, compiler, OpenMP and threads, BLAS, instruction
-    level, the default dtype, the environment switches that cygrad reads. With mode="dicts" nothing is printed; the same
-    comes back as dicts. Raises ValueError for other modes."""
+    """Print what cygrad was built with and what it runs on: versions, compiler, OpenMP and threads, BLAS, the
+    instruction levels of the machine and of the kernels taken, the default dtype, the environment switches that cygrad
+    reads. With mode="dicts" nothing is printed; the same comes back as dicts. Raises ValueError for other modes."""
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode is \"stdout\" or \"dicts\", got {mode!r}")
     import platform
@@ -31,8 +34,10 @@ def show_config(mode="stdout"):
                      "scipy": version("scipy")},
         "Build": built(),
         "BLAS": blas(),
-        "Machine": {"system": f"{platform.system()} {platform.machine()}", "processors": processors()},
-        "Settings": {"threads": cygrad.get_num_threads(), "default dtype": str(cygrad.get_default_dtype())},
+        "Machine": {"system": f"{platform.system()} {platform.machine()}", "processors": processors(),
+                    "instruction level": best_level()},
+        "Settings": {"threads": cygrad.get_num_threads(), "kernels for": level(),
+                     "default dtype": str(cygrad.get_default_dtype())},
         "Environment": {name: os.environ.get(name) for name in SWITCHES},
     }
     if mode == "dicts": return found

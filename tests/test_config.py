@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import cygrad as cg
+from cygrad.kernels import cpu, driver
 
 
 def test_as_dicts(capsys):
@@ -16,8 +17,10 @@ def test_as_dicts(capsys):
     assert list(found) == ["Versions", "Build", "BLAS", "Machine", "Settings", "Environment"]
     assert found["Versions"] == {"cygrad": cg.__version__, "python": sys.version.split()[0],
                                  "numpy": version("numpy"), "scipy": version("scipy")}
-    assert found["Settings"] == {"threads": cg.get_num_threads(), "default dtype": "float32"}
-    assert re.match(r"(gcc|clang|MSVC) \d", found["Build"]["compiler"]) and found["Build"]["instruction level"]
+    assert found["Settings"] == {"threads": cg.get_num_threads(), "kernels for": driver.level(),
+                                 "default dtype": "float32"}
+    assert re.match(r"(gcc|clang|MSVC) \d", found["Build"]["compiler"])
+    assert found["Machine"]["instruction level"] in cpu.LEVELS
     assert found["Machine"]["processors"] >= 1 and "blas" in found["BLAS"]["name"].lower()
 
 

@@ -2,15 +2,14 @@
 
 cdef extern from "cygrad/platform.h":
     const char* CG_COMPILER
-    const char* CG_LEVEL
     const int CG_HAVE_OPENMP, CG_DEBUG, CG_SANITIZED
     int omp_get_num_procs()
 
 
 def built():
-    """Compiler, switches and instruction level, as a dict."""
+    """Compiler and switches, as a dict."""
     return {"compiler": (<bytes>CG_COMPILER).decode(), "openmp": bool(CG_HAVE_OPENMP), "debug": bool(CG_DEBUG),
-            "address sanitizer": bool(CG_SANITIZED), "instruction level": (<bytes>CG_LEVEL).decode()}
+            "address sanitizer": bool(CG_SANITIZED)}
 
 
 def processors():

@@ -18,6 +18,7 @@ from cygrad.kernels.array cimport (
 
 cdef extern from "cygrad/platform.h" nogil:
     const int CG_HAVE_OPENMP
+    const char* CG_LEVEL
     int omp_get_num_procs()
 
 # A contiguous memoryview is a pointer and a length, whatever its elements are: kernels of all dtypes are called alike.
@@ -93,6 +94,11 @@ def set_num_threads(n):
 def get_num_threads():
     """The number of threads that kernels may use."""
     return threads
+
+
+def level():
+    """The level of instructions that these kernels are built for."""
+    return (<bytes>CG_LEVEL).decode()
 
 
 def has_openmp():

@@ -27,16 +27,27 @@ static inline int omp_get_num_procs(void) { return 1; }
 #define CG_COMPILER "unknown"
 #endif
 #if defined(__AVX512F__)
-#define CG_LEVEL "AVX-512"
+#define CG_LEVEL "avx512"
 #elif defined(__AVX2__)
-#define CG_LEVEL "AVX2"
-#elif defined(__x86_64__) || defined(_M_X64)
-#define CG_LEVEL "x86-64 baseline (SSE2)"
-#elif defined(__aarch64__)
-#define CG_LEVEL "AArch64 baseline (NEON)"
+#define CG_LEVEL "avx2"
 #else
 #define CG_LEVEL "baseline"
 #endif
+/* The best level of instructions that this machine has, of those that setup.py builds kernels for. */
+static inline const char *cg_best_level(void) {
+#if (defined(__x86_64__) || defined(_M_X64)) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))
+        return "baseline";
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
+        return "avx512";
+    return "avx2";
+#else
+    return "baseline";
+#endif
+}
+
 #if defined(CYGRAD_DEBUG)
 #define CG_DEBUG 1
 #else

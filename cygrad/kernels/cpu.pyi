@@ -1,0 +1,6 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any
+
+LEVELS: tuple[Any, ...]
+def best_level() -> Any: ...
+def wanted_level() -> Any: ...
