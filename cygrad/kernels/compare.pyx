@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.mathematics cimport fabs
 
 ctypedef fused number:
     float
@@ -45,8 +46,6 @@ cdef void greater_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept 
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] >= y[i]
-
-cdef inline real fabs(real x) noexcept nogil: return <real>math.fabs(x)     # fabsf, to the compiler
 
 cdef void isnan_(real[::1] x, uint8_t[::1] y) noexcept nogil:
     cdef Py_ssize_t i

@@ -7,16 +7,13 @@ from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.mathematics cimport fabs, log, pow, sqrt
 
 
-cdef inline real log(real x) noexcept nogil:         return math.logf(x) if real is float else math.log(x)
-cdef inline real sqrt(real x) noexcept nogil:        return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:        return <real>math.fabs(x)     # fabsf, to the compiler
 cdef inline real floor(real x) noexcept nogil:    return math.floorf(x) if real is float else math.floor(x)
 cdef inline real ceil(real x) noexcept nogil:     return math.ceilf(x) if real is float else math.ceil(x)
 cdef inline real trunc(real x) noexcept nogil:    return math.truncf(x) if real is float else math.trunc(x)
 cdef inline real rint(real x) noexcept nogil:     return math.rintf(x) if real is float else math.rint(x)
-cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
 cdef inline real sign(real x) noexcept nogil:        return 1 if x > 0 else -1 if x < 0 else 0 if x == 0 else x
 
 

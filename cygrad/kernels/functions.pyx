@@ -2,37 +2,18 @@
 kernels/elementwise.pyx: operands in the order of the formula, the result last; a `_grad` kernel takes g first, then
 what its operator keeps: x or y."""
 
-from libc cimport math
-
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.mathematics cimport (
+    acos, acosh, asin, asinh, atan, atanh, cos, cosh, erf, erfc, exp, expm1, fabs, log, log1p, logistic, sin, sinh,
+    sqrt, tan, tanh,
+)
 
 cdef double ROOT_HALF = 0.70710678118654752440          # sqrt(1 / 2)
 cdef double ROOT_2_PI = 0.39894228040143267794          # 1 / sqrt(2 pi)
 cdef double TWO_ROOT_PI = 1.12837916709551257390        # 2 / sqrt(pi)
 cdef double ROOT_TWO_PI = 0.79788456080286535588        # sqrt(2 / pi)
 cdef double CUBIC = 0.044715                            # of the approximate gelu
-
-cdef inline real exp(real x) noexcept nogil:     return math.expf(x) if real is float else math.exp(x)
-cdef inline real log(real x) noexcept nogil:     return math.logf(x) if real is float else math.log(x)
-cdef inline real expm1(real x) noexcept nogil:   return math.expm1f(x) if real is float else math.expm1(x)
-cdef inline real log1p(real x) noexcept nogil:   return math.log1pf(x) if real is float else math.log1p(x)
-cdef inline real sin(real x) noexcept nogil:     return math.sinf(x) if real is float else math.sin(x)
-cdef inline real cos(real x) noexcept nogil:     return math.cosf(x) if real is float else math.cos(x)
-cdef inline real tan(real x) noexcept nogil:     return math.tanf(x) if real is float else math.tan(x)
-cdef inline real asin(real x) noexcept nogil:    return math.asinf(x) if real is float else math.asin(x)
-cdef inline real acos(real x) noexcept nogil:    return math.acosf(x) if real is float else math.acos(x)
-cdef inline real atan(real x) noexcept nogil:    return math.atanf(x) if real is float else math.atan(x)
-cdef inline real sinh(real x) noexcept nogil:    return math.sinhf(x) if real is float else math.sinh(x)
-cdef inline real cosh(real x) noexcept nogil:    return math.coshf(x) if real is float else math.cosh(x)
-cdef inline real tanh(real x) noexcept nogil:    return math.tanhf(x) if real is float else math.tanh(x)
-cdef inline real asinh(real x) noexcept nogil:   return math.asinhf(x) if real is float else math.asinh(x)
-cdef inline real acosh(real x) noexcept nogil:   return math.acoshf(x) if real is float else math.acosh(x)
-cdef inline real atanh(real x) noexcept nogil:   return math.atanhf(x) if real is float else math.atanh(x)
-cdef inline real erf(real x) noexcept nogil:     return math.erff(x) if real is float else math.erf(x)
-cdef inline real erfc(real x) noexcept nogil:    return math.erfcf(x) if real is float else math.erfc(x)
-cdef inline real sqrt(real x) noexcept nogil:    return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:    return <real>math.fabs(x)     # fabsf, to the compiler
 
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
@@ -195,10 +176,6 @@ cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 
 # ---- of networks -----------------------------------------------------------------------------------------------------
-
-cdef inline real logistic(real x) noexcept nogil:
-    cdef real e = exp(-fabs(x))                     # at most 1: no overflow, and small results keep all their digits
-    return (1 if x >= 0 else e) / (1 + e)
 
 cdef inline real normal(real x) noexcept nogil:
     """The normal distribution's probability of less than x, with all digits also where that is small."""

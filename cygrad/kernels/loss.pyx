@@ -1,23 +1,15 @@
 """Kernels of losses: strip kernels of their values and slopes, their sums, and what labels pick."""
 
-from libc cimport math
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
 from cygrad.kernels.driver cimport STRIP, Loop, gather
+from cygrad.kernels.mathematics cimport exp, fabs, log1p
 
 ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
 ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
-
-
-cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
-cdef inline real log1p(real x) noexcept nogil: return math.log1pf(x) if real is float else math.log1p(x)
-
-cdef inline real absolute(real x) noexcept nogil:
-    if real is float: return math.fabsf(x)          # (as statements: the branch of the other precision is left out)
-    else: return math.fabs(x)
 
 
 cdef void square_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
@@ -30,7 +22,7 @@ cdef void bce_(real[::1] x, real[::1] t, real[::1] y) noexcept nogil:
     """y = max(x, 0) - x t + log(1 + e^-|x|)"""
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
-        y[i] = (0 if x[i] < 0 else x[i]) - x[i] * t[i] + log1p(exp(-absolute(x[i])))
+        y[i] = (0 if x[i] < 0 else x[i]) - x[i] * t[i] + log1p(exp(-fabs(x[i])))
 
 cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcept nogil:
     """dx = g (1 / (1 + e^-x) - t)"""

@@ -16,19 +16,13 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport (
     FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f,
 )
+from cygrad.kernels.mathematics cimport exp, fabs, pow
 
 cdef enum:
     BLOCK = 512
     LANES = 8
     WIDE = 32               # lanes of what has conditions: a loop that is not unrolled, so that it becomes vectors
     FEW = 32                # rows that are summed across in single precision
-
-cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
-cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
-
-cdef inline real absolute(real x) noexcept nogil:
-    if real is float: return math.fabsf(x)          # (as statements: the branch of the other precision is left out)
-    else: return math.fabs(x)
 
 
 cdef inline double total(real* lane) noexcept nogil:
@@ -137,25 +131,25 @@ cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nog
     cdef Py_ssize_t r, i
     for r in range(x.shape[0]):
         for i in range(x.shape[1]):
-            y[r] = larger[double](absolute(x[r, i]), y[r])
+            y[r] = larger[double](fabs(x[r, i]), y[r])
 
 cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i
     for r in range(x.shape[0]):
         for i in range(y.shape[0]):
-            y[i] = larger(absolute(x[r, i]), y[i])
+            y[i] = larger(fabs(x[r, i]), y[i])
 
 cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef Py_ssize_t r, i
     for r in range(x.shape[0]):
         for i in range(x.shape[1]):
-            y[r] = smaller[double](absolute(x[r, i]), y[r])
+            y[r] = smaller[double](fabs(x[r, i]), y[r])
 
 cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i
     for r in range(x.shape[0]):
         for i in range(y.shape[0]):
-            y[i] = smaller(absolute(x[r, i]), y[i])
+            y[i] = smaller(fabs(x[r, i]), y[i])
 
 
 # ---- differences: y += x - by ----------------------------------------------------------------------------------------
@@ -233,10 +227,10 @@ cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
 # ---- powers of sizes: y += |x|^by, where 0^0 is 0; by is one number, the run holds it everywhere ---------------------
 
 cdef inline real power(real x, real p) noexcept nogil:
-    if p == 1: return absolute(x)
+    if p == 1: return fabs(x)
     if p == 2: return x * x
     if p == 0: return x != 0
-    return pow(absolute(x), p)
+    return pow(fabs(x), p)
 
 cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef double lane[LANES]

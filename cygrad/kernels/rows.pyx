@@ -10,16 +10,13 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real, view2d, view2f
 from cygrad.kernels.driver cimport threads_for
+from cygrad.kernels.mathematics cimport exp, log
 
 
 ctypedef void (*two_f)(float[:, ::1], float[:, ::1]) noexcept nogil
 ctypedef void (*two_d)(double[:, ::1], double[:, ::1]) noexcept nogil
 ctypedef void (*three_f)(float[:, ::1], float[:, ::1], float[:, ::1]) noexcept nogil
 ctypedef void (*three_d)(double[:, ::1], double[:, ::1], double[:, ::1]) noexcept nogil
-
-
-cdef inline real exp(real x) noexcept nogil: return math.expf(x) if real is float else math.exp(x)
-cdef inline real log(real x) noexcept nogil: return math.logf(x) if real is float else math.log(x)
 
 
 cdef real log_sum_exp(real[:, ::1] x, Py_ssize_t i) noexcept nogil:

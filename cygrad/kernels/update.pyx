@@ -2,13 +2,10 @@
 range of elements to a thread."""
 
 from cython.parallel cimport prange
-from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
 from cygrad.kernels.driver cimport threads_for
-
-
-cdef inline real sqrt(real x) noexcept nogil: return math.sqrtf(x) if real is float else math.sqrt(x)
+from cygrad.kernels.mathematics cimport sqrt
 
 
 cdef void sgd_(real[::1] w, real[::1] g, real lr) noexcept nogil:

@@ -67,6 +67,18 @@ static inline const char *cg_best_level(void) {
 #define CG_LIKELY(x) __builtin_expect(!!(x), 1)
 #endif
 
+/* a b + c, rounded once where the processor has an instruction for it, and twice where it has none: for sums that are
+   right either way. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define CG_FUSED 1
+static inline float cg_fma_f(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double cg_fma_d(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+#define CG_FUSED 0
+static inline float cg_fma_f(float a, float b, float c) { return a * b + c; }
+static inline double cg_fma_d(double a, double b, double c) { return a * b + c; }
+#endif
+
 /* A typed memoryview over raw memory, as a value: no object and no count (its owner is None), so it may be made without
    the GIL and costs a few stores. It must not outlive the memory. Shapes count elements, strides bytes. Cython's struct
    has room for few dimensions (buffer_max_dims in setup.py), so that it is small enough to be passed by value. */
