@@ -309,7 +309,7 @@ CASES = [
     (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
      "the gradient assigned is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
     (lambda: own_gradient(), ValueError,
-     "a tensor cannot be its own gradient; assign a copy()"),
+     "the gradient assigned shares memory with its tensor, which backward would write over; give a copy()"),
     (lambda: set_grad(VARIABLE(), cg.asarray(np.frombuffer(bytes(8), "float32"))), ValueError,
      "the gradient assigned lies over read-only memory, but backward writes into it; give a copy()"),
     (lambda: set_grad(VARIABLE(), cg.zeros(1).broadcast_to(2)), ValueError,
