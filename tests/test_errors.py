@@ -148,6 +148,8 @@ CASES = [
      "an index is made of ints, slices, ..., None and arrays of integers or bools, got str"),
     (lambda: cg.zeros(3)[[0.5]], TypeError,
      "indices are integers, got a float32 tensor of shape (1,)"),
+    (lambda: cg.zeros(3)[np.array([0, 2**64 - 1], dtype="uint64")], IndexError,
+     "index 18446744073709551615 is out of range for any dimension"),
     (lambda: cg.zeros((2, 3))[:, [0, 3]], IndexError,
      "index 3 is out of range for a dimension of size 3"),
     (lambda: cg.zeros((2, 3))[:, [True]], IndexError,
