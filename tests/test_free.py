@@ -108,6 +108,14 @@ def test_every_slot_of_tensor_is_refused():
     assert FreedTensor.__basicsize__ == cg.Tensor.__basicsize__
 
 
+def test_a_freed_tensor_is_not_made():
+    """Made without a tensor that was alive, it would have no memory for free() to look at."""
+    kind = type(freed())
+    for make in (kind, lambda: kind.__new__(kind)):
+        with pytest.raises(TypeError, match=r"a Tensor is made by cygrad.tensor\(data\)"):
+            make()
+
+
 def test_freed_tensors_die_like_others():
     """Their place is used again; a million of them are a test of counts too."""
     for _ in range(5000):

@@ -190,6 +190,35 @@ def test_track_nests():
     del b
 
 
+# ---- listeners -------------------------------------------------------------------------------------------------------
+
+def test_a_listener_is_not_told_of_what_it_does_itself():
+    """It would be called for that too, and so without end."""
+    seen = []
+
+    def listener(event):
+        seen.append(event[0])
+        cg.ones(3) + 1.0
+
+    with cg.memory.events(listener):
+        x = cg.zeros(4)
+        del x
+    assert seen == ["allocate", "free"]
+
+
+def test_what_a_listener_raises_goes_no_further(monkeypatch):
+    printed = []
+    monkeypatch.setattr("sys.unraisablehook", lambda u: printed.append(str(u.exc_value)))
+
+    def listener(event):
+        raise ValueError(event[0])
+
+    with cg.memory.events(listener):
+        x = cg.zeros(4)
+        del x
+    assert printed == ["allocate", "free"]
+
+
 # ---- the steady state (M7) -------------------------------------------------------------------------------------------
 
 def trainer(seed=0):

@@ -485,6 +485,18 @@ def test_basic_indexing(index):
     assert y.tolist() == b.tolist()
 
 
+@pytest.mark.parametrize("use", [
+    lambda x, i: x[i], lambda x, i: cg.take(x, i), lambda x, i: cg.gather(x, 0, i), lambda x, i: cg.one_hot(i, 3),
+    lambda x, i: cg.scatter_add(x, 0, i, cg.ones(1)), lambda x, i: x.__setitem__(i, 1.0)])
+def test_a_large_uint64_is_no_place_from_the_end(use):
+    x = cg.zeros(3)
+    for n in (2**64 - 1, 2**63):
+        with pytest.raises(IndexError, match=f"index {n} is out of range for any dimension"):
+            use(x, cg.tensor(np.array([n], dtype="uint64")))
+    assert x.tolist() == [0.0, 0.0, 0.0]
+    use(x, cg.tensor(np.array([2], dtype="uint64")))
+
+
 @pytest.mark.parametrize("index, error, match", [
     (2, IndexError, "index 2 is out of range for dimension 0 of size 2"),
     ((0, -4), IndexError, "index -4 is out of range for dimension 1 of size 3"),

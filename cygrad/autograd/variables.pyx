@@ -1,5 +1,7 @@
 """Variables: tensors whose gradient is wanted, and what Tensor says about its place in the graph."""
 
+import numpy as np
+
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
@@ -7,7 +9,7 @@ from cygrad.core.bridge cimport window
 from cygrad.core.graph cimport (
     ADD, NULL_REQ, WRITE, Extras, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
 )
-from cygrad.core.memory cimport OTHER, READONLY, recategorise
+from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, recategorise
 from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
@@ -188,6 +190,9 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
         if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
             raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but "
                              f"backward writes into each; give a copy()")
+    if g.buffer == x.buffer or (g.buffer.flags | x.buffer.flags) & EXTERNAL:    # (two parts of one buffer may do)
+        if np.shares_memory(window(x, False), window(g, False)):
+            raise ValueError(f"{what} shares memory with its tensor, which backward would write over; give a copy()")
     return 0
 
 
@@ -234,7 +239,6 @@ def _set_grad(Tensor self, value):
     cdef Leaf leaf = leaf_of(self)
     if value is not None and not isinstance(value, Tensor):
         raise TypeError(f"grad is a tensor or None, got {type(value).__name__}")
-    if value is self: raise ValueError("a tensor cannot be its own gradient; assign a copy()")
     if leaf is None:
         if value is None: return
         raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")

@@ -288,3 +288,4 @@ cdef void note_made(Tensor t) noexcept:
 
 graph.note_made = note_made
 install(free=free)
+install(FreedTensor, __new__=staticmethod(Tensor.__new__))      # as of Tensor: nobody makes an empty one

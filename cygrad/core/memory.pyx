@@ -13,7 +13,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cygrad.core.modes cimport flags
+from cygrad.core.modes cimport Flags, flags
 from cygrad.core.source cimport doing, where
 
 from cygrad.core.errors import MemoryLimitError
@@ -377,15 +377,16 @@ cdef tuple EVENT_NAMES = ("allocate", "free", "category")
 
 cdef void tell(int event, Buffer* b, int before) noexcept:
     cdef int c = b.category
+    cdef Flags* f
     if watching & OBSERVED: observer(event, b, before)
     if not watching & LOGGING: return
+    f = flags()
+    if f.telling: return                            # by what the listener itself does: it would be called without end
+    f.telling = True
     try:
         listener((EVENT_NAMES[event], <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
-    except BaseException as e:                      # a listener must not break what it watches
-        import sys
-        sys.unraisablehook(type("Unraisable", (), dict(
-            exc_type=type(e), exc_value=e, exc_traceback=e.__traceback__, err_msg="in a listener to memory events",
-            object=listener))())
+    finally:                                        # what it raises is printed: it must not break what it watches
+        f.telling = False
 
 
 cdef void set_observer(observer_t f) noexcept:
@@ -396,8 +397,8 @@ cdef void set_observer(observer_t f) noexcept:
 
 
 def set_listener(f):
-    """Call `f((kind, id, nbytes, category))` after every event ("allocate", "free", "category"); None ends it.
-    Returns the listener that was there."""
+    """Call `f((kind, id, nbytes, category))` after every event ("allocate", "free", "category") but those of what `f`
+    itself does; None ends it. Returns the listener that was there."""
     global listener, watching
     before, listener = listener, f
     watching = (watching & ~LOGGING) | (LOGGING if f is not None else 0)

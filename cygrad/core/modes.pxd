@@ -13,5 +13,6 @@ cdef extern from "cygrad/flags.h":
         int anomaly
         void* op
         void* node
+        int telling
 
 cdef Flags* flags() noexcept

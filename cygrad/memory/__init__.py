@@ -43,7 +43,8 @@ class track:
 class events:
     """A scope that logs what happens to memory: a list of (kind, buffer id, bytes, category), kind being "allocate",
     "free" or "category" (the buffer's bytes count under another category from now on). Without one, logging costs
-    nothing. Given a function, it is called with each event instead."""
+    nothing. Given a function, it is called with each event instead, except those of what it does itself; what it
+    raises is printed (sys.unraisablehook) and goes no further."""
 
     def __init__(self, listener=None):
         self._log = []

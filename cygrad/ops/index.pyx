@@ -19,7 +19,7 @@ from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array, Layout, itemsize
 
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -59,11 +59,15 @@ cdef Tensor own(Tensor t, Tensor written):
 
 
 cdef Tensor index_tensor(v, Tensor written):
-    """Whatever it is as an int64 tensor of indices. Raises TypeError for what is no integer."""
+    """Whatever it is as an int64 tensor of indices. Raises TypeError for what is no integer, IndexError for a uint64
+    that as an int64 would be negative, and so a place from the end."""
     if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
     cdef Tensor t = ensure_tensor(v)
     if t.dtype >= FLOAT32 or t.dtype == BOOL:
         raise TypeError(f"indices are integers, got a {DTYPES[t.dtype]} tensor of shape {t.shape}")
+    if t.dtype == UINT64 and t.layout.size:
+        largest = t.detach().numpy().max()
+        if largest > np.iinfo(np.int64).max: raise IndexError(f"index {largest} is out of range for any dimension")
     return own(t, written) if t.dtype == INT64 else t.astype(DTYPES[INT64])
 
 

@@ -14,6 +14,7 @@ struct cg_flags {
     int anomaly;   /* detect_anomaly scopes that are open: nodes know their lines, gradients are searched for NaN */
     void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
     void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
+    int telling;   /* whether it is in a listener to memory events */
 };
 
 #endif
