@@ -39,7 +39,8 @@ def test_every_switch_that_the_package_reads_is_shown():
             for name in re.findall(r"environ[^\n]*?\"(CYGRAD_\w+)\"", path.read_text())}
     assert read == set(cg.show_config("dicts")["Environment"])
     code = "import cygrad as cg; cg.show_config()"
-    said = subprocess.run([sys.executable, "-c", code], env=os.environ | dict.fromkeys(read, "1"), text=True,
-                          capture_output=True, check=True).stdout
-    assert all(re.search(rf"^  {name}: +1 ", said, re.M) for name in read)
+    said = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
+                          env=os.environ | dict.fromkeys(read, "1") | {"CYGRAD_LEVEL": "baseline"}).stdout
+    assert all(re.search(rf"^  {name}: +{'baseline' if name == 'CYGRAD_LEVEL' else 1} ", said, re.M) for name in read)
+    assert re.search("^  kernels for: +baseline$", said, re.M)
     assert re.search("^  threads: +1$", said, re.M)

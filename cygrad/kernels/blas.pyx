@@ -6,12 +6,11 @@ told back afterwards."""
 
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-from cython.parallel cimport prange
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize
-from cygrad.kernels.driver cimport GRAIN, threads_for
+from cygrad.kernels.driver cimport GRAIN, share, threads_for
 
 ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
                          int*) noexcept nogil
@@ -59,18 +58,31 @@ def blas_info():
     return f"scipy.linalg.cython_blas of SciPy {scipy.__version__} ({threads})"
 
 
-cdef void product(int dtype, bint ta, bint tb, int m, int n, int k, const char* a, int lda, const char* b, int ldb,
-                  double beta, char* c, int ldc) noexcept nogil:
-    # BLAS is column-major: it sees our matrices transposed, and C' = B' A'.
+cdef struct Product:
+    int dtype
+    bint ta, tb
+    int n, k, lda, ldb, ldc
+    const char* a
+    const char* b
+    char* c
+    double beta
+
+
+cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Rows start ... stop - 1 of a product. BLAS is column-major: it sees our matrices transposed, and C' = B' A'."""
+    cdef Product* p = <Product*>job
     cdef char t = b'T', no = b'N'
-    cdef float one_f = 1, beta_f = <float>beta
-    cdef double one_d = 1, beta_d = beta
-    if dtype == FLOAT32:
-        sgemm(&t if tb else &no, &t if ta else &no, &n, &m, &k, &one_f, <float*>b, &ldb, <float*>a, &lda, &beta_f,
-              <float*>c, &ldc)
+    cdef float one_f = 1, beta_f = <float>p.beta
+    cdef double one_d = 1
+    cdef int m = <int>(stop - start), size = itemsize(p.dtype)
+    cdef const char* a = p.a + start * (1 if p.ta else p.lda) * size
+    cdef char* c = p.c + start * p.ldc * size
+    if p.dtype == FLOAT32:
+        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &one_f, <float*>p.b, &p.ldb, <float*>a, &p.lda,
+              &beta_f, <float*>c, &p.ldc)
     else:
-        dgemm(&t if tb else &no, &t if ta else &no, &n, &m, &k, &one_d, <double*>b, &ldb, <double*>a, &lda, &beta_d,
-              <double*>c, &ldc)
+        dgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &one_d, <double*>p.b, &p.ldb, <double*>a,
+              &p.lda, &p.beta, <double*>c, &p.ldc)
 
 
 cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1:
@@ -84,8 +96,9 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
     beta 0 does not read C. Raises ValueError for sizes that 32 bits do not hold."""
-    cdef int size = itemsize(dtype), t, i, before = 1
-    cdef Py_ssize_t part, row
+    cdef int size = itemsize(dtype), t, before = 1
+    cdef Py_ssize_t row
+    cdef Product p
     if m == 0 or n == 0: return 0
     if k == 0:
         if beta == 0:
@@ -98,18 +111,9 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
         before = get_threads()
         if before != 1: set_threads(1)
     t = threads_for(m * n * k // 32)
-    if t > m: t = <int>m
-    if t == 1:
-        if m * n * k < 16 * GRAIN:
-            product(dtype, ta, tb, <int>m, <int>n, <int>k, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
-        else:
-            with nogil: product(dtype, ta, tb, <int>m, <int>n, <int>k, a, <int>lda, b, <int>ldb, beta, c, <int>ldc)
+    p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
+    if m * n * k < 16 * GRAIN: panel(&p, 0, m)
     else:
-        part = (m + t - 1) // t
-        for i in prange(t, nogil=True, num_threads=t, schedule="static"):
-            if i * part < m:
-                product(dtype, ta, tb, <int>min(part, m - i * part), <int>n, <int>k,
-                        a + i * part * (1 if ta else lda) * size, <int>lda, b, <int>ldb, beta,
-                        c + i * part * ldc * size, <int>ldc)
+        with nogil: share(panel, &p, m, (m + t - 1) // t, t)
     if before != 1: set_threads(before)
     return 0

@@ -11,11 +11,15 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
     void* truth             # bool
     int operands            # the result is the last
 
+# What does a range of a job, from start to stop; see share().
+ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
+
 cdef Loop* find(str name) except NULL
 cdef int enter(str name, void* single, void* double, int operands, void* whole=*, void* truth=*) except -1
 cdef int enter_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1
 cdef int threads_for(Py_ssize_t work) noexcept nogil
+cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil

@@ -1,15 +1,17 @@
-"""The one driver of all elementwise work: strips, packing, grain, threads, and the table of loops.
+"""The one driver of all kernels' work: threads, grain, strips, packing, and the table of loops.
 
 A strip kernel sees contiguous typed memoryviews and nothing else. The driver walks the result in row-major order and
 hands out strips: where an operand is contiguous the strip lies in it; where it is broadcast from one element the strip
 is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
 strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
+A result larger than the cache is streamed: its strips are made in scratch and stored past the cache.
 
 Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
 
 import os
 
 from cython.parallel cimport prange
+from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
@@ -20,6 +22,10 @@ cdef extern from "cygrad/platform.h" nogil:
     const int CG_HAVE_OPENMP
     const char* CG_LEVEL
     int omp_get_num_procs()
+    int omp_get_thread_num()
+    long long cg_now()
+    void cg_stream(char* target, const char* source, size_t nbytes)
+    void cg_stream_end()
 
 # A contiguous memoryview is a pointer and a length, whatever its elements are: kernels of all dtypes are called alike.
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
@@ -29,6 +35,9 @@ ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) n
 
 cdef enum:
     MAX_LOOPS = 512
+    STREAM = 1 << 24        # bytes of a result from which on it is streamed
+    LINE = 64               # bytes of a cache line
+    PARTS = 4               # pieces of work for each thread, where there is much
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
@@ -128,6 +137,46 @@ cdef int threads_for(Py_ssize_t work) noexcept nogil:
     if threads == 1 or work < 2 * GRAIN: return 1
     most = work // GRAIN
     return threads if most >= threads else <int>most
+
+
+# ---- work for several threads ----------------------------------------------------------------------------------------
+
+cdef enum:
+    LATE = 300_000              # ns that the first thread may wait for the others, beyond its own time of work
+    SHORTEST = 5_000_000        # ns of working alone after that, doubled each time
+    LONGEST = 640_000_000
+cdef long long alone_until = 0
+cdef long long alone_for = SHORTEST
+
+cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
+    """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads, each taking the next when it is free.
+
+    On a machine whose processors others use, the last part may wait for a slice of time, of milliseconds. So whoever
+    had to wait works alone for a while, on the same parts, in order: what they compute does not depend on it."""
+    global alone_until, alone_for
+    cdef long long begin, mine, end
+    cdef Py_ssize_t parts, i
+    if n <= 0: return
+    parts = (n + part - 1) // part
+    if t > 1 and parts > 1:
+        begin = cg_now()
+        if begin >= alone_until:
+            mine = begin
+            for i in prange(parts, num_threads=t, schedule="dynamic", chunksize=1):
+                f(job, i * part, min(n, (i + 1) * part))
+                if omp_get_thread_num() == 0: set_time(&mine)
+            end = cg_now()
+            if end - mine > LATE + (mine - begin):
+                alone_until = end + alone_for
+                alone_for = min(2 * alone_for, <long long>LONGEST)
+            else:
+                alone_for = SHORTEST
+            return
+    for i in range(parts): f(job, i * part, min(n, (i + 1) * part))
+
+
+cdef inline void set_time(long long* at) noexcept nogil:
+    at[0] = cg_now()                                # (through a pointer: prange would make the variable its own)
 
 
 # ---- packing ---------------------------------------------------------------------------------------------------------
@@ -236,8 +285,9 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
     cdef int size[MAX_OPERANDS]
     cdef int k, n = loop.operands
     cdef void* f = code(loop, a[n - 2].dtype)
-    cdef bint flat = True
+    cdef bint flat = True, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
     cdef Py_ssize_t count
+    cdef char* target = NULL
     for k in range(n):
         packs[k] = False
         size[k] = itemsize(a[k].dtype)
@@ -251,33 +301,59 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
             flat = False
             p[k] = &scratch[k][0]
             packs[k] = True
-    if flat:
+    if flat and not streams:
         call(f, n, p, stop - start)
         return
+    if streams:
+        target = p[n - 1]
+        p[n - 1] = &scratch[n - 1][0]
     while start < stop:
         count = stop - start if stop - start < STRIP else STRIP
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
         call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
+        if streams:
+            cg_stream(target, p[n - 1], count * size[n - 1])
+            target += count * size[n - 1]
         for k in range(n):
             if p[k] != &scratch[k][0]: p[k] += count * size[k]
         start += count
+    if streams: cg_stream_end()
+
+
+cdef inline bint streamed(const Loop* loop, const Array* a) noexcept nogil:
+    """Whether a result is stored past the cache: large, dense, and none of the operands."""
+    cdef const Array* y = &a[loop.operands - 1]
+    cdef int k
+    if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense: return False
+    for k in range(loop.operands - 1):
+        if a[k].data == y.data: return False
+    return True
+
+
+cdef struct Spans:
+    const Loop* loop
+    Array* a
+
+cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    span((<Spans*>job).loop, (<Spans*>job).a, start, stop)
 
 
 cdef int each(const Loop* loop, Array* a) except -1:
     """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
     or strides of 0 where they are broadcast. The dtype of the last operand before the result chooses the kernel, which
     has() for it; masks and the results of comparisons are bools beside it. The result may be one of the operands."""
-    cdef Py_ssize_t n = a[loop.operands - 1].layout.size, part
-    cdef int t = threads_for(n), i
+    cdef Py_ssize_t n = a[loop.operands - 1].layout.size
+    cdef int t = threads_for(n)
+    cdef Py_ssize_t parts
+    cdef Spans spans = Spans(loop, a)
     if t == 1:
         if n >= GRAIN:
             with nogil: span(loop, a, 0, n)
         elif n > 0:
             span(loop, a, 0, n)
         return 0
-    part = ((n + t - 1) // t + STRIP - 1) // STRIP * STRIP
-    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
-        span(loop, a, i * part, min(n, (i + 1) * part))
+    parts = t if n < t * PARTS * GRAIN else t * PARTS
+    with nogil: share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
     return 0

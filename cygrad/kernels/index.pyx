@@ -4,12 +4,11 @@ One walk serves them all. The places of two arrays x and y are found in strips, 
 other; then one plain loop moves the rows. Index arrays are known to be in range (bad_index). Additions go in row-major
 order of y by one thread, so that repeated indices add up the same way every time."""
 
-from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, gather, threads_for
+from cygrad.kernels.driver cimport STRIP, gather, share, threads_for
 
 ctypedef fused word:        # elements by their size alone
     uint8_t
@@ -326,18 +325,15 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
 
 cdef void take(const Places* p) noexcept nogil:
     """y = what it goes with in x."""
-    cdef Py_ssize_t part
-    cdef int t, i
+    cdef int t
     if p.masked: span_mask(p, TAKE)
     elif p.row:
         t = threads_for(p.count * p.row)
-        if t > p.count: t = <int>p.count
-        if t <= 1:
-            span(p, 0, p.count, TAKE)
-        else:
-            part = (p.count + t - 1) // t
-            for i in prange(t, num_threads=t, schedule="static"):
-                span(p, min(p.count, i * part), min(p.count, (i + 1) * part), TAKE)
+        share(take_some, <void*>p, p.count, (p.count + t - 1) // t, t)
+
+
+cdef void take_some(void* places, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    span(<const Places*>places, start, stop, TAKE)
 
 
 cdef void put(const Places* p) noexcept nogil:

@@ -7,12 +7,11 @@ threads need not agree on anything, and what was drawn can be drawn again.
 Of the 128 bits of a counter the lower 64 are the number of the block; the upper ones count the attempts where a number
 may have to be drawn again (integers), and are 0 elsewhere."""
 
-from cython.parallel cimport prange
 from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport threads_for
+from cygrad.kernels.driver cimport share, threads_for
 
 cdef enum:
     LANES = 64              # blocks that are made side by side: their words stay in the first-level cache
@@ -149,33 +148,40 @@ cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil:
     return (n + per_block(law, dtype) - 1) // per_block(law, dtype)
 
 
-cdef void sample_part(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c,
-                      Py_ssize_t start, Py_ssize_t stop, char* y) noexcept nogil:
+cdef struct Sample:
+    int law, dtype
+    uint64_t key, counter
+    double a, b, c
+    char* y
+
+
+cdef void some_numbers(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Elements start ... stop - 1; start is a multiple of 4."""
-    cdef uint64_t first = counter + <uint64_t>start // per_block(law, dtype)
+    cdef Sample* s = <Sample*>job
+    cdef uint64_t first = s.counter + <uint64_t>start // per_block(s.law, s.dtype)
     cdef Py_ssize_t n = stop - start
-    if n <= 0: return
-    if law == BERNOULLI: bernoulli_(key, first, a, <uint8_t*>y + start, n)
-    elif dtype == FLOAT32:
-        if law == UNIFORM: uniform_[float](key, first, a, b, c, view1f(<float*>y + start, n))
-        else:              normal_[float](key, first, a, b, view1f(<float*>y + start, n))
+    if s.law == BERNOULLI: bernoulli_(s.key, first, s.a, <uint8_t*>s.y + start, n)
+    elif s.dtype == FLOAT32:
+        if s.law == UNIFORM: uniform_[float](s.key, first, s.a, s.b, s.c, view1f(<float*>s.y + start, n))
+        else:                normal_[float](s.key, first, s.a, s.b, view1f(<float*>s.y + start, n))
     else:
-        if law == UNIFORM: uniform_[double](key, first, a, b, c, view1d(<double*>y + start, n))
-        else:              normal_[double](key, first, a, b, view1d(<double*>y + start, n))
+        if s.law == UNIFORM: uniform_[double](s.key, first, s.a, s.b, s.c, view1d(<double*>s.y + start, n))
+        else:                normal_[double](s.key, first, s.a, s.b, view1d(<double*>s.y + start, n))
 
 
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
                 char* y) except -1:
     """Fill y, of n elements, with numbers of a law (see Law). They are a function of key and counter alone, whatever
     the number of threads."""
-    cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = ((n + t - 1) // t + 3) // 4 * 4
-    if t == 1:
-        with nogil: sample_part(law, dtype, key, counter, a, b, c, 0, n, y)
-        return 0
-    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
-        sample_part(law, dtype, key, counter, a, b, c, i * part, min(n, (i + 1) * part), y)
+    cdef int t = threads_for(n)
+    cdef Sample s = Sample(law, dtype, key, counter, a, b, c, y)
+    with nogil: share(some_numbers, &s, n, whole_blocks(n, t), t)
     return 0
+
+
+cdef Py_ssize_t whole_blocks(Py_ssize_t n, int t) noexcept nogil:
+    """The part of each of `t` threads in `n` numbers, four of them to a block."""
+    return max(4, ((n + t - 1) // t + 3) // 4 * 4)
 
 
 # ---- whole numbers ---------------------------------------------------------------------------------------------------
@@ -201,13 +207,23 @@ cdef inline uint64_t mask_for(uint64_t most) noexcept nogil:
     return mask
 
 
+cdef struct Draw:
+    uint64_t key, counter, low, most
+    uint64_t* y
+
+
+cdef void some_integers(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Draw* d = <Draw*>job
+    cdef uint64_t mask = mask_for(d.most)
+    cdef Py_ssize_t i
+    for i in range(start, stop): d.y[i] = d.low + below(d.key, d.counter + <uint64_t>i, d.most, mask)
+
+
 cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, Py_ssize_t n, uint64_t* y) except -1:
     """y = low + a number from 0 to `most`, each as likely; a block each. (Negative numbers in two's complement.)"""
-    cdef uint64_t mask = mask_for(most)
     cdef int t = threads_for(n)
-    cdef Py_ssize_t i
-    for i in prange(n, nogil=True, num_threads=t, schedule="static"):
-        y[i] = low + below(key, counter + <uint64_t>i, most, mask)
+    cdef Draw draw = Draw(key, counter, low, most, y)
+    with nogil: share(some_integers, &draw, n, max(1, (n + t - 1) // t), t)
     return 0
 
 
@@ -243,26 +259,28 @@ cdef Py_ssize_t mask_blocks(Py_ssize_t n) noexcept nogil:
     return (n + 3) // 4
 
 
-cdef void dropout_part(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t start, Py_ssize_t stop,
-                       const char* x, char* y) noexcept nogil:
-    cdef uint64_t dropped = <uint64_t>(p * 4294967296.0)
-    cdef double scale = 1 / (1 - p) if p < 1 else 0
+cdef struct Dropout:
+    int dtype
+    uint64_t key, counter
+    double p
+    const char* x
+    char* y
+
+
+cdef void dropout_some(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Dropout* d = <Dropout*>job
+    cdef uint64_t dropped = <uint64_t>(d.p * 4294967296.0), first = d.counter + <uint64_t>start // 4
+    cdef double scale = 1 / (1 - d.p) if d.p < 1 else 0
     cdef Py_ssize_t n = stop - start
-    counter += <uint64_t>start // 4
-    if n <= 0: return
-    if dtype == FLOAT32:
-        dropout_[float](key, counter, dropped, scale, view1f(<float*>x + start, n), view1f(<float*>y + start, n))
+    if d.dtype == FLOAT32:
+        dropout_[float](d.key, first, dropped, scale, view1f(<float*>d.x + start, n), view1f(<float*>d.y + start, n))
     else:
-        dropout_[double](key, counter, dropped, scale, view1d(<double*>x + start, n), view1d(<double*>y + start, n))
+        dropout_[double](d.key, first, dropped, scale, view1d(<double*>d.x + start, n), view1d(<double*>d.y + start, n))
 
 
 cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1:
     """y = x / (1 - p) where it is kept, 0 with probability p; which it is, key, counter and place say. y may be x."""
-    cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = ((n + t - 1) // t + 3) // 4 * 4
-    if t == 1:
-        with nogil: dropout_part(dtype, key, counter, p, 0, n, x, y)
-        return 0
-    for i in prange(t, nogil=True, num_threads=t, schedule="static"):
-        dropout_part(dtype, key, counter, p, i * part, min(n, (i + 1) * part), x, y)
+    cdef int t = threads_for(n)
+    cdef Dropout d = Dropout(dtype, key, counter, p, x, y)
+    with nogil: share(dropout_some, &d, n, whole_blocks(n, t), t)
     return 0

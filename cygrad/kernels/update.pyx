@@ -1,10 +1,8 @@
 """A solver's step over one parameter: fused, in place, without temporaries. Each is one pass over dense memory, in one
 range of elements to a thread."""
 
-from cython.parallel cimport prange
-
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport threads_for
+from cygrad.kernels.driver cimport share, threads_for
 from cygrad.kernels.mathematics cimport sqrt
 
 
@@ -31,39 +29,39 @@ cdef void adam_(real[::1] w, real[::1] g, real[::1] m, real[::1] v, real rate, r
 
 # ---- the doors: from raw memory to views, one range of elements to a thread ------------------------------------------
 
+cdef struct Step:
+    int dtype
+    char* w
+    const char* g
+    char* m
+    char* v
+    double rate, beta1, beta2, eps
+
+
 cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil:
-    cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = (n + t - 1) // t
-    if t == 1:
-        span_sgd(dtype, 0, n, w, g, lr)
-        return
-    for i in prange(t, num_threads=t, schedule="static"):
-        span_sgd(dtype, i * part, min(n, (i + 1) * part), w, g, lr)
+    cdef Step step = Step(dtype, w, g, NULL, NULL, lr, 0, 0, 0)
+    cdef int t = threads_for(n)
+    share(some_sgd, &step, n, (n + t - 1) // t, t)
 
 
-cdef void span_sgd(int dtype, Py_ssize_t a, Py_ssize_t b, char* w, const char* g, double lr) noexcept nogil:
-    if a >= b: return
-    if dtype == FLOAT32: sgd_[float](view1f(<float*>w + a, b - a), view1f(<float*>g + a, b - a), <float>lr)
-    else:                sgd_[double](view1d(<double*>w + a, b - a), view1d(<double*>g + a, b - a), lr)
+cdef void some_sgd(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef Step* s = <Step*>job
+    if s.dtype == FLOAT32: sgd_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), <float>s.rate)
+    else:                  sgd_[double](view1d(<double*>s.w + a, b - a), view1d(<double*>s.g + a, b - a), s.rate)
 
 
 cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v, double rate, double beta1,
                double beta2, double eps) noexcept nogil:
-    cdef int t = threads_for(n), i
-    cdef Py_ssize_t part = (n + t - 1) // t
-    if t == 1:
-        span_adam(dtype, 0, n, w, g, m, v, rate, beta1, beta2, eps)
-        return
-    for i in prange(t, num_threads=t, schedule="static"):
-        span_adam(dtype, i * part, min(n, (i + 1) * part), w, g, m, v, rate, beta1, beta2, eps)
+    cdef Step step = Step(dtype, w, g, m, v, rate, beta1, beta2, eps)
+    cdef int t = threads_for(n)
+    share(some_adam, &step, n, (n + t - 1) // t, t)
 
 
-cdef void span_adam(int dtype, Py_ssize_t a, Py_ssize_t b, char* w, const char* g, char* m, char* v, double rate,
-                    double beta1, double beta2, double eps) noexcept nogil:
-    if a >= b: return
-    if dtype == FLOAT32:
-        adam_[float](view1f(<float*>w + a, b - a), view1f(<float*>g + a, b - a), view1f(<float*>m + a, b - a),
-                     view1f(<float*>v + a, b - a), <float>rate, <float>beta1, <float>beta2, <float>eps)
+cdef void some_adam(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef Step* s = <Step*>job
+    if s.dtype == FLOAT32:
+        adam_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), view1f(<float*>s.m + a, b - a),
+                     view1f(<float*>s.v + a, b - a), <float>s.rate, <float>s.beta1, <float>s.beta2, <float>s.eps)
     else:
-        adam_[double](view1d(<double*>w + a, b - a), view1d(<double*>g + a, b - a), view1d(<double*>m + a, b - a),
-                      view1d(<double*>v + a, b - a), rate, beta1, beta2, eps)
+        adam_[double](view1d(<double*>s.w + a, b - a), view1d(<double*>s.g + a, b - a), view1d(<double*>s.m + a, b - a),
+                      view1d(<double*>s.v + a, b - a), s.rate, s.beta1, s.beta2, s.eps)

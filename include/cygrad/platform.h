@@ -11,6 +11,7 @@
 #else
 #define CG_HAVE_OPENMP 0
 static inline int omp_get_max_threads(void) { return 1; }
+static inline int omp_get_thread_num(void) { return 0; }
 static inline int omp_get_num_procs(void) { return 1; }
 #endif
 
@@ -137,6 +138,30 @@ static inline void *cg_system_take(size_t nbytes) {
 #endif
     return p;
 }
+
+/* Store past the cache: what is larger than it would be read into it before it is written, and drive out what others
+   have there. The target starts at a cache line; cg_stream_end() orders the stores before all that follow. */
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+static inline void cg_stream(char *target, const char *source, size_t nbytes) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 64 <= nbytes; i += 64) _mm512_stream_si512((void *)(target + i), _mm512_loadu_si512(source + i));
+#elif defined(__AVX__)
+    for (; i + 32 <= nbytes; i += 32)
+        _mm256_stream_si256((__m256i *)(target + i), _mm256_loadu_si256((const __m256i *)(source + i)));
+#else
+    for (; i + 16 <= nbytes; i += 16)
+        _mm_stream_si128((__m128i *)(target + i), _mm_loadu_si128((const __m128i *)(source + i)));
+#endif
+    memcpy(target + i, source + i, nbytes - i);
+}
+static inline void cg_stream_end(void) { _mm_sfence(); }
+#else
+static inline void cg_stream(char *target, const char *source, size_t nbytes) { memcpy(target, source, nbytes); }
+static inline void cg_stream_end(void) {}
+#endif
 
 /* Let others have the processor for a moment; nanoseconds on a clock that never goes back. */
 #if defined(_MSC_VER)
