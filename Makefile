@@ -7,7 +7,7 @@ PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
 
-.PHONY: demo test test-all bench lint build stubs docs check asan clean FORCE
+.PHONY: demo test test-all bench lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -18,7 +18,7 @@ test: $(VENV)/has-test $(VENV)/built
 	$(PY) -m pytest -q $(TESTS)
 
 # Everything, the long sweeps whole.
-test-all: $(VENV)/has-test $(VENV)/built
+test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	CYGRAD_PROGRAMS=10000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
 
 bench: $(VENV)/has-bench $(VENV)/built
@@ -35,8 +35,17 @@ build: $(VENV)/has-test $(VENV)/built
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
-docs: $(VENV)/has-test $(VENV)/built
+pages: $(VENV)/has-build $(VENV)/built
 	$(PY) tools/make_docs.py
+
+# The documentation site: out/docs/index.html. A warning is an error, and so is a name that leads nowhere.
+docs: pages $(VENV)/has-docs
+	$(PY) -m sphinx -q -n -W --keep-going -d out/doctrees docs out/docs
+	@echo "the site: out/docs/index.html"
+
+# The site built, its links followed, its pages opened in a browser where there is one.
+docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
+	$(PY) -m pytest -q -m slow tests/test_site.py
 
 # Whether they are what they would be written as, and the stubs true of the compiled modules.
 check: $(VENV)/has-test $(VENV)/built

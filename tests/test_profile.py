@@ -5,12 +5,12 @@ import html.parser
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 from programs import Boom, Program, Refused, run
@@ -327,24 +327,13 @@ def test_names_cannot_write_the_page(tmp_path):
     assert str(script) in Page((tmp_path / "memory.html").read_text()).tables["sites"][1][1]
 
 
-def browser():
-    """Headless Chromium, which tools/browser.sh installs. Where that has run, its absence is a failure."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("CYGRAD_BROWSER"):            # .ci/run has installed one
-        pytest.fail("no browser to open the report in: sh tools/browser.sh installs one")
-    pytest.skip("no Chromium on this machine (sh tools/browser.sh installs it)")
-
-
 def test_page_in_a_browser(profiled, tmp_path):
     """The page opens, its script runs to the end without an error, and the picture has been drawn."""
     path = tmp_path / "memory.html"
     profiled.save(path)
-    flags = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-             "--disable-component-update --disable-sync --enable-logging=stderr --v=0 --window-size=1200,1400").split()
     result = subprocess.run(
-        [browser(), *flags, f"--user-data-dir={tmp_path / 'user'}", "--dump-dom", path.as_uri()],
+        [browser.find(), *browser.FLAGS, "--enable-logging=stderr", "--v=0", "--window-size=1200,1400",
+         f"--user-data-dir={tmp_path / 'user'}", "--dump-dom", path.as_uri()],
         capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr[-2000:]
     assert 'data-ready="yes"' in result.stdout                  # the last statement of the script

@@ -123,7 +123,7 @@ def test_exports_methods_and_stubs_are_those_of_the_table():
     for row in cg.ops.TABLE:
         for name in row.methods: assert name in methods and callable(getattr(cg.Tensor, name))
     page = (ROOT / "docs" / "operators.md").read_text()
-    assert all(f"| `{row.name}(" in page for row in cg.ops.TABLE)
+    assert all(f"`{row.name}(" in page and f'"op-{row.name.replace("_", "-")}"' in page for row in cg.ops.TABLE)
 
 
 def test_every_public_name_is_in_the_stub():

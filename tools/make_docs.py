@@ -1,10 +1,12 @@
-"""Write docs/operators.md and docs/api.md: python tools/make_docs.py [--check]
+"""Write docs/operators.md, docs/api.md and docs/api/: python tools/make_docs.py [--check]
 
 The operator page has a row for each row of THE TABLE; the reference has every public name with its signature and its
-docstring."""
+docstring, a page for each package and one for the tensor. The pages are plain Markdown with `<a id>` for anchors, fit
+to be read as they are; docs/conf.py makes Python objects of the entries when it builds the site."""
 
 import ast
 import inspect
+import re
 import sys
 
 import surface
@@ -17,12 +19,17 @@ the gradient of each input, `g` being the gradient of the result. What is kept i
 operation, for each input whose gradient is wanted: `out` is the result itself. NumPy's column is what a test compares
 the value with; a name that ends in `_like` is a short function of `cygrad/ops/samples.py`."""
 
+REFERENCE = """\
+Every public name, with its signature and what it says of itself. `import cygrad as cg` gives all of it."""
+
 
 def table(head, rows):
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
+
+# ---- the operator page -----------------------------------------------------------------------------------------------
 
 def lambdas():
     """The expressions of the lambdas in the table's source, by the line they stand on and their arguments."""
@@ -54,27 +61,85 @@ def keeps(row):
     return "<br>".join(f"`{x}`: {' or '.join(whats)}" for x, whats in found.items()) or "nothing"
 
 
+def call(row):
+    """How the operator is called, linked to its entry in the reference, and the anchor of its row."""
+    shown = f"`{row.name}{surface.signature(row.function)}`"
+    return f'<a id="{anchor(row)}"></a>' + (f"[{shown}](api/cygrad.md#cygrad.{row.name})" if row.public
+                                            else f"{shown} (inner)")
+
+
+def anchor(row):
+    """The name of the row's place on the page; with hyphens, as Sphinx has them."""
+    return f"op-{row.name.replace('_', '-')}"
+
+
 def operators():
     expressions = lambdas()
+    families = {}
+    for row in cygrad.ops.TABLE: families.setdefault(row.family, []).append(row)
     text = ["# Operators", WRITTEN, "", ABOUT, ""]
-    rows = {}
-    for row in cygrad.ops.TABLE: rows.setdefault(row.family, []).append(row)
-    for family, members in rows.items():
-        text += [f"## {family}", ""]
-        text += [table(["operator", "formula", "keeps for the gradient of", "in words", "NumPy"],
-                       [[f"`{row.name}{surface.signature(row.function)}`" + ("" if row.public else " (inner)"),
-                         formula(row), keeps(row), surface.first_line(row.function), in_numpy(row, expressions)]
-                        for row in members]), ""]
-    text += ["An inner operator is reached through syntax (`x[1:3]`) or by another's gradient; it has no public name."]
+    text += [f"- [{family}](#{family}): " + ", ".join(f"[{row.name}](#{anchor(row)})" for row in members)
+             for family, members in families.items()]
+    for family, members in families.items():
+        text += ["", f"## {family}", ""]
+        text += [table(["operator", "value, gradients", "kept for the gradient of", "in words", "NumPy"],
+                       [[call(row), formula(row), keeps(row), escaped(surface.first_line(row.function)),
+                         in_numpy(row, expressions)] for row in members])]
+    text += ["", "An inner operator is reached through syntax (`x[1:3]`) or by another's gradient; it has no public "
+             "name."]
     return "\n".join(text) + "\n"
 
 
-def entry(name, value, level, method=False):
-    """One name of the reference."""
-    lines = [f"{'#' * level} `{name}{surface.signature(value, method)}`", ""]
-    words = surface.text(value)
-    if words: lines += [words, ""]
-    return lines
+# ---- the reference ---------------------------------------------------------------------------------------------------
+
+def escaped(words):
+    """Text outside of code in which no character means anything to Markdown."""
+    return re.sub(r"([*<>\[\]\\]|\b_|_\b)", r"\\\1", words)
+
+
+class Entry:
+    """A public name: `full` with its package's name, and what there is to say of it."""
+
+    def __init__(self, full, value, cls=None):
+        self.full, self.value, self.cls = full, value, cls
+        raw = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        self.words, self.members = surface.text(raw), []
+        self.signature = surface.signature(raw, cls is not None and not isinstance(value, staticmethod))
+        if inspect.isclass(value):
+            self.kind = "exception " if issubclass(value, BaseException) else "class "
+            self.members = [Entry(f"{full}.{name}", v, value) for name, v in vars(value).items() if member(name, v)]
+            self.members.sort(key=lambda e: (e.kind != "property ", e.full))
+        elif isinstance(value, (staticmethod, classmethod)): self.kind = f"{type(value).__name__} "
+        elif surface.is_attribute(value): self.kind = "property "
+        elif surface.is_function(value): self.kind = ""
+        else:
+            self.kind = "data "
+            size = f" of {len(value)}" if hasattr(value, "__len__") else ""
+            ours = not type(value).__module__.startswith("numpy")
+            self.words = f"A {type(value).__name__}{size}." if ours else f"NumPy's dtype: `numpy.{value}`."
+
+    @property
+    def name(self):
+        """What the heading shows: a member's class is enough."""
+        return ".".join(self.full.split(".")[-2:]) if self.cls else self.full
+
+    @property
+    def row(self):
+        """The row of an operator under any of its names, else None."""
+        row = cygrad.ops.ROWS.get(getattr(self.value, "__name__", None))
+        return row if row and row.function is self.value else None
+
+    @property
+    def section(self):
+        """The heading under which a page of many entries has this one."""
+        if self.kind: return {"class": "Classes", "exception": "Exceptions", "data": "Values"}[self.kind.strip()]
+        return f"Operators: {self.row.family}" if self.row else "Functions"
+
+    @property
+    def near(self):
+        """Where its text looks for names that are not given in full."""
+        outer = self.full.rpartition(".")[0]
+        return [self.full, outer, outer.rpartition(".")[0]] if self.cls else [self.full, outer]
 
 
 def member(name, value):
@@ -82,38 +147,106 @@ def member(name, value):
                                          or isinstance(value, (staticmethod, classmethod)))
 
 
-def klass(name, cls, level):
-    lines = entry(name, cls, level)
-    for inner, value in sorted(vars(cls).items()):
-        if member(inner, value): lines += entry(f"{cls.__name__}.{inner}", value, level + 1, True)
-    return lines
+class Reference:
+    """The pages of the reference, docs/api/*.md, by name: for each its title, its module and its entries."""
 
+    def __init__(self):
+        self.pages, self.same, seen = {}, {}, {}
+        for module in surface.public_packages():
+            page = module.__name__.rpartition(".")[2]
+            entries = [Entry(f"{module.__name__}.{name}", value)
+                       for name, value in surface.public(module).items() if not inspect.ismodule(value)]
+            for entry in sorted(entries, key=lambda e: not e.full.endswith(f".{getattr(e.value, '__name__', '')}")):
+                if entry.kind == "data ": continue
+                first = seen.setdefault(id(entry.value), entry)
+                if first is not entry: self.same[entry.full] = first.full       # an alias, or shown already
+            self.pages[page] = module, entries
+        self.page_of = {e.full: page for page, (_, entries) in self.pages.items()
+                        for entry in entries for e in [entry, *entry.members]}
+        for entry in self.pages["cygrad"][1]:
+            if entry.full == "cygrad.Tensor":
+                for e in [entry, *entry.members]: self.page_of[e.full] = "tensor"
+        self.page_of |= {module.__name__: page for page, (module, _) in self.pages.items()}
 
-def reference():
-    text = ["# Reference", WRITTEN, ""]
-    seen = set()
-    for module in surface.public_packages():
-        text += [f"## {module.__name__}", "", surface.text(module), ""]
-        for name, value in surface.public(module).items():
-            full = f"{module.__name__}.{name}"
-            if inspect.ismodule(value): continue
-            if id(value) in seen and (inspect.isclass(value) or surface.is_function(value)):
-                text += [f"### `{full}`", "", f"The same as `cygrad.{value.__name__}`.", ""]
-            elif inspect.isclass(value):
-                text += klass(full, value, 3)
-            elif surface.is_function(value):
-                text += entry(full, value, 3)
-            elif type(value).__module__.startswith("numpy"):
-                text += [f"### `{full}`", "", f"NumPy's dtype `{value}`.", ""]
+    def link(self, name, shown, folder="", near=()):
+        """`shown` as a link to the entry of that name, or of `name` in one of the modules and classes `near`."""
+        for full in (f"{prefix}{name}" for prefix in [*(f"{n}." for n in near), "", "cygrad."]):
+            if page := self.page_of.get(full): return f"[{shown}]({folder}{page}.md#{full})"
+        return shown
+
+    def prose(self, text, near=(), parameters=()):
+        """A docstring in Markdown: what is aligned stays so, and names of entries, unless they are `parameters`, are
+        links."""
+        def code(match):
+            name = match[1].removesuffix("()")
+            known = name not in parameters and re.fullmatch(r"\w+(\.\w+)*", name)
+            return self.link(name, match[0], near=near) if known else match[0]
+
+        def words(s):
+            return re.sub(r"\bcygrad(\.\w+)+", lambda m: self.link(m[0], m[0]), escaped(s))
+
+        blocks = []
+        for block in text.split("\n\n"):
+            if re.search(r"\S {3,}\S", block) or re.fullmatch(r"\w+ -?= [^.]+", block):      # columns, a formula
+                blocks.append(f"```text\n{inspect.cleandoc(block)}\n```")
+            elif block.startswith("    "):          # a program
+                blocks.append(block)
             else:
-                size = f" of {len(value)}" if hasattr(value, "__len__") else ""
-                text += [f"### `{full}`", "", f"A {type(value).__name__}{size}.", ""]
-            seen.add(id(value))
-    while not text[-1]: text.pop()
-    return "\n".join(text) + "\n"
+                parts = re.split(r"(`[^`]+`)", block)
+                blocks.append("".join(re.sub(r"`([^`]+)`", code, p) if p.startswith("`") else words(p) for p in parts))
+        return "\n\n".join(blocks)
+
+    def entry(self, entry, level):
+        if entry.full == "cygrad.Tensor" and level == 3:
+            return [self.link(entry.full, f"`{entry.full}`") + f": {escaped(surface.first_line(entry.value))}", ""]
+        text = [f'{"#" * level} <a id="{entry.full}"></a>{entry.kind}`{entry.name}{entry.signature}`', ""]
+        if entry.full in self.same:
+            same = self.same[entry.full]
+            return [*text, f"The same as {self.link(same, f'`{same}`')}.", ""]
+        if entry.words: text += [self.prose(entry.words, entry.near, re.findall(r"\w+", entry.signature)), ""]
+        if entry.row and not entry.cls:
+            text += [f"[Formula, gradient, what is kept](../operators.md#{anchor(entry.row)}).", ""]
+        for e in entry.members: text += self.entry(e, level + 1)
+        return text
+
+    def sections(self, entries):
+        """The entries by section, in the order of THE TABLE."""
+        families = dict.fromkeys(f"Operators: {row.family}" for row in cygrad.ops.TABLE)
+        found = {name: [] for name in ["Classes", "Functions", *families, "Exceptions", "Values"]}
+        for entry in entries: found[entry.section].append(entry)
+        return {name: members for name, members in found.items() if members}
+
+    def page(self, module, entries):
+        text = [f'# <a id="{module.__name__}"></a>`{module.__name__}`', WRITTEN, "",
+                self.prose(surface.text(module), [module.__name__]), ""]
+        sections = self.sections(entries)
+        for name, members in sections.items():
+            if len(sections) > 1: text += [f"## {name}", ""]
+            for entry in sorted(members, key=lambda e: e.full != "cygrad.Tensor"): text += self.entry(entry, 3)
+        return text
+
+    def index(self):
+        first, *others = self.pages
+        pages = " ".join(f"api/{page}" for page in [first, "tensor", *others])
+        text = ["# Reference", WRITTEN, f"<!-- toctree: {pages} -->", "", REFERENCE, ""]
+        for page, (module, entries) in self.pages.items():
+            text += [f"## [{module.__name__}](api/{page}.md)", "", self.prose(surface.first_line(module)), ""]
+            for name, members in self.sections(entries).items():
+                names = [self.link(e.full, e.full.removeprefix(f"{module.__name__}."), "api/") for e in members]
+                text += [f"- {name}: " + ", ".join(names)]
+            text += [""]
+        return text
+
+    def files(self):
+        tensor = next(e for e in self.pages["cygrad"][1] if e.full == "cygrad.Tensor")
+        texts = {"api.md": self.index(), "api/tensor.md": ["# The tensor", WRITTEN, "", *self.entry(tensor, 2)]}
+        texts |= {f"api/{page}.md": self.page(*contents) for page, contents in self.pages.items()}
+        return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in texts.items()}
 
 
 if __name__ == "__main__":
     docs = surface.ROOT / "docs"
-    docs.mkdir(exist_ok=True)
-    surface.write({docs / "operators.md": operators(), docs / "api.md": reference()}, "--check" in sys.argv[1:])
+    (docs / "api").mkdir(parents=True, exist_ok=True)
+    texts = {"operators.md": operators(), **Reference().files()}
+    old = {f"api/{path.name}": None for path in (docs / "api").glob("*.md")}
+    surface.write({docs / name: text for name, text in (old | texts).items()}, "--check" in sys.argv[1:])

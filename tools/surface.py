@@ -115,7 +115,7 @@ def write(files, check):
     they would be written, and end the process with status 1 if there are any."""
     stale = [path for path, new in files.items() if (path.read_text() if path.exists() else None) != new]
     for path in stale:
-        print(f"{path.relative_to(ROOT)}" + (" is out of date: run `make stubs docs`" if check else ""))
+        print(f"{path.relative_to(ROOT)}" + (" is out of date: run `make stubs pages`" if check else ""))
         if check: continue
         if files[path] is None: path.unlink()
         else: path.write_text(files[path])

@@ -1,0 +1,128 @@
+"""The documentation site: `make docs` builds it into out/docs. The pages are the Markdown of this directory, which is
+also read as it is, on a code host or in an editor; what only the site can do is made of it here, as it is read:
+
+- links between files of the repository become links between pages of the site, or downloads where there is no page;
+- `<!-- toctree: PAGE ... -->` becomes the list of the pages below this one;
+- an excerpt below `<!-- path -->` takes the path as its caption;
+- `<a id="name"></a>` becomes a target, and the entries of the reference Python objects: with an index, found by name
+  in the search, and in the inventory that other projects link to."""
+
+import os
+import re
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+project = "cygrad"
+author = copyright = "the cygrad authors"
+version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__init__.py").read_text(), re.M)[1]
+
+extensions = ["myst_parser"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_static"]
+toc_object_entries_show_parents = "hide"
+smartquotes = False                                 # "write" is a value that one types
+
+html_theme = "furo"
+html_title = f"cygrad {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/cygrad.svg"
+html_copy_source = html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {
+    "light_logo": "cygrad.svg", "dark_logo": "cygrad.svg", "navigation_with_keys": True,
+    "light_css_variables": {"color-brand-primary": "#155e75", "color-brand-content": "#0e7490",
+                            "color-api-background": "#f1f5f9", "color-api-name": "#155e75",
+                            "color-api-pre-name": "#155e75"},
+    "dark_css_variables": {"color-brand-primary": "#67e8f9", "color-brand-content": "#67e8f9",
+                           "color-api-background": "#1c2229", "color-api-name": "#67e8f9",
+                           "color-api-pre-name": "#67e8f9"},
+}
+
+# Files outside of this directory that the site has as a page; of a file in pieces, the pages of some of its headings.
+PAGES = {
+    "README.md": "index.md",
+    "README.md#how-the-house-is-laid-out": "overview.md",
+    "README.md#measured": "overview.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/results/results.md": "benchmarks.md",
+    "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
+    "examples/cython_operator/README.md": "cython-operator.md",
+}
+
+
+def linked(text, source, page):
+    """The text of the file `source` with its links as they must be in `page`, both paths."""
+    def link(match):
+        target, _, anchor = match[1].partition("#")
+        there = (source.parent / target).resolve()
+        if not target or not there.is_relative_to(ROOT) or not there.exists(): return match[0]
+        if (there / "README.md").exists(): there /= "README.md"
+        if there.parent == HERE / "api" and anchor: return f"](#{anchor})"
+        path = str(there.relative_to(ROOT))
+        found = PAGES.get(f"{path}#{anchor}") or PAGES.get(path)
+        to = os.path.relpath(HERE / found if found else there, page.parent)
+        return f"]({to}{anchor and '#' + anchor})"
+
+    return re.sub(r"\]\(([^)\s:]+)\)", link, text)
+
+
+def captioned(text):
+    """Excerpts with the file they are from."""
+    return re.sub(r"^<!-- (\S+) -->\n```(\w+)\n(.*?)^```$", r"```{code-block} \2\n:caption: `\1`\n\n\3```", text,
+                  flags=re.M | re.S)
+
+
+ENTRY = re.compile(r'(#+) <a id="(?P<full>[\w.]+)"></a>(?P<kind>(?:\w+ )?)`(?P<shown>[^`]+)`')
+DIRECTIVES = {"": "function", "classmethod": "method", "staticmethod": "method"}
+
+
+def objects(text):
+    """A page of the reference with its entries as directives of Sphinx's Python domain."""
+    lines, open_, module = [], [], "cygrad"         # open_: the levels of the entries that we are in
+
+    def close(level):
+        while open_ and open_[-1] >= level: lines.append(":" * (12 - open_.pop()))
+
+    for line in text.splitlines():
+        level = len(line) - len(line.lstrip("#")) if re.match("#+ ", line) else None
+        entry = ENTRY.fullmatch(line)
+        if level: close(level)
+        if not entry: lines.append(line)
+        elif level == 1:
+            module = entry["full"]
+            lines += [f"# {entry['shown']}", "", f":::{{py:module}} {module}", ":::", ""]
+        else:
+            kind, arguments = entry["kind"].strip(), entry["shown"].partition("(")[1:]
+            directive = "method" if open_ and not kind else DIRECTIVES.get(kind, kind)
+            lines.append(":" * (12 - level) + f"{{py:{directive}}} {entry['full'].removeprefix(module + '.')}"
+                         + "".join(arguments))
+            if directive != kind and kind: lines.append(f":{kind}:")
+            lines += [f":module: {module}", ""]
+            open_.append(level)
+    close(1)
+    return "\n".join(lines) + "\n"
+
+
+def on_source(app, docname, content):
+    page = HERE / f"{docname}.md"
+    text = captioned(linked(content[0], page, page))
+    if docname.startswith("api/"): text = objects(text)
+    text = re.sub(r"^<!-- toctree: (.+) -->$", lambda m: "\n".join([
+        ":::{toctree}", ":hidden:", ":glob:", "", *m[1].split(), ":::"]), text, flags=re.M)
+    content[0] = re.sub(r'<a id="([\w.-]+)"></a>', r"[]{#\1}", text)
+
+
+def on_include(app, path, parent, content):
+    page = HERE / f"{app.env.docname}.md"
+    content[0] = captioned(linked(content[0], (HERE / path).resolve(), page))
+
+
+def setup(app):
+    app.connect("source-read", on_source)
+    app.connect("include-read", on_include)
+    return {"parallel_read_safe": True}
