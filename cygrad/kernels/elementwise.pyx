@@ -56,8 +56,10 @@ cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
 
 cdef void abs_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
+    cdef real v
     for i in range(dx.shape[0]):
-        dx[i] = g[i] if x[i] > 0 else -g[i] if x[i] < 0 else 0
+        v = g[i]
+        dx[i] = v if x[i] > 0 else -v if x[i] < 0 else 0
 
 cdef void sign_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -134,13 +136,17 @@ cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
 
 cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
+    cdef real slope
     for i in range(dx.shape[0]):
-        dx[i] = 0 if y[i] == 0 else g[i] * (y[i] * pow(x[i], y[i] - 1))
+        slope = g[i] * (y[i] * pow(x[i], y[i] - 1))
+        dx[i] = 0 if y[i] == 0 else slope           # (computed in any case: a choice between numbers becomes vectors)
 
 cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
     cdef Py_ssize_t i
+    cdef real slope
     for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for every y >= 0, and flat there
-        dy[i] = 0 if x[i] == 0 and (z[i] == 0 or z[i] == 1) else g[i] * (z[i] * log(x[i]))
+        slope = g[i] * (z[i] * log(x[i]))
+        dy[i] = 0 if (x[i] == 0) & ((z[i] == 0) | (z[i] == 1)) else slope
 
 cdef void square_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i

@@ -5,11 +5,10 @@ what its operator keeps: x or y."""
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
-    acos, acosh, asin, asinh, atan, atanh, cos, cosh, erf, erfc, exp, expm1, fabs, log, log1p, logistic, sin, sinh,
-    sqrt, tan, tanh,
+    acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp, expm1, fabs, far, gauss, log, log1p,
+    logistic, normal, sin, sin_far, sinh, sqrt, tan, tan_far, tanh,
 )
 
-cdef double ROOT_HALF = 0.70710678118654752440          # sqrt(1 / 2)
 cdef double ROOT_2_PI = 0.39894228040143267794          # 1 / sqrt(2 pi)
 cdef double TWO_ROOT_PI = 1.12837916709551257390        # 2 / sqrt(pi)
 cdef double ROOT_TWO_PI = 0.79788456080286535588        # sqrt(2 / pi)
@@ -51,30 +50,59 @@ cdef void log1p_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 # ---- trigonometry ----------------------------------------------------------------------------------------------------
 
+cdef bint some_far(real[::1] x, Py_ssize_t n) noexcept nogil:
+    """Whether x has elements that the vectors' sin, cos and tan are not made for. An element's result does not depend
+    on its neighbours: sin_far of one that is not far is its sin."""
+    cdef Py_ssize_t i
+    cdef int any = 0
+    for i in range(n):
+        any |= far(x[i])
+    return any
+
 cdef void sin_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = sin(x[i])
+    if some_far(x, y.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = sin_far(x[i])
+    else:
+        for i in range(y.shape[0]):
+            y[i] = sin(x[i])
 
 cdef void sin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] * cos(x[i])
+    if some_far(x, dx.shape[0]):
+        for i in range(dx.shape[0]):
+            dx[i] = g[i] * cos_far(x[i])
+    else:
+        for i in range(dx.shape[0]):
+            dx[i] = g[i] * cos(x[i])
 
 cdef void cos_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = cos(x[i])
+    if some_far(x, y.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = cos_far(x[i])
+    else:
+        for i in range(y.shape[0]):
+            y[i] = cos(x[i])
 
 cdef void cos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = -g[i] * sin(x[i])
+    if some_far(x, dx.shape[0]):
+        for i in range(dx.shape[0]):
+            dx[i] = -g[i] * sin_far(x[i])
+    else:
+        for i in range(dx.shape[0]):
+            dx[i] = -g[i] * sin(x[i])
 
 cdef void tan_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = tan(x[i])
+    if some_far(x, y.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = tan_far(x[i])
+    else:
+        for i in range(y.shape[0]):
+            y[i] = tan(x[i])
 
 cdef void tan_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -177,10 +205,6 @@ cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 # ---- of networks -----------------------------------------------------------------------------------------------------
 
-cdef inline real normal(real x) noexcept nogil:
-    """The normal distribution's probability of less than x, with all digits also where that is small."""
-    return <real>0.5 * erfc(x * -<real>ROOT_HALF)
-
 cdef void erf_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
@@ -189,7 +213,7 @@ cdef void erf_(real[::1] x, real[::1] y) noexcept nogil:
 cdef void erf_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
-        dx[i] = g[i] * (<real>TWO_ROOT_PI * exp(-x[i] * x[i]))
+        dx[i] = g[i] * (<real>TWO_ROOT_PI * gauss(x[i]))
 
 cdef void sigmoid_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -233,23 +257,24 @@ cdef void gelu_(real[::1] x, real[::1] y) noexcept nogil:
 cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
-        dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * exp(<real>-0.5 * x[i] * x[i])))
+        dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * bell(x[i])))
 
+# 1/2 (1 + tanh u) = 1 / (1 + e^-2u), which keeps its digits where it is small, and costs less.
 cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(y.shape[0]):
         v = x[i]
-        y[i] = <real>0.5 * v * (1 + tanh(<real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v)))
+        y[i] = v * logistic(2 * <real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
 
 cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v, t, slope
+    cdef real v, s, slope
     for i in range(dx.shape[0]):
         v = x[i]
-        t = tanh(<real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
-        slope = <real>ROOT_TWO_PI * (1 + 3 * <real>CUBIC * v * v)
-        dx[i] = g[i] * (<real>0.5 * (1 + t) + <real>0.5 * v * ((1 - t * t) * slope))
+        s = logistic(2 * <real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
+        slope = 2 * <real>ROOT_TWO_PI * (1 + 3 * <real>CUBIC * v * v)
+        dx[i] = g[i] * (s + v * (s * (1 - s) * slope))
 
 cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i

@@ -6,43 +6,89 @@ from libc cimport math
 from cygrad.kernels.array cimport real
 
 cdef extern from "cygrad/single.h" nogil:
+    const float CG_FAR_F
     float cg_exp_f(float x) noexcept
+    float cg_expm1_f(float x) noexcept
+    float cg_bell_f(float x) noexcept
+    float cg_gauss_f(float x) noexcept
     float cg_log_f(float x) noexcept
+    float cg_log1p_f(float x) noexcept
+    float cg_pow_f(float x, float y) noexcept
+    float cg_sin_f(float x) noexcept
+    float cg_cos_f(float x) noexcept
+    float cg_tan_f(float x) noexcept
+    float cg_asin_f(float x) noexcept
+    float cg_acos_f(float x) noexcept
+    float cg_atan_f(float x) noexcept
+    float cg_sinh_f(float x) noexcept
+    float cg_cosh_f(float x) noexcept
     float cg_tanh_f(float x) noexcept
+    float cg_asinh_f(float x) noexcept
+    float cg_acosh_f(float x) noexcept
+    float cg_atanh_f(float x) noexcept
+    float cg_erf_f(float x) noexcept
+    float cg_normal_f(float x) noexcept
     float cg_sigmoid_f(float x) noexcept
 
-# ---- exponentials and logarithms
-cdef inline real exp(real x) noexcept nogil:     return cg_exp_f(x) if real is float else math.exp(x)
-cdef inline real expm1(real x) noexcept nogil:   return math.expm1f(x) if real is float else math.expm1(x)
-cdef inline real log(real x) noexcept nogil:     return cg_log_f(x) if real is float else math.log(x)
-cdef inline real log1p(real x) noexcept nogil:   return math.log1pf(x) if real is float else math.log1p(x)
-cdef inline real pow(real x, real p) noexcept nogil: return math.powf(x, p) if real is float else math.pow(x, p)
+cdef extern from *:
+    """
+    #define CG_ROOT_HALF 0.70710678118654752440
+    """
+    const double CG_ROOT_HALF                       # sqrt(1 / 2)
 
-# ---- trigonometry
-cdef inline real sin(real x) noexcept nogil:     return math.sinf(x) if real is float else math.sin(x)
-cdef inline real cos(real x) noexcept nogil:     return math.cosf(x) if real is float else math.cos(x)
-cdef inline real tan(real x) noexcept nogil:     return math.tanf(x) if real is float else math.tan(x)
-cdef inline real asin(real x) noexcept nogil:    return math.asinf(x) if real is float else math.asin(x)
-cdef inline real acos(real x) noexcept nogil:    return math.acosf(x) if real is float else math.acos(x)
-cdef inline real atan(real x) noexcept nogil:    return math.atanf(x) if real is float else math.atan(x)
+# ---- exponentials and logarithms
+cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else math.exp(x)
+cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else math.expm1(x)
+cdef inline real log(real x) noexcept nogil:   return cg_log_f(x) if real is float else math.log(x)
+cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is float else math.log1p(x)
+cdef inline real pow(real x, real p) noexcept nogil: return cg_pow_f(x, p) if real is float else math.pow(x, p)
+
+# ---- trigonometry: sin, cos and tan of what is not far; *_far of anything, and no vectors
+cdef inline bint far(real x) noexcept nogil:
+    """Whether x is too large for sin, cos and tan: or infinite, or NaN."""
+    return not fabs(x) <= CG_FAR_F if real is float else False
+
+cdef inline real sin(real x) noexcept nogil:   return cg_sin_f(x) if real is float else math.sin(x)
+cdef inline real cos(real x) noexcept nogil:   return cg_cos_f(x) if real is float else math.cos(x)
+cdef inline real tan(real x) noexcept nogil:   return cg_tan_f(x) if real is float else math.tan(x)
+cdef inline real sin_far(real x) noexcept nogil: return <real>math.sin(x) if far(x) else sin(x)
+cdef inline real cos_far(real x) noexcept nogil: return <real>math.cos(x) if far(x) else cos(x)
+cdef inline real tan_far(real x) noexcept nogil: return <real>math.tan(x) if far(x) else tan(x)
+cdef inline real asin(real x) noexcept nogil:  return cg_asin_f(x) if real is float else math.asin(x)
+cdef inline real acos(real x) noexcept nogil:  return cg_acos_f(x) if real is float else math.acos(x)
+cdef inline real atan(real x) noexcept nogil:  return cg_atan_f(x) if real is float else math.atan(x)
 
 # ---- hyperbolic functions
-cdef inline real sinh(real x) noexcept nogil:    return math.sinhf(x) if real is float else math.sinh(x)
-cdef inline real cosh(real x) noexcept nogil:    return math.coshf(x) if real is float else math.cosh(x)
-cdef inline real tanh(real x) noexcept nogil:    return cg_tanh_f(x) if real is float else math.tanh(x)
-cdef inline real asinh(real x) noexcept nogil:   return math.asinhf(x) if real is float else math.asinh(x)
-cdef inline real acosh(real x) noexcept nogil:   return math.acoshf(x) if real is float else math.acosh(x)
-cdef inline real atanh(real x) noexcept nogil:   return math.atanhf(x) if real is float else math.atanh(x)
+cdef inline real sinh(real x) noexcept nogil:  return cg_sinh_f(x) if real is float else math.sinh(x)
+cdef inline real cosh(real x) noexcept nogil:  return cg_cosh_f(x) if real is float else math.cosh(x)
+cdef inline real tanh(real x) noexcept nogil:  return cg_tanh_f(x) if real is float else math.tanh(x)
+cdef inline real asinh(real x) noexcept nogil: return cg_asinh_f(x) if real is float else math.asinh(x)
+cdef inline real acosh(real x) noexcept nogil: return cg_acosh_f(x) if real is float else math.acosh(x)
+cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is float else math.atanh(x)
 
 # ---- of networks
 cdef inline double logistic_d(double x) noexcept nogil:
     cdef double e = math.exp(-math.fabs(x))         # at most 1: no overflow, and small results keep all their digits
     return (1 if x >= 0 else e) / (1 + e)
 
-cdef inline real logistic(real x) noexcept nogil: return cg_sigmoid_f(x) if real is float else logistic_d(x)
-cdef inline real erf(real x) noexcept nogil:     return math.erff(x) if real is float else math.erf(x)
-cdef inline real erfc(real x) noexcept nogil:    return math.erfcf(x) if real is float else math.erfc(x)
+cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else math.erf(x)
+
+cdef inline real logistic(real x) noexcept nogil:
+    """1 / (1 + e^-x)"""
+    return cg_sigmoid_f(x) if real is float else logistic_d(x)
+
+cdef inline real normal(real x) noexcept nogil:
+    """The normal distribution's probability of less than x, with all digits also where that is small."""
+    return cg_normal_f(x) if real is float else 0.5 * math.erfc(-CG_ROOT_HALF * x)
+
+cdef inline real bell(real x) noexcept nogil:
+    """e^(-x^2 / 2)"""
+    return cg_bell_f(x) if real is float else math.exp(-0.5 * x * x)
+
+cdef inline real gauss(real x) noexcept nogil:
+    """e^(-x^2)"""
+    return cg_gauss_f(x) if real is float else math.exp(-x * x)
 
 # ---- exact, or one instruction
-cdef inline real sqrt(real x) noexcept nogil:    return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:    return <real>math.fabs(x)     # fabsf, to the compiler
+cdef inline real sqrt(real x) noexcept nogil:  return math.sqrtf(x) if real is float else math.sqrt(x)
+cdef inline real fabs(real x) noexcept nogil:  return <real>math.fabs(x)     # fabsf, to the compiler
