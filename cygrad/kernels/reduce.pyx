@@ -1,277 +1,65 @@
-"""Reductions along any axes of arrays of any strides: sums, products, extremes.
+"""Reductions along any axes of arrays of any strides: the walk that brings elements to a fold.
 
 The result is seen in the shape of the operand, with strides of 0 along what is reduced: y[...] += x[...] over all
 indices is then the sum, and one walk serves every axis. Neighbouring dimensions that continue each other are merged
-first, so most reductions are one or two loops.
+first, so most reductions are one or two loops: rows that are folded along, or across a tile of results that stays in
+the first-level cache. Blocks of rows are gathered in double precision, so the error of a float32 sum does not grow with
+its length.
 
-What is done with an element is a fold: a pair of loops over contiguous runs. `along` folds each row of x into one
-number; `across` folds the rows into one another, element by element. Both see beside x what the fold measures it
-against (`by`: a mean, a maximum, a power), which has a value for each result. Along goes in eight lanes and blocks, and
-sums of many rows, in blocks of few, are gathered in double precision, so the error of a float32 sum does not grow with
-its length."""
+Threads share the results, and what goes into few results is cut into parts that are folded into one another at the
+end. How it is cut follows from the shapes alone: the same bits come with any number of threads."""
 
-from libc cimport math
+from libc.stdlib cimport llabs
 
-from cygrad.kernels cimport driver
+from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport (
-    FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f,
+    FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f, view2d,
 )
-from cygrad.kernels.mathematics cimport exp, fabs, pow
+from cygrad.kernels.folds cimport Fold
 
 cdef enum:
-    BLOCK = 512
-    LANES = 8
-    WIDE = 32               # lanes of what has conditions: a loop that is not unrolled, so that it becomes vectors
+    BLOCK = 4096            # elements of a row that are summed in single precision: 64 in each lane
     FEW = 32                # rows that are summed across in single precision
+    TILE = 2048             # results that are folded across at once: they and their sums stay in the first-level cache
+    SHORT = 32              # elements of a row at most of which several are folded across as one
+    PART = 32768            # elements of a part at least, where few results are made of many elements,
+    PARTS = 64              # how many parts there are at most,
+    PARTIAL = 8192          # and how many results all parts have at most
+    PACKED = 512            # elements of a strided row that are packed at once
+    LINE = 64               # bytes of a line of the cache
+
+cdef struct Dimension:
+    Py_ssize_t n            # elements,
+    Py_ssize_t x            # and their steps
+    Py_ssize_t by
+    Py_ssize_t y
+
+cdef struct Walk:
+    const Fold* fold
+    const char* x
+    const char* by
+    char* y
+    bint single             # float32, not float64
+    bint along              # the inner dimension is reduced, and the results are its rows; if not, it is the results
+    Dimension inner
+    Dimension rows          # the next one of the other kind
+    int kept                # how many others there are, of results
+    int reduced             # and reduced
+    Dimension results[MAX_NDIM]
+    Dimension others[MAX_NDIM]
+    Py_ssize_t tile         # results in a task
+    Py_ssize_t tiles        # tasks in the inner dimension or the rows
+    bint outer              # parts are cut from the first of the others; if not, from the inner dimension or the rows
+
+cdef struct Parts:          # of one tile
+    const Walk* walk
+    Py_ssize_t tile
+    Py_ssize_t width        # its results
+    int parts
+    double* results         # of all parts
 
 
-cdef inline double total(real* lane) noexcept nogil:
-    return <double>(((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])))
-
-
-# ---- sum: y += x -----------------------------------------------------------------------------------------------------
-
-cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i
-    cdef int l
-    for r in range(x.shape[0]):
-        for l in range(LANES): lane[l] = 0
-        i = 0
-        while i + LANES <= n:
-            for l in range(LANES): lane[l] += x[r, i + l]
-            i += LANES
-        while i < n:
-            lane[0] += x[r, i]
-            i += 1
-        y[r] += total(lane)
-
-cdef void sum_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += x[r, i]
-
-
-# ---- product: y *= x -------------------------------------------------------------------------------------------------
-
-cdef void prod_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    cdef double p
-    for r in range(x.shape[0]):
-        p = y[r]
-        for i in range(x.shape[1]):
-            p *= x[r, i]
-        y[r] = p
-
-cdef void prod_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] *= x[r, i]
-
-
-# ---- extremes: a NaN that came stays, one that comes takes over ------------------------------------------------------
-
-cdef inline real larger(real x, real y) noexcept nogil:
-    return x if (x > y) | (x != x) else y
-
-cdef inline real smaller(real x, real y) noexcept nogil:
-    return x if (x < y) | (x != x) else y
-
-cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real most
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        most = <real>y[r]
-        i = 0
-        if n >= WIDE:
-            for l in range(WIDE): lane[l] = most
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = larger(x[r, i + l], lane[l])
-                i += WIDE
-            for l in range(WIDE): most = larger(lane[l], most)
-        while i < n:
-            most = larger(x[r, i], most)
-            i += 1
-        y[r] = most
-
-cdef void max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = larger(x[r, i], y[i])
-
-cdef void min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real least
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        least = <real>y[r]
-        i = 0
-        if n >= WIDE:
-            for l in range(WIDE): lane[l] = least
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = smaller(x[r, i + l], lane[l])
-                i += WIDE
-            for l in range(WIDE): least = smaller(lane[l], least)
-        while i < n:
-            least = smaller(x[r, i], least)
-            i += 1
-        y[r] = least
-
-cdef void min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = smaller(x[r, i], y[i])
-
-cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            y[r] = larger[double](fabs(x[r, i]), y[r])
-
-cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = larger(fabs(x[r, i]), y[i])
-
-cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            y[r] = smaller[double](fabs(x[r, i]), y[r])
-
-cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = smaller(fabs(x[r, i]), y[i])
-
-
-# ---- differences: y += x - by ----------------------------------------------------------------------------------------
-
-cdef void differences_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i
-    cdef int l
-    for r in range(x.shape[0]):
-        for l in range(LANES): lane[l] = 0
-        i = 0
-        while i + LANES <= n:
-            for l in range(LANES): lane[l] += x[r, i + l] - by[r]
-            i += LANES
-        while i < n:
-            lane[0] += x[r, i] - by[r]
-            i += 1
-        y[r] += total(lane)
-
-cdef void differences_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += x[r, i] - by[i]
-
-
-# ---- squares about a centre: y += (x - by)^2 -------------------------------------------------------------------------
-
-cdef void squares_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[LANES]
-    cdef real d
-    cdef Py_ssize_t n = x.shape[1], r, i
-    cdef int l
-    for r in range(x.shape[0]):
-        for l in range(LANES): lane[l] = 0
-        i = 0
-        while i + LANES <= n:
-            for l in range(LANES):
-                d = x[r, i + l] - by[r]
-                lane[l] += d * d
-            i += LANES
-        while i < n:
-            d = x[r, i] - by[r]
-            lane[0] += d * d
-            i += 1
-        y[r] += total(lane)
-
-cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    cdef real d
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            d = x[r, i] - by[i]
-            y[i] += d * d
-
-
-# ---- exponentials of what is left of a maximum: y += e^(x - by) ------------------------------------------------------
-
-cdef void exps_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    cdef double s
-    for r in range(x.shape[0]):
-        s = 0
-        for i in range(x.shape[1]):
-            s += exp(x[r, i] - by[r])
-        y[r] += s
-
-cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += exp(x[r, i] - by[i])
-
-
-# ---- powers of sizes: y += |x|^by, where 0^0 is 0; by is one number, the run holds it everywhere ---------------------
-
-cdef inline real power(real x, real p) noexcept nogil:
-    if p == 1: return fabs(x)
-    if p == 2: return x * x
-    if p == 0: return x != 0
-    return pow(fabs(x), p)
-
-cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef double lane[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i
-    cdef int l
-    for r in range(x.shape[0]):
-        for l in range(LANES): lane[l] = 0
-        i = 0
-        if by[0] == 2:
-            while i + LANES <= n:
-                for l in range(LANES): lane[l] += <double>x[r, i + l] * x[r, i + l]
-                i += LANES
-        while i < n:
-            lane[0] += <double>x[r, i] * x[r, i] if by[0] == 2 else power(x[r, i], by[0])
-            i += 1
-        y[r] += total(lane)
-
-cdef void powers_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += power(x[r, i], by[0])
-
-
-cdef Fold SUM = Fold(0, True, sum_along[float], sum_along[double], sum_across[float], sum_across[double])
-cdef Fold PROD = Fold(1, False, prod_along[float], prod_along[double], prod_across[float], prod_across[double])
-cdef Fold MAX = Fold(-math.INFINITY, False, max_along[float], max_along[double], max_across[float], max_across[double])
-cdef Fold MIN = Fold(math.INFINITY, False, min_along[float], min_along[double], min_across[float], min_across[double])
-cdef Fold SIZE_MAX = Fold(0, False, size_max_along[float], size_max_along[double], size_max_across[float],
-                          size_max_across[double])
-cdef Fold SIZE_MIN = Fold(math.INFINITY, False, size_min_along[float], size_min_along[double], size_min_across[float],
-                          size_min_across[double])
-cdef Fold DIFFERENCES = Fold(0, True, differences_along[float], differences_along[double], differences_across[float],
-                             differences_across[double])
-cdef Fold SQUARES = Fold(0, True, squares_along[float], squares_along[double], squares_across[float],
-                         squares_across[double])
-cdef Fold EXPS = Fold(0, True, exps_along[float], exps_along[double], exps_across[float], exps_across[double])
-cdef Fold POWERS = Fold(0, True, powers_along[float], powers_along[double], powers_across[float], powers_across[double])
-
-
-# ---- the walk --------------------------------------------------------------------------------------------------------
+# ---- a tile of results -----------------------------------------------------------------------------------------------
 
 cdef inline const real* packed(const real* x, Py_ssize_t step, Py_ssize_t n, real* scratch) noexcept nogil:
     """n elements side by side: where they are, or copied."""
@@ -281,137 +69,205 @@ cdef inline const real* packed(const real* x, Py_ssize_t step, Py_ssize_t n, rea
     return scratch
 
 
-cdef void rows_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t rows, Py_ssize_t n,
-                     Py_ssize_t step, Py_ssize_t step_y) noexcept nogil:
+cdef inline char* aligned(char* p) noexcept nogil:
+    """The next line of the cache: vectors that are read and written again and again must not lie across two."""
+    return <char*>((<size_t>p + LINE - 1) & ~<size_t>(LINE - 1))
+
+
+cdef inline void call_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t rows, Py_ssize_t n,
+                            Py_ssize_t row) noexcept nogil:
     if real is float:
-        fold.along_single(steps2f(<float*>x, rows, n, step), view1f(<float*>by, rows), steps1d(y, rows, step_y))
+        fold.along_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, 1))
     else:
-        fold.along_double(steps2d(<double*>x, rows, n, step), view1d(<double*>by, rows), steps1d(y, rows, step_y))
+        fold.along_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, 1))
 
 
-cdef void run_along(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t n,
-                    Py_ssize_t step, const Py_ssize_t* steps) noexcept nogil:
-    """n elements each of some rows, each row into one result, or (steps[2] is 0) all into one. `step` is that of the
-    elements, `steps` those of the rows in x, by and y."""
-    cdef real px[BLOCK]
-    cdef real pby[BLOCK]
-    cdef double results[BLOCK]
-    cdef const real* b
-    cdef bint one = steps[2] == 0
-    cdef Py_ssize_t most = BLOCK if step == 1 else BLOCK // n if n < BLOCK else 1
-    cdef Py_ssize_t start = 0, m, i, k
-    results[0] = y[0]
-    while start < rows:
-        m = rows - start if rows - start < most else most
-        b = packed(by + start * steps[1], steps[1], m, pby) if by != NULL else <const real*>pby
-        if not one:
-            for i in range(m): results[i] = y[(start + i) * steps[2]]
-        if n > BLOCK:                               # long rows come one by one, in blocks
-            i = 0
-            while i < n:
-                k = n - i if n - i < BLOCK else BLOCK
-                rows_along(fold, packed(x + i * step, step, k, px), b, results, 1, k, 0, 0)
-                i += k
-        elif step == 1:
-            rows_along(fold, x + start * steps[0], b, results, m, n, steps[0], 0 if one else 1)
-        else:
-            for i in range(m):
-                packed(x + (start + i) * steps[0], step, n, px + i * n)
-            rows_along[real](fold, px, b, results, m, n, n, 0 if one else 1)
-        if not one:
-            for i in range(m): y[(start + i) * steps[2]] = <real>results[i]
-        start += m
-    if one: y[0] = <real>results[0]
+cdef inline void call_across(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t n,
+                             Py_ssize_t row) noexcept nogil:
+    if real is float:
+        fold.across_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, n), view1f(y, n))
+    else:
+        fold.across_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, n), view1d(y, n))
 
 
-cdef void run_across(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t row,
-                     Py_ssize_t n, Py_ssize_t step, Py_ssize_t step_by, Py_ssize_t step_y) noexcept nogil:
-    """`rows` times n elements, `row` steps apart, into n results. Many rows that are added up go in blocks, whose sums
-    are added in double precision."""
-    cdef real px[BLOCK]
-    cdef real pby[BLOCK]
-    cdef real py[BLOCK]
-    cdef double sums[BLOCK]
-    cdef const real* a
-    cdef const real* b
-    cdef real* c
-    cdef bint blocks = real is float and fold.adds and rows > FEW
-    cdef bint apart = blocks or step_y != 1
-    cdef Py_ssize_t most = 1 if step != 1 else FEW if blocks else rows
-    cdef Py_ssize_t start = 0, m, i, k, count
-    while start < n:
-        m = n - start if n - start < BLOCK else BLOCK
-        b = packed(by + start * step_by, step_by, m, pby) if by != NULL else <const real*>pby
-        c = y + start
-        if apart:
-            c = &py[0]
-            for i in range(m): py[i] = y[(start + i) * step_y]
-        for i in range(m if blocks else 0): sums[i] = 0
-        k = 0
-        while k < rows:
-            count = rows - k if rows - k < most else most
-            a = packed(x + start * step + k * row, step, m, px)
-            if real is float:
-                fold.across_single(steps2f(<float*>a, count, m, row), view1f(<float*>b, m), view1f(c, m))
-            else:
-                fold.across_double(steps2d(<double*>a, count, m, row), view1d(<double*>b, m), view1d(c, m))
-            k += count
-            if blocks and (k % FEW == 0 or k == rows):
-                for i in range(m):
-                    sums[i] += c[i]
-                    c[i] = 0
-        for i in range(m if blocks else 0): py[i] = <real>sums[i]
-        for i in range(m if apart else 0): y[(start + i) * step_y] = py[i]
-        start += m
+cdef void fold_along(const Walk* w, const real* x, const real* by, double* y, Py_ssize_t rows,
+                     Py_ssize_t n) noexcept nogil:
+    """n elements each of some rows, each row into one result; long ones in blocks."""
+    cdef real px[PACKED]
+    cdef Py_ssize_t step = w.inner.x, most = BLOCK if step == 1 else PACKED, r, i, k
+    if step == 1 and n <= BLOCK:
+        call_along(w.fold, x, by, y, rows, n, w.rows.x)
+        return
+    for r in range(rows):
+        i = 0
+        while i < n:
+            k = min(n - i, most)
+            call_along(w.fold, packed(x + r * w.rows.x + i * step, step, k, px), by + r, y + r, 1, k, 0)
+            i += k
 
 
-cdef void walk(const Fold* fold, const real* x, const real* by, real* y, int ndim, const Py_ssize_t* shape,
-               const Py_ssize_t* sx, const Py_ssize_t* sby, const Py_ssize_t* sy) noexcept nogil:
-    """y[index] = fold(x[index], by[index], y[index]) over all indices. The last dimension is the inner loop, and the
-    one before it is done at once: where the inner goes along and is short, or where it goes across and that is
-    reduced."""
-    cdef Py_ssize_t index[MAX_NDIM]
-    cdef Py_ssize_t n = shape[ndim - 1], step_x = sx[ndim - 1], step_by = sby[ndim - 1], step_y = sy[ndim - 1]
-    cdef Py_ssize_t rows = 1
-    cdef Py_ssize_t steps[3]
-    cdef int outer = ndim - 2, d
-    for d in range(ndim): index[d] = 0
-    for d in range(3): steps[d] = 0
-    if outer >= 0 and (sy[outer] == 0 if step_y != 0 else n <= BLOCK):
-        rows, steps[0], steps[1], steps[2] = shape[outer], sx[outer], sby[outer], sy[outer]
-        outer -= 1
+cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, double* sums, Py_ssize_t* folded,
+                      Py_ssize_t rows, Py_ssize_t row, Py_ssize_t n) noexcept nogil:
+    """`rows` times n elements, `row` steps apart, into n results. What is added goes to `sums` whenever FEW rows have
+    come; `folded` counts them."""
+    cdef real px[TILE]
+    cdef Py_ssize_t k = 0, count, i
+    cdef bint blocks = w.fold.adds and real is float
+    while k < rows:
+        count = min(FEW - folded[0], rows - k) if blocks else rows - k
+        if w.inner.x == 1:
+            call_across(w.fold, x + k * row, by, y, count, n, row)
+        else:                                       # a strided tile is a quarter as wide
+            count = min(count, 4)
+            for i in range(count): packed(x + (k + i) * row, w.inner.x, n, px + i * n)
+            call_across[real](w.fold, px, by, y, count, n, n)
+        k += count
+        if not blocks: continue
+        folded[0] += count
+        if folded[0] < FEW: continue
+        for i in range(n):
+            sums[i] += y[i]
+            y[i] = 0
+        folded[0] = 0
+
+
+cdef inline Py_ssize_t locate(const Walk* w, Py_ssize_t tile, Dimension* at) noexcept nogil:
+    """How many results a tile has, and (`at`) where it begins in x, by and y."""
+    cdef const Dimension* results = &w.rows if w.along else &w.inner
+    cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, place
+    cdef int d
+    at.x, at.by, at.y = first * results.x, first * results.by, first * results.y
+    for d in range(w.kept - 1, -1, -1):
+        place = rest % w.results[d].n
+        rest = rest // w.results[d].n
+        at.x += place * w.results[d].x
+        at.by += place * w.results[d].by
+        at.y += place * w.results[d].y
+    return min(w.tile, results.n - first)
+
+
+cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ssize_t tile, int part, int parts,
+                    double* out) noexcept nogil:
+    """What goes into the results of a tile: to y, or (`out`) of one part of it, to there. Short rows that lie one after
+    the other are folded across as fewer and longer ones, and what came of those into each other."""
+    cdef real pby[TILE]
+    cdef real room_y[TILE + LINE]
+    cdef double room_sums[TILE + LINE]
+    cdef real* py = <real*>aligned(<char*>room_y)
+    cdef double* sums = <double*>aligned(<char*>room_sums)
+    cdef Dimension begin
+    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t m = locate(w, tile, &begin), wide = m, count = w.inner.n if w.along else w.rows.n, folded = 0
+    cdef Py_ssize_t outer = w.others[0].n if w.reduced else 1, start, many, i
+    cdef Py_ssize_t step_y = w.rows.y if w.along else w.inner.y, step_by = w.rows.by if w.along else w.inner.by
+    cdef bint blocks = w.fold.adds and real is float
+    cdef int d
+    x += begin.x
+    y += begin.y
+    if w.by == NULL: by = &pby[0]
+    else: by = packed(by + begin.by, step_by, m, pby)
+    if parts > 1 and w.outer:
+        start = outer * part // parts
+        outer = outer * (part + 1) // parts - start
+        x += start * w.others[0].x
+    elif parts > 1:
+        start = count * part // parts
+        count = count * (part + 1) // parts - start
+        x += start * (w.inner.x if w.along else w.rows.x)
+    if not w.along and m <= SHORT and w.rows.x == m and w.inner.x == 1 and count * m >= 4 * SHORT:
+        wide = 4 * SHORT // m * m
+        for i in range(wide if w.by != NULL else 0): pby[i] = by[i % m]
+        by = &pby[0]
+    many = count * m // wide
+    if w.along or blocks:
+        for i in range(wide): sums[i] = w.fold.start
+    if not w.along:
+        for i in range(wide): py[i] = <real>w.fold.start
+    for d in range(w.reduced): at[d] = 0
     while True:
-        if step_y == 0: run_along(fold, x, by, y, rows, n, step_x, steps)
-        else:           run_across(fold, x, by, y, rows, steps[0], n, step_x, step_by, step_y)
-        d = outer
-        while d >= 0:
-            index[d] += 1
-            x += sx[d]
-            by += sby[d]
-            y += sy[d]
-            if index[d] < shape[d]: break
-            x -= shape[d] * sx[d]
-            by -= shape[d] * sby[d]
-            y -= shape[d] * sy[d]
-            index[d] = 0
+        if w.along:
+            fold_along(w, x, by, sums, m, count)
+        else:
+            fold_across(w, x, by, py, sums, &folded, many, w.rows.x * (wide // m), wide)
+            if many * wide < count * m:
+                fold_across(w, x + many * wide, by, py, sums, &folded, count - many * (wide // m), m, m)
+        d = w.reduced - 1
+        while d >= 0:                               # carry into the next row
+            at[d] += 1
+            x += w.others[d].x
+            i = outer if d == 0 else w.others[d].n
+            if at[d] < i: break
+            x -= i * w.others[d].x
+            at[d] = 0
             d -= 1
-        if d < 0: return
-
-
-cdef void walk_any(const Fold* fold, const Array* x, const char* by, const Array* y, int ndim, const Py_ssize_t* shape,
-                   const Py_ssize_t* sx, const Py_ssize_t* sby, const Py_ssize_t* sy) noexcept nogil:
-    if x.dtype == FLOAT32:
-        walk[float](fold, <const float*>x.data, <const float*>by, <float*>y.data, ndim, shape, sx, sby, sy)
+        if d < 0: break
+    if not w.along:
+        if blocks:
+            for i in range(wide): sums[i] += py[i]
+        else:
+            for i in range(wide): sums[i] = py[i]
+        if wide > m: w.fold.join(view2d(sums + m, wide // m - 1, m), view1d(sums, m), view1d(sums, m))
+    if out == NULL:
+        for i in range(m): y[i * step_y] = <real>sums[i]
     else:
-        walk[double](fold, <const double*>x.data, <const double*>by, <double*>y.data, ndim, shape, sx, sby, sy)
+        for i in range(m): out[i] = sums[i]
 
 
-cdef void exchange(int d, int e, Py_ssize_t* shape, Py_ssize_t* sx, Py_ssize_t* sby, Py_ssize_t* sy) noexcept nogil:
-    """Dimensions d and e change places."""
-    shape[d], shape[e] = shape[e], shape[d]
-    sx[d], sx[e] = sx[e], sx[d]
-    sby[d], sby[e] = sby[e], sby[d]
-    sy[d], sy[e] = sy[e], sy[d]
+# ---- all tiles -------------------------------------------------------------------------------------------------------
+
+cdef void some_tiles(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Walk* w = <const Walk*>job
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        if w.single: fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, i, 0, 1, NULL)
+        else:        fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, i, 0, 1, NULL)
+
+
+cdef void some_parts(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Parts* p = <const Parts*>job
+    cdef const Walk* w = p.walk
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        if w.single:
+            fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, p.tile, <int>i, p.parts,
+                             p.results + i * p.width)
+        else:
+            fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, p.tile, <int>i, p.parts,
+                              p.results + i * p.width)
+
+
+cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noexcept nogil:
+    """A tile in parts, which are then folded into each other in order."""
+    cdef double results[PARTIAL]
+    cdef Dimension at
+    cdef Py_ssize_t m = locate(w, tile, &at), step = w.rows.y if w.along else w.inner.y, i
+    cdef Parts job = Parts(w, tile, m, parts, &results[0])
+    driver.share(some_parts, &job, parts, 1, threads)
+    w.fold.join(view2d(results + m, parts - 1, m), view1d(results, m), view1d(results, m))
+    for i in range(m):
+        if w.single: (<float*>w.y)[at.y + i * step] = <float>results[i]
+        else:        (<double*>w.y)[at.y + i * step] = results[i]
+
+
+cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
+    """y[index] = fold of x[index] by by[index], over all indices, `size` of them. A tile of results is a task; where
+    there are few tasks of much work each goes in parts."""
+    cdef Py_ssize_t results = w.rows.n if w.along else w.inner.n, near = w.inner.n if w.along else w.rows.n
+    cdef Py_ssize_t depth = near, tasks, parts = 1, i
+    cdef int d, t = driver.threads_for(size * w.fold.cost // 4)
+    for d in range(w.reduced): depth *= w.others[d].n
+    w.tile = max(1, min(TILE, PART // depth)) if w.along else TILE if w.inner.x == 1 else TILE // 4
+    w.tiles = tasks = (results + w.tile - 1) // w.tile
+    for d in range(w.kept): tasks *= w.results[d].n
+    if tasks < PARTS // 4 and size >= 2 * tasks * PART:
+        w.tile = (results + w.tiles - 1) // w.tiles
+        w.outer = w.reduced and (w.others[0].n >= PARTS or w.others[0].n > near)
+        parts = min(min(PARTIAL // w.tile, <Py_ssize_t>PARTS), size // tasks // PART)
+        parts = min(parts, w.others[0].n if w.outer else near)
+    if parts > 1:
+        for i in range(tasks): fold_parts(w, i, <int>parts, t)
+    else:
+        driver.share(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
 
 
 cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
@@ -423,54 +279,73 @@ cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
         for i in range(n): (<double*>y.data)[i] = value
 
 
+cdef inline bint further(Py_ssize_t step, Py_ssize_t than) noexcept nogil:
+    """Whether elements lie further apart; those that repeat one element lie furthest."""
+    return than != 0 and (step == 0 or llabs(step) > llabs(than))
+
+
 cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Array* y) except -1:
     """y = the fold of x, y dense in memory of its own but described in the shape of x, with strides of 0 along what is
     reduced. `by` (NULL for folds that do not look at it) is described in the shape of x too, and constant along what is
     reduced."""
-    cdef Py_ssize_t shape[MAX_NDIM]
-    cdef Py_ssize_t sx[MAX_NDIM]
-    cdef Py_ssize_t sby[MAX_NDIM]
-    cdef Py_ssize_t sy[MAX_NDIM]
-    cdef Py_ssize_t kept = 1, step
+    cdef Walk w
+    cdef Dimension order[MAX_NDIM]
+    cdef Dimension one
+    cdef Py_ssize_t kept = 1
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
-    cdef const char* given = NULL
-    cdef int d, n = 0, swap
-    if by != NULL: given = by.data
-    for d in range(lx.ndim):
-        if ly.strides[d] != 0: kept *= lx.shape[d]
-    fill(y, kept, fold.start)
-    if lx.size == 0: return 0
-    for d in range(lx.ndim):
-        if lx.shape[d] == 1: continue
-        step = by.layout.strides[d] if by != NULL else 0
-        if n and sx[n - 1] == lx.shape[d] * lx.strides[d] and sy[n - 1] == lx.shape[d] * ly.strides[d] \
-                and sby[n - 1] == lx.shape[d] * step:
-            shape[n - 1] *= lx.shape[d]             # it continues the dimension before
-        else:
-            shape[n] = lx.shape[d]
-            n += 1
-        sx[n - 1], sby[n - 1], sy[n - 1] = lx.strides[d], step, ly.strides[d]
+    cdef int d, k, n = 0, second
+    if lx.size == 0:
+        for d in range(lx.ndim):
+            if ly.strides[d] != 0: kept *= lx.shape[d]
+        fill(y, kept, fold.start)
+        return 0
+    for d in range(lx.ndim):                        # dimensions go from those whose elements lie furthest apart in x
+        if lx.shape[d] == 1: continue               # to the one where they lie closest together
+        k = n
+        while k > 0 and further(lx.strides[d], order[k - 1].x):
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = Dimension(lx.shape[d], lx.strides[d], by.layout.strides[d] if by != NULL else 0, ly.strides[d])
+        n += 1
     if n == 0:
-        shape[0], sx[0], sby[0], sy[0], n = 1, 1, 0, 0, 1
-    swap = n - 1                                    # the inner loop runs where x lies closest together
-    for d in range(n):
-        if sx[d] != 0 and (sx[swap] == 0 or abs(sx[d]) < abs(sx[swap])): swap = d
-    exchange(swap, n - 1, shape, sx, sby, sy)
-    if sy[n - 1] != 0:                              # and one that is reduced next to it
-        for d in range(n - 1):
-            if sy[d] == 0: swap = d
-        if swap < n - 2 and sy[swap] == 0: exchange(swap, n - 2, shape, sx, sby, sy)
+        order[0] = Dimension(1, 1, 0, 0)
+        n = 1
+    k = 0
+    for d in range(1, n):                           # one that continues the one before is one with it
+        one = order[d]
+        if order[k].x == one.n * one.x and order[k].by == one.n * one.by and order[k].y == one.n * one.y:
+            one.n *= order[k].n
+        else:
+            k += 1
+        order[k] = one
+    w.fold, w.x, w.by, w.y, w.single = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
+    w.inner, w.rows, w.along = order[k], Dimension(1, 0, 0, 0), order[k].y == 0
+    w.kept = w.reduced = w.outer = 0
+    second = k - 1
+    while second >= 0 and (order[second].y == 0) == w.along: second -= 1
+    if second >= 0: w.rows = order[second]
+    for d in range(k):
+        if d == second: continue
+        if order[d].y != 0:
+            w.results[w.kept] = order[d]
+            w.kept += 1
+        else:
+            w.others[w.reduced] = order[d]
+            w.reduced += 1
+            if order[d].n > w.others[0].n:          # the longest comes first: parts are cut from it
+                w.others[w.reduced - 1] = w.others[0]
+                w.others[0] = order[d]
     if lx.size < 16384:
-        walk_any(fold, x, given, y, n, shape, sx, sby, sy)
+        walk(&w, lx.size)
     else:
-        with nogil: walk_any(fold, x, given, y, n, shape, sx, sby, sy)
+        with nogil: walk(&w, lx.size)
     return 0
 
 
 cdef int sum_into(const Array* x, const Array* y) except -1:
     """y = the sum of x, described as fold_into() wants it."""
-    return fold_into(&SUM, x, NULL, y)
+    return fold_into(&folds.SUM, x, NULL, y)
 
 
 cdef int sum_to(const Array* x, const Array* y) except -1:
@@ -486,47 +361,3 @@ cdef int sum_to(const Array* x, const Array* y) except -1:
     seen.strides = strides
     z.layout = &seen
     return sum_into(x, &z)
-
-
-# ---- slopes: strip kernels of the gradients --------------------------------------------------------------------------
-
-cdef void exp_slope(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
-    """dx = g e^(x - y)"""
-    cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] * exp(x[i] - y[i])
-
-cdef void centred_slope(real[::1] g, real[::1] x, real[::1] centre, real[::1] dx) noexcept nogil:
-    """dx = g (x - centre)"""
-    cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] * (x[i] - centre[i])
-
-cdef void sign_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    """dx = g sign(x)"""
-    cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] * ((x[i] > 0) - (x[i] < 0)) if x[i] == x[i] else x[i]
-
-cdef void ratio(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    """z = x / y, or 0 where y is 0"""
-    cdef Py_ssize_t i
-    for i in range(z.shape[0]):
-        z[i] = 0 if y[i] == 0 else x[i] / y[i]
-
-cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
-    """y = x, or 0 where x is no finite number"""
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = x[i] if x[i] - x[i] == 0 else 0
-
-
-cdef int table() except -1:
-    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4)
-    driver.enter("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
-    driver.enter("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
-    driver.enter("ratio", <void*>ratio[float], <void*>ratio[double], 3)
-    driver.enter("finite", <void*>finite[float], <void*>finite[double], 2)
-    return 0
-
-table()

@@ -10,11 +10,12 @@ from cygrad.core.bridge cimport lend, window
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
-from cygrad.kernels cimport driver, reduce as kernels
+from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport FLOAT32, INT64, UINT8, Array, Layout, itemsize
 from cygrad.kernels.bits cimport pack_equal, unpack_bits
 from cygrad.kernels.driver cimport Loop, gather
-from cygrad.kernels.reduce cimport Fold, sum_into
+from cygrad.kernels.folds cimport Fold
+from cygrad.kernels.reduce cimport sum_into
 from cygrad.kernels.scan cimport arg
 from cygrad.ops.reduce cimport Reduction, Spread, axes_of, over, read_axes, refuse_nothing
 
@@ -86,7 +87,7 @@ cdef class Max(Extreme):
     """y = largest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
 
     def __cinit__(self):
-        self.name, self.kind, self.numpy = "max", &kernels.MAX, np.max
+        self.name, self.kind, self.numpy = "max", &folds.MAX, np.max
 
 
 @final
@@ -94,7 +95,7 @@ cdef class Min(Extreme):
     """y = smallest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
 
     def __cinit__(self):
-        self.name, self.kind, self.numpy = "min", &kernels.MIN, np.min
+        self.name, self.kind, self.numpy = "min", &folds.MIN, np.min
 
 
 # ---- argmax and argmin -----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
-from cygrad.kernels.reduce cimport POWERS, fold_into, sum_into
+from cygrad.kernels.folds cimport POWERS
+from cygrad.kernels.reduce cimport fold_into, sum_into
 from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES

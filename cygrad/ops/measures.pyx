@@ -13,9 +13,10 @@ from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
-from cygrad.kernels cimport driver, reduce as kernels
+from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.reduce cimport fold_into
 from cygrad.ops.reduce cimport (
     Reduction, Spread, binary, count, number_array, over, read_axes, refuse_nothing, scale, slope,
 )
@@ -59,7 +60,7 @@ cdef class Spreading(Reduction):
         cdef Py_ssize_t results = c.y[0].layout.size
         middle.data = c.workspace
         mean_into(&c.x[0], &middle, <tuple>c.attributes)
-        self.fold(c, &kernels.SQUARES, &middle, &c.y[0])
+        self.fold(c, &folds.SQUARES, &middle, &c.y[0])
         return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, <tuple>c.attributes))
 
     cdef int backward(self, Backward b) except -1:
@@ -106,7 +107,7 @@ cdef int mean_into(const Array* x, const Array* y, attributes) except -1:
             strides[k] = first.strides[d]
             k += 1
     over(&result, y, x.layout, attributes)
-    kernels.fold_into(&kernels.DIFFERENCES, x, &first.array, &result.array)
+    fold_into(&folds.DIFFERENCES, x, &first.array, &result.array)
     if x.layout.size == 0: return 0
     scale(y, y, count(x.layout.size, y.layout.size))
     a[0], a[1], a[2] = y[0], narrow, y[0]
@@ -191,8 +192,8 @@ cdef class Norm(Reduction):
         cdef double p = (<tuple>c.attributes)[2], bits
         cdef Array power = number_array(&bits, p, c.y[0].dtype)
         if math.isinf(p):
-            return self.fold(c, &kernels.SIZE_MAX if p > 0 else &kernels.SIZE_MIN, NULL, &c.y[0])
-        self.fold(c, &kernels.POWERS, &power, &c.y[0])
+            return self.fold(c, &folds.SIZE_MAX if p > 0 else &folds.SIZE_MIN, NULL, &c.y[0])
+        self.fold(c, &folds.POWERS, &power, &c.y[0])
         return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:

@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport Loop
-from cygrad.kernels.reduce cimport Fold
+from cygrad.kernels.folds cimport Fold
 
 cdef struct Spread:         # an array of the shape of a result, seen in the shape of the operand
     Array array

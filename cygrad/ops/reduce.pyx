@@ -12,10 +12,11 @@ from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Gradient, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
-from cygrad.kernels cimport driver, reduce as kernels, rows
+from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather, scatter
-from cygrad.kernels.reduce cimport Fold, fold_into
+from cygrad.kernels.folds cimport Fold
+from cygrad.kernels.reduce cimport fold_into
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.shape import broadcast_to, reshape, transpose
@@ -150,7 +151,7 @@ cdef class Sum(Reduction):
         self.name, self.numpy = "sum", np.sum
 
     cdef int forward(self, Call* c) except -1:
-        return self.fold(c, &kernels.SUM, NULL, &c.y[0])
+        return self.fold(c, &folds.SUM, NULL, &c.y[0])
 
     cdef int backward(self, Backward b) except -1:
         return expand_gradient(b, &b.g[0])
@@ -167,7 +168,7 @@ cdef class Mean(Reduction):
         self.name, self.floats, self.promotes = "mean", True, True
 
     cdef int forward(self, Call* c) except -1:
-        self.fold(c, &kernels.SUM, NULL, &c.y[0])
+        self.fold(c, &folds.SUM, NULL, &c.y[0])
         return scale(&c.y[0], &c.y[0], count(c.x[0].layout.size, c.y[0].layout.size))
 
     cdef int backward(self, Backward b) except -1:
@@ -251,7 +252,7 @@ cdef class Prod(Reduction):
         self.name, self.numpy = "prod", np.prod
 
     cdef int forward(self, Call* c) except -1:
-        return self.fold(c, &kernels.PROD, NULL, &c.y[0])
+        return self.fold(c, &folds.PROD, NULL, &c.y[0])
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 1

@@ -7,7 +7,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
-from cygrad.kernels cimport driver, reduce as kernels, rows
+from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.rows cimport RowLoop
@@ -125,10 +125,10 @@ cdef class LogSumExp(Reduction):
             rows.each_row(&rows.LOGSUMEXP, y.dtype, results, c.x[0].layout.size // results, c.x[0].data, NULL, y.data)
             return 0
         most.data = c.workspace
-        self.fold(c, &kernels.MAX, NULL, &most)
+        self.fold(c, &folds.MAX, NULL, &most)
         a[0], a[1] = most, most
         driver.each(FINITE_LOOP, a)                 # what has no finite maximum is summed as it is
-        self.fold(c, &kernels.EXPS, &most, &y)
+        self.fold(c, &folds.EXPS, &most, &y)
         a[0], a[1] = y, y
         driver.each(LOG_LOOP, a)
         a[0], a[1], a[2] = y, most, y

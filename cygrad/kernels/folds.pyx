@@ -1,0 +1,407 @@
+"""What reductions do with an element: folds, and strip kernels of the gradients.
+
+A fold is a pair of loops over contiguous runs. `along` folds each row of x into one number; `across` folds the rows into
+one another, element by element, four at a time, as memory is read faster in four streams. Both see beside x what the fold
+measures it against (`by`: a mean, a maximum, a power), which has a value for each result. Along goes in many lanes, so
+that sums become vectors and their error grows with a lane's length alone; `reduce` keeps rows short enough."""
+
+from libc cimport math
+
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport real
+from cygrad.kernels.mathematics cimport exp, fabs, pow
+
+cdef enum:
+    LANES = 8
+    WIDE = 64               # lanes of long rows: a loop that is not unrolled, so that it becomes vectors
+
+
+cdef inline real square(real x) noexcept nogil: return x * x
+
+cdef inline double total(real* lane) noexcept nogil:
+    return <double>(((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])))
+
+cdef inline void gathered(real* lane, real* few) noexcept nogil:
+    """The sums of many lanes in few."""
+    cdef int l
+    for l in range(LANES):
+        few[l] = (((lane[l] + lane[l + 8]) + (lane[l + 16] + lane[l + 24]))
+                  + ((lane[l + 32] + lane[l + 40]) + (lane[l + 48] + lane[l + 56])))
+
+
+# ---- sum: y += x -----------------------------------------------------------------------------------------------------
+
+cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real few[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        i = 0
+        for l in range(LANES): few[l] = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = 0
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] += x[r, i + l]
+                i += WIDE
+            gathered(lane, few)
+        while i + LANES <= n:
+            for l in range(LANES): few[l] += x[r, i + l]
+            i += LANES
+        for l in range(n - i): few[l] += x[r, i + l]
+        y[r] += total(few)
+
+cdef void sum_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] += (x[r, i] + x[r + 1, i]) + (x[r + 2, i] + x[r + 3, i])
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += x[r, i]
+
+
+# ---- product: y *= x -------------------------------------------------------------------------------------------------
+
+cdef void prod_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef double lane[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i
+    cdef int l
+    for r in range(x.shape[0]):
+        for l in range(LANES): lane[l] = 1
+        i = 0
+        while i + LANES <= n:
+            for l in range(LANES): lane[l] *= x[r, i + l]
+            i += LANES
+        while i < n:
+            lane[0] *= x[r, i]
+            i += 1
+        y[r] *= ((lane[0] * lane[1]) * (lane[2] * lane[3])) * ((lane[4] * lane[5]) * (lane[6] * lane[7]))
+
+cdef void prod_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] *= (x[r, i] * x[r + 1, i]) * (x[r + 2, i] * x[r + 3, i])
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] *= x[r, i]
+
+
+# ---- extremes: a NaN that came stays, one that comes takes over ------------------------------------------------------
+
+cdef inline real larger(real x, real y) noexcept nogil:
+    cdef real z = x if x > y else y                # one instruction, which gives y if either is NaN
+    return x if x != x else z
+
+cdef inline real smaller(real x, real y) noexcept nogil:
+    cdef real z = x if x < y else y                # one instruction, which gives y if either is NaN
+    return x if x != x else z
+
+cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real most
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        most = <real>y[r]
+        i = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = most
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] = larger(x[r, i + l], lane[l])
+                i += WIDE
+            for l in range(16): lane[l] = larger(larger(lane[l], lane[l + 16]), larger(lane[l + 32], lane[l + 48]))
+            for l in range(4): lane[l] = larger(larger(lane[l], lane[l + 4]), larger(lane[l + 8], lane[l + 12]))
+            for l in range(4): most = larger(lane[l], most)
+        while i < n:
+            most = larger(x[r, i], most)
+            i += 1
+        y[r] = most
+
+cdef void max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] = larger(larger(larger(x[r, i], x[r + 1, i]), larger(x[r + 2, i], x[r + 3, i])), y[i])
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = larger(x[r, i], y[i])
+
+cdef void min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real least
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        least = <real>y[r]
+        i = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = least
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] = smaller(x[r, i + l], lane[l])
+                i += WIDE
+            for l in range(16): lane[l] = smaller(smaller(lane[l], lane[l + 16]), smaller(lane[l + 32], lane[l + 48]))
+            for l in range(4): lane[l] = smaller(smaller(lane[l], lane[l + 4]), smaller(lane[l + 8], lane[l + 12]))
+            for l in range(4): least = smaller(lane[l], least)
+        while i < n:
+            least = smaller(x[r, i], least)
+            i += 1
+        y[r] = least
+
+cdef void min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] = smaller(smaller(smaller(x[r, i], x[r + 1, i]), smaller(x[r + 2, i], x[r + 3, i])), y[i])
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = smaller(x[r, i], y[i])
+
+cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real most
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        most = <real>y[r]
+        i = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = most
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] = larger(fabs(x[r, i + l]), lane[l])
+                i += WIDE
+            for l in range(16): lane[l] = larger(larger(lane[l], lane[l + 16]), larger(lane[l + 32], lane[l + 48]))
+            for l in range(4): lane[l] = larger(larger(lane[l], lane[l + 4]), larger(lane[l + 8], lane[l + 12]))
+            for l in range(4): most = larger(lane[l], most)
+        while i < n:
+            most = larger(fabs(x[r, i]), most)
+            i += 1
+        y[r] = most
+
+cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i
+    for r in range(x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = larger(fabs(x[r, i]), y[i])
+
+cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real least
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        least = <real>y[r]
+        i = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = least
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] = smaller(fabs(x[r, i + l]), lane[l])
+                i += WIDE
+            for l in range(16): lane[l] = smaller(smaller(lane[l], lane[l + 16]), smaller(lane[l + 32], lane[l + 48]))
+            for l in range(4): lane[l] = smaller(smaller(lane[l], lane[l + 4]), smaller(lane[l + 8], lane[l + 12]))
+            for l in range(4): least = smaller(lane[l], least)
+        while i < n:
+            least = smaller(fabs(x[r, i]), least)
+            i += 1
+        y[r] = least
+
+cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i
+    for r in range(x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = smaller(fabs(x[r, i]), y[i])
+
+
+# ---- differences: y += x - by ----------------------------------------------------------------------------------------
+
+cdef void differences_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real few[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        i = 0
+        for l in range(LANES): few[l] = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = 0
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] += x[r, i + l] - by[r]
+                i += WIDE
+            gathered(lane, few)
+        while i + LANES <= n:
+            for l in range(LANES): few[l] += x[r, i + l] - by[r]
+            i += LANES
+        for l in range(n - i): few[l] += x[r, i + l] - by[r]
+        y[r] += total(few)
+
+cdef void differences_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] += ((x[r, i] - by[i]) + (x[r + 1, i] - by[i])) + ((x[r + 2, i] - by[i]) + (x[r + 3, i] - by[i]))
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += x[r, i] - by[i]
+
+
+# ---- squares about a centre: y += (x - by)^2 -------------------------------------------------------------------------
+
+cdef void squares_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real few[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        i = 0
+        for l in range(LANES): few[l] = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = 0
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] += square(x[r, i + l] - by[r])
+                i += WIDE
+            gathered(lane, few)
+        while i + LANES <= n:
+            for l in range(LANES): few[l] += square(x[r, i + l] - by[r])
+            i += LANES
+        for l in range(n - i): few[l] += square(x[r, i + l] - by[r])
+        y[r] += total(few)
+
+cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] += (square(x[r, i] - by[i]) + square(x[r + 1, i] - by[i])) \
+                + (square(x[r + 2, i] - by[i]) + square(x[r + 3, i] - by[i]))
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += square(x[r, i] - by[i])
+
+
+# ---- exponentials of what is left of a maximum: y += e^(x - by) ------------------------------------------------------
+
+cdef void exps_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef real lane[WIDE]
+    cdef real few[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    for r in range(x.shape[0]):
+        i = 0
+        for l in range(LANES): few[l] = 0
+        if n >= 2 * WIDE:
+            for l in range(WIDE): lane[l] = 0
+            while i + WIDE <= n:
+                for l in range(WIDE): lane[l] += exp(x[r, i + l] - by[r])
+                i += WIDE
+            gathered(lane, few)
+        while i + LANES <= n:
+            for l in range(LANES): few[l] += exp(x[r, i + l] - by[r])
+            i += LANES
+        for l in range(n - i): few[l] += exp(x[r, i + l] - by[r])
+        y[r] += total(few)
+
+cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i
+    for r in range(x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += exp(x[r, i] - by[i])
+
+
+# ---- powers of sizes: y += |x|^by, where 0^0 is 0; by is one number, the run holds it everywhere ---------------------
+
+cdef inline real power(real x, real p) noexcept nogil:
+    if p == 1: return fabs(x)
+    if p == 2: return x * x
+    if p == 0: return x != 0
+    return pow(fabs(x), p)
+
+cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    cdef double lane[WIDE]
+    cdef double few[LANES]
+    cdef Py_ssize_t n = x.shape[1], r, i, l
+    cdef real p = by[0]
+    for r in range(x.shape[0]):
+        i = 0
+        for l in range(LANES): few[l] = 0
+        if p == 2:
+            if n >= 2 * WIDE:
+                for l in range(WIDE): lane[l] = 0
+                while i + WIDE <= n:
+                    for l in range(WIDE): lane[l] += <double>x[r, i + l] * x[r, i + l]
+                    i += WIDE
+                gathered(lane, few)
+            while i < n:
+                few[i % LANES] += <double>x[r, i] * x[r, i]
+                i += 1
+        while i < n:
+            few[i % LANES] += power(x[r, i], p)
+            i += 1
+        y[r] += total(few)
+
+cdef void powers_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4 if by[0] == 2 else 0
+    cdef real p = by[0]
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] += (square(x[r, i]) + square(x[r + 1, i])) + (square(x[r + 2, i]) + square(x[r + 3, i]))
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] += power(x[r, i], p)
+
+
+cdef Fold SUM = Fold(0, True, 1, sum_along[float], sum_along[double], sum_across[float],
+                    sum_across[double], sum_across[double])
+cdef Fold PROD = Fold(1, False, 1, prod_along[float], prod_along[double], prod_across[float],
+                     prod_across[double], prod_across[double])
+cdef Fold MAX = Fold(-math.INFINITY, False, 1, max_along[float], max_along[double], max_across[float],
+                    max_across[double], max_across[double])
+cdef Fold MIN = Fold(math.INFINITY, False, 1, min_along[float], min_along[double], min_across[float],
+                    min_across[double], min_across[double])
+cdef Fold SIZE_MAX = Fold(0, False, 1, size_max_along[float], size_max_along[double], size_max_across[float],
+                         size_max_across[double], max_across[double])
+cdef Fold SIZE_MIN = Fold(math.INFINITY, False, 1, size_min_along[float], size_min_along[double], size_min_across[float],
+                         size_min_across[double], min_across[double])
+cdef Fold DIFFERENCES = Fold(0, True, 1, differences_along[float], differences_along[double], differences_across[float],
+                            differences_across[double], sum_across[double])
+cdef Fold SQUARES = Fold(0, True, 1, squares_along[float], squares_along[double], squares_across[float],
+                        squares_across[double], sum_across[double])
+cdef Fold EXPS = Fold(0, True, 8, exps_along[float], exps_along[double], exps_across[float],
+                     exps_across[double], sum_across[double])
+cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double], powers_across[float],
+                       powers_across[double], sum_across[double])
+
+
+# ---- slopes: strip kernels of the gradients --------------------------------------------------------------------------
+
+cdef void exp_slope(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+    """dx = g e^(x - y)"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * exp(x[i] - y[i])
+
+cdef void centred_slope(real[::1] g, real[::1] x, real[::1] centre, real[::1] dx) noexcept nogil:
+    """dx = g (x - centre)"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (x[i] - centre[i])
+
+cdef void sign_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    """dx = g sign(x)"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * ((x[i] > 0) - (x[i] < 0)) if x[i] == x[i] else x[i]
+
+cdef void ratio(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    """z = x / y, or 0 where y is 0"""
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = 0 if y[i] == 0 else x[i] / y[i]
+
+cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
+    """y = x, or 0 where x is no finite number"""
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = x[i] if x[i] - x[i] == 0 else 0
+
+
+cdef int table() except -1:
+    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4)
+    driver.enter("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
+    driver.enter("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
+    driver.enter("ratio", <void*>ratio[float], <void*>ratio[double], 3)
+    driver.enter("finite", <void*>finite[float], <void*>finite[double], 2)
+    return 0
+
+table()
