@@ -1,9 +1,9 @@
 """What reductions do with an element: folds, and strip kernels of the gradients.
 
-A fold is a pair of loops over contiguous runs. `along` folds each row of x into one number; `across` folds the rows into
-one another, element by element, four at a time, as memory is read faster in four streams. Both see beside x what the fold
-measures it against (`by`: a mean, a maximum, a power), which has a value for each result. Along goes in many lanes, so
-that sums become vectors and their error grows with a lane's length alone; `reduce` keeps rows short enough."""
+A fold is a pair of loops over contiguous runs. `along` folds each row of x into one number; `across` folds the rows
+into one another, element by element, four at a time, as memory is read faster in four streams. Both see beside x what
+the fold measures it against (`by`: a mean, a maximum, a power), which has a value for each result. Along goes in many
+lanes, so that sums become vectors and their error grows with a lane's length alone; `reduce` keeps rows short."""
 
 from libc cimport math
 
@@ -341,26 +341,26 @@ cdef void powers_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogi
             y[i] += power(x[r, i], p)
 
 
-cdef Fold SUM = Fold(0, True, 1, sum_along[float], sum_along[double], sum_across[float],
-                    sum_across[double], sum_across[double])
-cdef Fold PROD = Fold(1, False, 1, prod_along[float], prod_along[double], prod_across[float],
-                     prod_across[double], prod_across[double])
-cdef Fold MAX = Fold(-math.INFINITY, False, 1, max_along[float], max_along[double], max_across[float],
-                    max_across[double], max_across[double])
-cdef Fold MIN = Fold(math.INFINITY, False, 1, min_along[float], min_along[double], min_across[float],
-                    min_across[double], min_across[double])
-cdef Fold SIZE_MAX = Fold(0, False, 1, size_max_along[float], size_max_along[double], size_max_across[float],
-                         size_max_across[double], max_across[double])
-cdef Fold SIZE_MIN = Fold(math.INFINITY, False, 1, size_min_along[float], size_min_along[double], size_min_across[float],
-                         size_min_across[double], min_across[double])
-cdef Fold DIFFERENCES = Fold(0, True, 1, differences_along[float], differences_along[double], differences_across[float],
-                            differences_across[double], sum_across[double])
-cdef Fold SQUARES = Fold(0, True, 1, squares_along[float], squares_along[double], squares_across[float],
-                        squares_across[double], sum_across[double])
-cdef Fold EXPS = Fold(0, True, 8, exps_along[float], exps_along[double], exps_across[float],
-                     exps_across[double], sum_across[double])
-cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double], powers_across[float],
-                       powers_across[double], sum_across[double])
+cdef Fold SUM = Fold(0, True, 1, sum_along[float], sum_along[double],
+                     sum_across[float], sum_across[double], sum_across[double])
+cdef Fold PROD = Fold(1, False, 1, prod_along[float], prod_along[double],
+                      prod_across[float], prod_across[double], prod_across[double])
+cdef Fold MAX = Fold(-math.INFINITY, False, 1, max_along[float], max_along[double],
+                     max_across[float], max_across[double], max_across[double])
+cdef Fold MIN = Fold(math.INFINITY, False, 1, min_along[float], min_along[double],
+                     min_across[float], min_across[double], min_across[double])
+cdef Fold SIZE_MAX = Fold(0, False, 1, size_max_along[float], size_max_along[double],
+                          size_max_across[float], size_max_across[double], max_across[double])
+cdef Fold SIZE_MIN = Fold(math.INFINITY, False, 1, size_min_along[float], size_min_along[double],
+                          size_min_across[float], size_min_across[double], min_across[double])
+cdef Fold DIFFERENCES = Fold(0, True, 1, differences_along[float], differences_along[double],
+                             differences_across[float], differences_across[double], sum_across[double])
+cdef Fold SQUARES = Fold(0, True, 1, squares_along[float], squares_along[double],
+                         squares_across[float], squares_across[double], sum_across[double])
+cdef Fold EXPS = Fold(0, True, 8, exps_along[float], exps_along[double],
+                      exps_across[float], exps_across[double], sum_across[double])
+cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double],
+                        powers_across[float], powers_across[double], sum_across[double])
 
 
 # ---- slopes: strip kernels of the gradients --------------------------------------------------------------------------
