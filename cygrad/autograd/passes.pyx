@@ -1,10 +1,11 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
+from cygrad.core.bridge cimport head_ones
+from cygrad.core.engine cimport run_pass
 from cygrad.core.graph cimport Node, Tensor
+from cygrad.core.layout cimport same_shape
 from cygrad.core.views cimport current
 
-from cygrad.core.bridge import head_ones
-from cygrad.core.engine import run_pass
 from cygrad.core.graph import install
 from cygrad.core.views import place
 from cygrad.autograd.variables import keeps_grad
@@ -75,6 +76,10 @@ def _check_mode(train_mode, what):
         raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got {train_mode!r}")
 
 
+cdef int _mode(train_mode) except? -2:
+    return -1 if train_mode is None else <bint>train_mode
+
+
 def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of `outputs` (a tensor or a list) for all variables that they were computed from.
 
@@ -105,7 +110,7 @@ def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=Fal
                                    f"variable, retain_grad() keeps that of a recorded result")
             captures.append((*place(x), -1))
     retain = create_graph if retain_graph is None else retain_graph
-    run_pass(nodes, numbers, heads, retain, create_graph, captures, None, train_mode)
+    run_pass(nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode))
 
 
 def grad(
@@ -138,19 +143,26 @@ def grad(
                                f"attach_grad() it before the forward pass, or pass allow_unused=True")
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
-    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, train_mode)
+    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
     results += [None] * (len(inputs) - len(results))
     return results[0] if bare else tuple(results)
 
 
 def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute gradients with this tensor as the output: see cygrad.backward."""
-    cdef Tensor y = self
-    if gradient is None and inputs is None and train_mode is None and not args and y.tracked:
-        current(y)                                  # the common call, without the lists that the others take
-        run_pass([y.node], [y.output_nr], [head_ones(y)], create_graph if retain_graph is None else retain_graph,
-                 create_graph, None)
-        return
+    cdef Tensor y = self, g = None
+    if inputs is None and train_mode is None and not args and y.tracked:        # the common calls, with fewer checks
+        if gradient is None: g = head_ones(y)
+        elif type(gradient) is Tensor:
+            g = gradient
+            if g.dtype != y.dtype or not same_shape(g.layout, y.layout): g = None
+        if g is not None:
+            current(y)
+            gradients = [g]
+            g = None                                # (a head of ones is nobody else's: it may be written over)
+            run_pass([y.node], [y.output_nr], gradients, create_graph if retain_graph is None else retain_graph,
+                     create_graph, None, None, -1)
+            return
     backward(self, gradient, retain_graph, *args, create_graph=create_graph, inputs=inputs, train_mode=train_mode)
 
 

@@ -8,7 +8,7 @@ from cygrad.core.modes cimport Flags, flags
 
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
-from cygrad.core.engine import Collected, open_collected
+from cygrad.core.gradients import Collected, open_collected
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()

@@ -20,9 +20,11 @@ from cygrad.core.checks cimport check_node
 from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport (
     FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Extras, Gradient, Leaf, Node,
-    Tensor, drop_gradient, edge_of, free_slots, next_number, put_grad, share_gradient,
+    Tensor, drop_gradient, edge_of, free_slots, put_grad, share_gradient,
 )
-from cygrad.core.gradients cimport add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, gradient_of
+from cygrad.core.gradients cimport (
+    Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, gradient_of,
+)
 from cygrad.core.heap cimport Item, pop, push
 from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of
 from cygrad.core.memory cimport Buffer
@@ -31,6 +33,9 @@ from cygrad.core.packing cimport repack, unpack
 from cygrad.core.running cimport begin, end, runs
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
+
+cdef enum:
+    SMALL = 8                   # nodes of a pass that needs no memory of its own for them
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the roots keep the graph alive
@@ -45,22 +50,14 @@ cdef struct Entry:              # one node in the running pass
     uint8_t state               # of a node that does not run: what its state was
 
 
-cdef class Collected:
-    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
-    cdef uint64_t number
-    cdef readonly list leaves
-
-    def __cinit__(self):
-        self.number = next_number()
-        self.leaves = []
-
-
 @cython.freelist(4)
 cdef class Pass:
     """A backward pass: its table of entries and the nodes that are ready."""
-    cdef Entry* entries
+    cdef Entry* entries         # of a small pass: `few`
+    cdef Entry few[SMALL]
     cdef Py_ssize_t n, room
     cdef Item* ready            # entries that are complete: a heap, the latest recorded node on top
+    cdef Item few_ready[SMALL + 1]
     cdef Py_ssize_t n_ready
     cdef bint retain, graph, selective, alone
     cdef bint watched           # detect_anomaly is on
@@ -75,11 +72,14 @@ cdef class Pass:
     cdef Node current           # whose turn it is
     cdef str strict             # the caller's name, if every wanted input must be reachable
 
+    def __cinit__(self):
+        self.entries, self.ready, self.room = self.few, self.few_ready, SMALL
+
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.n): self.forget(&self.entries[i])
-        PyMem_Free(self.entries)
-        PyMem_Free(self.ready)
+        if self.entries != self.few: PyMem_Free(self.entries)
+        if self.ready != self.few_ready: PyMem_Free(self.ready)
 
     cdef void forget(self, Entry* e) noexcept:
         """Drop a gradient that nobody will use."""
@@ -118,10 +118,10 @@ cdef class Pass:
                 raise RuntimeError(f"backward runs through this graph (at {node.name()}) already, in another thread or "
                                    f"in a hook of its own; wait for that pass, or record the graph anew")
         if self.n == self.room:
-            e = <Entry*>PyMem_Realloc(self.entries, (2 * self.room + 32) * sizeof(Entry))
+            e = <Entry*>PyMem_Realloc(NULL if self.room == SMALL else self.entries, 4 * self.room * sizeof(Entry))
             if e == NULL: raise MemoryError("no memory for the table of a backward pass")
-            self.entries = e
-            self.room = 2 * self.room + 32
+            if self.room == SMALL: memcpy(e, self.few, sizeof(self.few))
+            self.entries, self.room = e, 4 * self.room
         at = self.n
         if not self.alone and node.op is None: self.shared_leaves[<size_t><void*>node] = at
         else: node.mark = at
@@ -136,13 +136,13 @@ cdef class Pass:
 
     cdef int walk(self, list roots) except -1:
         """Enter every node that the roots reach; find those that lead to a wanted input; count contributions; check."""
-        cdef Py_ssize_t at, child, top, count = 0, room = 64, start
-        cdef Py_ssize_t* stack = <Py_ssize_t*>PyMem_Malloc(room * sizeof(Py_ssize_t))
+        cdef Py_ssize_t at, child, top, count = 0, room = SMALL, start
+        cdef Py_ssize_t few[SMALL]
+        cdef Py_ssize_t* stack = few
         cdef Py_ssize_t* more
         cdef Node node
         cdef Edge e
         cdef int i, first, last
-        if stack == NULL: raise MemoryError("no memory for a backward pass")
         try:
             for root in roots:
                 start = self.n
@@ -176,15 +176,16 @@ cdef class Pass:
                         child = self.enter(<Node>e.node)
                         if self.n > top:
                             if count == room:
-                                more = <Py_ssize_t*>PyMem_Realloc(stack, 2 * room * sizeof(Py_ssize_t))
+                                more = <Py_ssize_t*>PyMem_Realloc(NULL if stack == few else stack, 16 * room)
                                 if more == NULL: raise MemoryError("no memory for a backward pass")
+                                if stack == few: memcpy(more, few, sizeof(few))
                                 stack, room = more, 2 * room
                             stack[count] = child
                             count += 1
                         elif self.selective and self.entries[child].needed:
                             self.entries[at].needed = True
         finally:
-            PyMem_Free(stack)
+            if stack != few: PyMem_Free(stack)
         for at in range(self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node
@@ -210,8 +211,9 @@ cdef class Pass:
                 if self.find(<Node>n) < 0:
                     raise RuntimeError(f"{self.strict}: input {position} is not reachable from the outputs; pass "
                                        f"allow_unused=True to get None for it")
-        self.ready = <Item*>PyMem_Malloc((self.n + 1) * sizeof(Item))
-        if self.ready == NULL: raise MemoryError("no memory for a backward pass")
+        if self.n > SMALL:
+            self.ready = <Item*>PyMem_Malloc((self.n + 1) * sizeof(Item))
+            if self.ready == NULL: raise MemoryError("no memory for a backward pass")
         return 0
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
@@ -504,7 +506,7 @@ cdef class Pass:
         cdef int recording = f.recording, training = f.training
         cdef void* around = f.node
         cdef Gradient g
-        cdef Py_ssize_t at
+        cdef Py_ssize_t at, i
         cdef Node node
         cdef bint done = False
         self.walk(roots)
@@ -516,9 +518,9 @@ cdef class Pass:
         b.retain, b.graph, b.number = self.retain, self.graph, self.number
         f.recording = self.graph
         try:
-            gradients.reverse()
-            for root, nr in zip(roots, numbers):
-                gradient = gradients.pop()          # nobody else holds it: it may be written over
+            for i in range(len(roots)):
+                root, nr, gradient = roots[i], numbers[i], gradients[i]
+                gradients[i] = None                 # nobody else holds it then: it may be written over
                 g.buffer = NULL
                 at = self.find(<Node>root)
                 if at < 0 or not self.entries[at].needed: continue
@@ -552,22 +554,12 @@ cdef class Pass:
         return 0
 
 
-def open_collected(Collected c):
-    """Let `c` (or None) collect what this thread's passes write; returns what did before."""
-    cdef Flags* f = flags()
-    before = None if f.collector == NULL else <object>f.collector
-    if c is not None: Py_INCREF(c)                  # the thread counts it: a scope may die without having been closed
-    f.collector = <void*>c if c is not None else NULL
-    if before is not None: Py_DECREF(before)
-    return before
-
-
-def run_pass(
-    list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict=None, train_mode=None
-):
+cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict,
+                   int mode):
     """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or what is wanted: a
     list of (node, output number, position), position -1 meaning the node's own .grad. Returns the results by
-    position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises."""
+    position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises. mode: the
+    train mode that the caller named; -1: none."""
     cdef Pass p = Pass.__new__(Pass)
     cdef Flags* f = flags()
     cdef int count = 0
@@ -582,7 +574,7 @@ def run_pass(
             count = max(count, position + 1)
         p.results = [None] * count
     p.strict = strict
-    p.mode = -1 if train_mode is None else <bint>train_mode
+    p.mode = mode
     p.watched = f.anomaly > 0
     if f.collector != NULL: p.collected = <Collected>f.collector
     p.number = begin(&alone)

@@ -2,6 +2,10 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.graph cimport Gradient, Leaf, Tensor
 
+cdef class Collected:
+    cdef uint64_t number
+    cdef readonly list leaves
+
 cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1
 cdef object as_tensor(const Gradient* g, int dtype, bint graph)

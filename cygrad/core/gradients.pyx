@@ -5,10 +5,11 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, fresh, new_tensor, plugged, put_grad, seize,
-    share_gradient, sole,
+    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, fresh, new_tensor, next_number, plugged, put_grad,
+    seize, share_gradient, sole,
 )
 from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -134,3 +135,21 @@ cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except 
         return put_grad(leaf, t)
     finally:
         if seized: leaf.writer = 0
+
+
+cdef class Collected:
+    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
+
+    def __cinit__(self):
+        self.number = next_number()
+        self.leaves = []
+
+
+def open_collected(Collected c):
+    """Let `c` (or None) collect what this thread's passes write; returns what did before."""
+    cdef Flags* f = flags()
+    before = None if f.collector == NULL else <object>f.collector
+    if c is not None: Py_INCREF(c)                  # the thread counts it: a scope may die without having been closed
+    f.collector = <void*>c if c is not None else NULL
+    if before is not None: Py_DECREF(before)
+    return before
