@@ -143,17 +143,15 @@ cdef int threads_for(Py_ssize_t work) noexcept nogil:
 
 cdef enum:
     LATE = 300_000              # ns that the first thread may wait for the others, beyond its own time of work
-    SHORTEST = 5_000_000        # ns of working alone after that, doubled each time
-    LONGEST = 640_000_000
+    DEAR = 16                   # times as long as it waited, it works alone after that: a try costs a sixteenth
 cdef long long alone_until = 0
-cdef long long alone_for = SHORTEST
 
 cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
     """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads, each taking the next when it is free.
 
     On a machine whose processors others use, the last part may wait for a slice of time, of milliseconds. So whoever
     had to wait works alone for a while, on the same parts, in order: what they compute does not depend on it."""
-    global alone_until, alone_for
+    global alone_until
     cdef long long begin, mine, end
     cdef Py_ssize_t parts, i
     if n <= 0: return
@@ -166,11 +164,7 @@ cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noex
                 f(job, i * part, min(n, (i + 1) * part))
                 if omp_get_thread_num() == 0: set_time(&mine)
             end = cg_now()
-            if end - mine > LATE + (mine - begin):
-                alone_until = end + alone_for
-                alone_for = min(2 * alone_for, <long long>LONGEST)
-            else:
-                alone_for = SHORTEST
+            if end - mine > LATE + (mine - begin): alone_until = end + DEAR * (end - mine)
             return
     for i in range(parts): f(job, i * part, min(n, (i + 1) * part))
 
