@@ -40,7 +40,8 @@ pages: $(VENV)/has-build $(VENV)/built
 
 # The documentation site: out/docs/index.html. A warning is an error, and so is a name that leads nowhere.
 docs: pages $(VENV)/has-docs
-	$(PY) -m sphinx -q -n -W --keep-going -d out/doctrees docs out/docs
+	rm -rf out/docs
+	$(PY) -m sphinx -q -E -n -W --keep-going -d out/doctrees docs out/docs
 	@echo "the site: out/docs/index.html"
 
 # The site built, its links followed, its pages opened in a browser where there is one.

@@ -145,14 +145,16 @@ def complaints(browser, served):
     return found
 
 
-# What is wider than the page, or than the box that it is in and that does not scroll.
+# What is wider than the page, or reaches beyond it without being in a box of the article's that scrolls by itself (that
+# furo's own frame around the article could be scrolled sideways is no excuse).
 WIDE = """(() => {
   const page = document.documentElement, wide = [];
   if (page.scrollWidth > page.clientWidth) wide.push(`the page: ${page.scrollWidth} of ${page.clientWidth}`);
   for (const e of document.querySelectorAll("article *")) {
     let box = e.parentElement;
-    while (box !== page && getComputedStyle(box).overflowX === "visible") box = box.parentElement;
-    if (box === page && e.getBoundingClientRect().right > page.clientWidth + 1)
+    while (box.tagName !== "ARTICLE" && !["auto", "scroll"].includes(getComputedStyle(box).overflowX))
+      box = box.parentElement;
+    if (box.tagName === "ARTICLE" && e.getBoundingClientRect().right > page.clientWidth + 1)
       wide.push(`${e.tagName} ${e.className} ${e.textContent.slice(0, 60)}`);
   }
   return wide;
@@ -192,7 +194,7 @@ def test_pages_in_a_browser(site, pages, served, browser):
         for scheme in ("light", "dark"):
             for width in (1280, 400):
                 look(browser, width, scheme)
-                wrong += [(name, width, "wide", what) for what in browser.run(WIDE)]
+                wrong += [(name, width, "wide", what) for what in browser.run(WIDE)[:3]]
             browser.run("document.getAnimations().forEach(a => a.finish())")       # colours change by and by
             assert (sum(browser.run(BACKGROUND)) > 384) == (scheme == "light"), name
             wrong += [(name, scheme, "faint", *what) for what in browser.run(FAINT).items()]
