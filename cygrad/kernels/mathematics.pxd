@@ -1,5 +1,5 @@
-"""Functions of one number for all kernels, in both precisions: float32 by include/cygrad/single.h, whose functions
-become vectors in a plain loop."""
+"""Functions of one number for all kernels, in both precisions: float32 by include/cygrad/single.h, float64 by
+double.h. Those functions become vectors in a plain loop."""
 
 from libc cimport math
 
@@ -30,64 +30,78 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_normal_f(float x) noexcept
     float cg_sigmoid_f(float x) noexcept
 
-cdef extern from *:
-    """
-    #define CG_ROOT_HALF 0.70710678118654752440
-    """
-    const double CG_ROOT_HALF                       # sqrt(1 / 2)
+cdef extern from "cygrad/double.h" nogil:
+    const double CG_FAR_D
+    double cg_exp_d(double x) noexcept
+    double cg_expm1_d(double x) noexcept
+    double cg_bell_d(double x) noexcept
+    double cg_gauss_d(double x) noexcept
+    double cg_log_d(double x) noexcept
+    double cg_log1p_d(double x) noexcept
+    double cg_sin_d(double x) noexcept
+    double cg_cos_d(double x) noexcept
+    double cg_tan_d(double x) noexcept
+    double cg_asin_d(double x) noexcept
+    double cg_acos_d(double x) noexcept
+    double cg_atan_d(double x) noexcept
+    double cg_sinh_d(double x) noexcept
+    double cg_cosh_d(double x) noexcept
+    double cg_tanh_d(double x) noexcept
+    double cg_asinh_d(double x) noexcept
+    double cg_acosh_d(double x) noexcept
+    double cg_atanh_d(double x) noexcept
+    double cg_erf_d(double x) noexcept
+    double cg_normal_d(double x) noexcept
+    double cg_sigmoid_d(double x) noexcept
 
 # ---- exponentials and logarithms
-cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else math.exp(x)
-cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else math.expm1(x)
-cdef inline real log(real x) noexcept nogil:   return cg_log_f(x) if real is float else math.log(x)
-cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is float else math.log1p(x)
+cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else cg_exp_d(x)
+cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else cg_expm1_d(x)
+cdef inline real log(real x) noexcept nogil:   return cg_log_f(x) if real is float else cg_log_d(x)
+cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is float else cg_log1p_d(x)
 cdef inline real pow(real x, real p) noexcept nogil: return cg_pow_f(x, p) if real is float else math.pow(x, p)
 
 # ---- trigonometry: sin, cos and tan of what is not far; *_far of anything, and no vectors
 cdef inline bint far(real x) noexcept nogil:
     """Whether x is too large for sin, cos and tan: or infinite, or NaN."""
-    return not fabs(x) <= CG_FAR_F if real is float else False
+    return not fabs(x) <= CG_FAR_F if real is float else not fabs(x) <= CG_FAR_D
 
-cdef inline real sin(real x) noexcept nogil:   return cg_sin_f(x) if real is float else math.sin(x)
-cdef inline real cos(real x) noexcept nogil:   return cg_cos_f(x) if real is float else math.cos(x)
-cdef inline real tan(real x) noexcept nogil:   return cg_tan_f(x) if real is float else math.tan(x)
+cdef inline real sin(real x) noexcept nogil:   return cg_sin_f(x) if real is float else cg_sin_d(x)
+cdef inline real cos(real x) noexcept nogil:   return cg_cos_f(x) if real is float else cg_cos_d(x)
+cdef inline real tan(real x) noexcept nogil:   return cg_tan_f(x) if real is float else cg_tan_d(x)
 cdef inline real sin_far(real x) noexcept nogil: return <real>math.sin(x) if far(x) else sin(x)
 cdef inline real cos_far(real x) noexcept nogil: return <real>math.cos(x) if far(x) else cos(x)
 cdef inline real tan_far(real x) noexcept nogil: return <real>math.tan(x) if far(x) else tan(x)
-cdef inline real asin(real x) noexcept nogil:  return cg_asin_f(x) if real is float else math.asin(x)
-cdef inline real acos(real x) noexcept nogil:  return cg_acos_f(x) if real is float else math.acos(x)
-cdef inline real atan(real x) noexcept nogil:  return cg_atan_f(x) if real is float else math.atan(x)
+cdef inline real asin(real x) noexcept nogil:  return cg_asin_f(x) if real is float else cg_asin_d(x)
+cdef inline real acos(real x) noexcept nogil:  return cg_acos_f(x) if real is float else cg_acos_d(x)
+cdef inline real atan(real x) noexcept nogil:  return cg_atan_f(x) if real is float else cg_atan_d(x)
 
 # ---- hyperbolic functions
-cdef inline real sinh(real x) noexcept nogil:  return cg_sinh_f(x) if real is float else math.sinh(x)
-cdef inline real cosh(real x) noexcept nogil:  return cg_cosh_f(x) if real is float else math.cosh(x)
-cdef inline real tanh(real x) noexcept nogil:  return cg_tanh_f(x) if real is float else math.tanh(x)
-cdef inline real asinh(real x) noexcept nogil: return cg_asinh_f(x) if real is float else math.asinh(x)
-cdef inline real acosh(real x) noexcept nogil: return cg_acosh_f(x) if real is float else math.acosh(x)
-cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is float else math.atanh(x)
+cdef inline real sinh(real x) noexcept nogil:  return cg_sinh_f(x) if real is float else cg_sinh_d(x)
+cdef inline real cosh(real x) noexcept nogil:  return cg_cosh_f(x) if real is float else cg_cosh_d(x)
+cdef inline real tanh(real x) noexcept nogil:  return cg_tanh_f(x) if real is float else cg_tanh_d(x)
+cdef inline real asinh(real x) noexcept nogil: return cg_asinh_f(x) if real is float else cg_asinh_d(x)
+cdef inline real acosh(real x) noexcept nogil: return cg_acosh_f(x) if real is float else cg_acosh_d(x)
+cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is float else cg_atanh_d(x)
 
 # ---- of networks
-cdef inline double logistic_d(double x) noexcept nogil:
-    cdef double e = math.exp(-math.fabs(x))         # at most 1: no overflow, and small results keep all their digits
-    return (1 if x >= 0 else e) / (1 + e)
-
-cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else math.erf(x)
+cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else cg_erf_d(x)
 
 cdef inline real logistic(real x) noexcept nogil:
     """1 / (1 + e^-x)"""
-    return cg_sigmoid_f(x) if real is float else logistic_d(x)
+    return cg_sigmoid_f(x) if real is float else cg_sigmoid_d(x)
 
 cdef inline real normal(real x) noexcept nogil:
     """The normal distribution's probability of less than x, with all digits also where that is small."""
-    return cg_normal_f(x) if real is float else 0.5 * math.erfc(-CG_ROOT_HALF * x)
+    return cg_normal_f(x) if real is float else cg_normal_d(x)
 
 cdef inline real bell(real x) noexcept nogil:
     """e^(-x^2 / 2)"""
-    return cg_bell_f(x) if real is float else math.exp(-0.5 * x * x)
+    return cg_bell_f(x) if real is float else cg_bell_d(x)
 
 cdef inline real gauss(real x) noexcept nogil:
     """e^(-x^2)"""
-    return cg_gauss_f(x) if real is float else math.exp(-x * x)
+    return cg_gauss_f(x) if real is float else cg_gauss_d(x)
 
 # ---- exact, or one instruction
 cdef inline real sqrt(real x) noexcept nogil:  return math.sqrtf(x) if real is float else math.sqrt(x)

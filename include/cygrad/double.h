@@ -1,0 +1,427 @@
+/* Functions of float64 without a branch, a call or a table, so that the compiler makes vectors of a plain loop over
+   them. At most 1 ulp off, denormals included; NaN, infinities and the signs of zeros as in C99's Annex F.
+
+   Where one double does not hold enough, a value is a pair, high + low, and low rounds into the result last.
+   Coefficients are minimax fits by tools/fit.py; hexadecimal constants are roundings of the number in their name. */
+#ifndef CYGRAD_DOUBLE_H
+#define CYGRAD_DOUBLE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cygrad/platform.h"
+
+/* Inlined whatever its size: a call in a loop is the end of its vectors. */
+#if defined(__GNUC__)
+#define CG_INLINE static inline __attribute__((always_inline))
+#else
+#define CG_INLINE static inline
+#endif
+
+/* Polynomials in z by Horner's rule, the constant first. */
+#define CG_LAST1(z, a) (a)
+#define CG_LAST2(z, a, b) cg_fma_d(z, b, a)
+#define CG_LAST3(z, a, b, c) cg_fma_d(z, CG_LAST2(z, b, c), a)
+#define CG_LAST4(z, a, b, c, d) cg_fma_d(z, CG_LAST3(z, b, c, d), a)
+#define CG_NEXT4(z, a, b, c, d, rest) cg_fma_d(z, cg_fma_d(z, cg_fma_d(z, cg_fma_d(z, rest, d), c), b), a)
+
+/* 1.5 * 2^52: added, it leaves a number of up to 2^51 rounded to an integer, whose low bits are those of the sum. */
+#define CG_ROUND 0x1.8p52
+
+#define CG_LOG2_E 0x1.71547652b82fep+0
+#define CG_LN2_HIGH 0x1.62e42ffp-1 /* 32 bits: an integer of up to 21 bits times this is exact */
+#define CG_LN2_LOW -0x1.718432a1b0e26p-35
+
+CG_INLINE uint64_t cg_bits_d(double x) {
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+CG_INLINE double cg_from_bits_d(uint64_t u) {
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+CG_INLINE double cg_abs_d(double x) { return __builtin_fabs(x); }
+
+/* a where mask is all ones, b where it is 0. By bits, for `?:` lets the compiler move the computation of a or b into a
+   branch, and a branch is the end of vectors. */
+CG_INLINE double cg_choose_d(uint64_t mask, double a, double b) {
+    return cg_from_bits_d((cg_bits_d(a) & mask) | (cg_bits_d(b) & ~mask));
+}
+/* The mask of numbers below 0. */
+CG_INLINE uint64_t cg_negative_d(double x) { return 0 - (cg_bits_d(x) >> 63); }
+
+/* x with the sign of s. */
+CG_INLINE double cg_sign_d(double x, double s) { return __builtin_copysign(x, s); }
+
+/* 2^k for an integral k from -1022 to 1023. */
+CG_INLINE double cg_power_of_2_d(double k) { return cg_from_bits_d(cg_bits_d(k + (CG_ROUND + 1023)) << 52); }
+
+/* x 2^k for |k| up to 1076; a denormal result is rounded by the last step. */
+CG_INLINE double cg_scale_d(double x, double k) {
+    double half = (k * 0.5 + CG_ROUND) - CG_ROUND;
+    return x * cg_power_of_2_d(half) * cg_power_of_2_d(k - half);
+}
+
+
+/* ---- pairs: exact sums, products and what is made of them (Dekker 1971, Knuth 4.2.2) ----------------------------- */
+
+/* a + b, the larger first. */
+CG_INLINE double cg_plus_d(double a, double b, double *low) {
+    double s = a + b;
+    *low = (a - s) + b;
+    return s;
+}
+/* a + b, of any sizes. */
+CG_INLINE double cg_sum_d(double a, double b, double *low) {
+    double s = a + b, t = s - a;
+    *low = (a - (s - t)) + (b - t);
+    return s;
+}
+/* a b, of sizes below 2^996. */
+CG_INLINE double cg_times_d(double a, double b, double *low) {
+    double p = a * b;
+#if CG_FUSED
+    *low = cg_fma_d(a, b, -p);
+#else
+    double s = a * 134217729.0, t = b * 134217729.0; /* 2^27 + 1: the upper halves */
+    double ah = s - (s - a), bh = t - (t - b), al = a - ah, bl = b - bh;
+    *low = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+#endif
+    return p;
+}
+/* (nh + nl) / (dh + dl) */
+CG_INLINE double cg_ratio_d(double nh, double nl, double dh, double dl, double *low) {
+    double inverse = 1 / dh, q = nh * inverse, pl, p = cg_times_d(q, dh, &pl);
+    return cg_plus_d(q, (((nh - p) - pl) + (nl - q * dl)) * inverse, low);
+}
+
+
+/* ---- exponentials ------------------------------------------------------------------------------------------------ */
+
+/* exp(x + xl) = 2^k (1 + r + rest), for |x| < 1000 and xl far below x: |r| <= ln 2 / 2, rest = exp(r) - 1 - r. */
+CG_INLINE double cg_exponent_d(double x, double xl, double *k, double *rest) {
+    double n = cg_fma_d(x, CG_LOG2_E, CG_ROUND) - CG_ROUND;
+    double t = cg_fma_d(n, -CG_LN2_HIGH, x), c = cg_fma_d(n, -CG_LN2_LOW, xl), r = t + c, low = (t - r) + c;
+    double q =
+        CG_NEXT4(r, 0.16666666666666677, 0.0416666666666667, 0.008333333333321657, 0.0013888888888866928,
+        CG_NEXT4(r, 0.0001984126988606, 2.4801587360464067e-05, 2.755724427756233e-06, 2.755724279185073e-07,
+        CG_LAST2(r, 2.510901243550631e-08, 2.092444306252447e-09)));
+    *k = n;
+    *rest = cg_fma_d(0.5 * r, r, cg_fma_d(r * r, r * q, low));
+    return r;
+}
+
+/* The same as 2^k (high + low), with high from 0.7 to 1.42. */
+CG_INLINE double cg_exp_pair_d(double x, double xl, double *k, double *low) {
+    double rest, one, r = cg_exponent_d(x, xl, k, &rest), s = cg_plus_d(1, r, &one);
+    return cg_plus_d(s, one + rest, low);
+}
+
+/* exp(x) - 1 = 2^k (high + low), from -50 to 1000. */
+CG_INLINE double cg_expm1_pair_d(double x, double *k, double *low) {
+    double rest, one, r = cg_exponent_d(x, 0, k, &rest), n = *k, p = cg_power_of_2_d(n > 80 ? -80 : -n);
+    double u = 1 - p, s = cg_plus_d(u, r, &one); /* u is 0, or at least 0.5 in size: not below r */
+    return cg_plus_d(s, one + (rest + ((1 - u) - p)), low);
+}
+
+CG_INLINE double cg_exp_d(double x) {
+    double k, low, v = x > 710 ? 710 : x, high = cg_exp_pair_d(v < -746 ? -746 : v, 0, &k, &low);
+    return cg_scale_d(high, k);
+}
+
+CG_INLINE double cg_expm1_d(double x) {
+    double k, low, v = x > 710 ? 710 : x, high = cg_expm1_pair_d(v < -50 ? -50 : v, &k, &low);
+    double y = high * 2 * cg_power_of_2_d(k - 1);
+    return x == 0 ? x : y;
+}
+
+/* 1 / (1 + exp(-x)); for negative x exp(x) / (1 + exp(x)), scaled last. */
+CG_INLINE double cg_sigmoid_d(double x) {
+    double k, el, dl, low, a = cg_abs_d(x), v = a > 746 ? 746 : a, eh = cg_exp_pair_d(-v, 0, &k, &el);
+    double p = cg_power_of_2_d(k < -200 ? -200 : k), dh = cg_plus_d(1, eh * p, &dl);
+    double q = cg_ratio_d(x < 0 ? eh : 1, x < 0 ? el : 0, dh, cg_fma_d(el, p, dl), &low);
+    return cg_scale_d(q, x < 0 ? k : 0);
+}
+
+/* (exp(2 x) - 1) / (exp(2 x) + 1) */
+CG_INLINE double cg_tanh_d(double x) {
+    double k, nl, dl, low, a = cg_abs_d(x), nh = cg_expm1_pair_d(2 * (a > 20 ? 20 : a), &k, &nl);
+    double dh = cg_sum_d(nh, 2 * cg_power_of_2_d(-k), &dl);
+    return cg_sign_d(cg_ratio_d(nh, nl, dh, dl + nl, &low), x);
+}
+
+/* With E = exp(|x|) - 1: (E + E / (E + 1)) / 2 */
+CG_INLINE double cg_sinh_d(double x) {
+    double k, nl, dl, ql, a = cg_abs_d(x), nh = cg_expm1_pair_d(a > 711 ? 711 : a, &k, &nl);
+    double p = cg_power_of_2_d(k > 200 ? -200 : -k), dh = cg_sum_d(nh, p, &dl);
+    double q = cg_ratio_d(nh, nl, dh, dl + nl, &ql), low, s = cg_plus_d(nh, q * p, &low);
+    return cg_sign_d(cg_scale_d(s + (low + cg_fma_d(ql, p, nl)), k - 1), x);
+}
+
+/* (exp(|x|) + exp(-|x|)) / 2 */
+CG_INLINE double cg_cosh_d(double x) {
+    double k, el, a = cg_abs_d(x), eh = cg_exp_pair_d(a > 711 ? 711 : a, 0, &k, &el);
+    double p = cg_power_of_2_d(k > 200 ? -200 : -k), low, s = cg_plus_d(eh, p * p / eh, &low);
+    return cg_scale_d(s + (low + el), k - 1);
+}
+
+/* exp(-x^2 / 2) and exp(-x^2), whose last digits are in what the square lacks */
+CG_INLINE double cg_bell_d(double x) {
+    double a = cg_abs_d(x), v = a > 40 ? 40 : a, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low;
+    double y = cg_exp_pair_d(-p, -pl, &k, &low);
+    return cg_scale_d(y, k);
+}
+CG_INLINE double cg_gauss_d(double x) {
+    double a = cg_abs_d(x), v = a > 28 ? 28 : a, pl, p = cg_times_d(v, v, &pl), k, low;
+    double y = cg_exp_pair_d(-p, -pl, &k, &low);
+    return cg_scale_d(y, k);
+}
+
+
+/* ---- logarithms -------------------------------------------------------------------------------------------------- */
+
+/* x = 2^k m with m from sqrt(1/2) to sqrt(2); of 0, infinity and NaN, numbers of no meaning. */
+CG_INLINE double cg_split_d(double x, double *k) {
+    int small = x < 0x1p-1022;
+    uint64_t root = 0x3fe6a09e667f3bcd, u = cg_bits_d(small ? x * 0x1p54 : x) - root + ((uint64_t)1023 << 52);
+    *k = cg_from_bits_d(u >> 52 | 0x4330000000000000) - (small ? 0x1p52 + 1023 + 54 : 0x1p52 + 1023);
+    return cg_from_bits_d((u & 0x000fffffffffffff) + root);
+}
+
+/* log(2^k (1 + f + fl)), for 1 + f from sqrt(1/2) to sqrt(2): with s = f / (2 + f), log(1 + f) is 2 atanh(s), and
+   s = f / 2 - s f / 2 brings the exact f to the front: f - f^2/2 + s (f^2/2 + (2/3) s^2 + (2/5) s^4 + ...) */
+CG_INLINE double cg_log_sum_d(double f, double fl, double k) {
+    double s = f / (2 + f), z = s * s, h = 0.5 * f, square = h * f;
+    double series = z *
+        CG_NEXT4(z, 0.6666666666666734, 0.39999999999414565, 0.2857142874241375, 0.2222219857024224,
+        CG_LAST3(z, 0.18183564493317245, 0.15314045959164196, 0.14795998191603316));
+    double high = cg_fma_d(-h, f, f), low = cg_fma_d(-h, f, f - high);
+    double one, sum = cg_plus_d(k * CG_LN2_HIGH, high, &one);
+    return sum + (one + (low + cg_fma_d(s, square + series, cg_fma_d(k, CG_LN2_LOW, cg_fma_d(-fl, f, fl)))));
+}
+
+/* log(2^more (x + xl)), for a positive normal x and xl far below it. */
+CG_INLINE double cg_log_pair_d(double x, double xl, double more) {
+    double k, f = cg_split_d(x, &k) - 1, fl = xl * cg_power_of_2_d(k > 1000 ? -1000 : -k), low;
+    f = cg_sum_d(f, fl, &low);
+    return cg_log_sum_d(f, low, k + more);
+}
+
+CG_INLINE double cg_log_d(double x) {
+    double k, m = cg_split_d(x, &k), y = cg_log_sum_d(m - 1, 0, k);
+    y = x == INFINITY ? x : y;
+    y = x == 0 ? -INFINITY : y;
+    return x >= 0 ? y : NAN;
+}
+
+CG_INLINE double cg_log1p_d(double x) {
+    double low, u = cg_sum_d(1, x, &low), y = cg_log_pair_d(u, low, 0);
+    y = x == INFINITY || x == 0 ? x : y;
+    y = x == -1 ? -INFINITY : y;
+    return x >= -1 ? y : NAN;
+}
+
+/* log(|x| + sqrt(x^2 + 1)) */
+CG_INLINE double cg_asinh_d(double x) {
+    double a = cg_abs_d(x), pl, p, tl, t, r, rl, ql, q, ul, u, y;
+    int large = a > 0x1p30;
+    p = cg_times_d(large ? 1 : a, large ? 1 : a, &pl);
+    t = cg_sum_d(1, p, &tl);
+    r = __builtin_sqrt(t);
+    q = cg_times_d(r, r, &ql);
+    rl = (((t - q) - ql) + (tl + pl)) / (2 * r);
+    u = cg_sum_d(a, r, &ul);
+    y = cg_log_pair_d(large ? a : u, large ? 0 : ul + rl, large ? 1 : 0);
+    y = a < 0x1p-27 ? a - a * a * a * (1.0 / 6) : y;
+    return cg_sign_d(a < INFINITY ? y : a, x);
+}
+
+/* log(x + sqrt(x^2 - 1)) */
+CG_INLINE double cg_acosh_d(double x) {
+    int large = x > 0x1p30;
+    double v = large ? 2 : x, pl, p = cg_times_d(v, v, &pl), tl, t = cg_plus_d(p - 1, pl, &tl);
+    double r = __builtin_sqrt(t), ql, q = cg_times_d(r, r, &ql);
+    double rl = (((t - q) - ql) + tl) / (2 * r), ul, u = cg_plus_d(v, r, &ul), y;
+    y = cg_log_pair_d(large ? x : u, large ? 0 : ul + rl, large ? 1 : 0);
+    y = x == 1 ? 0 : y;
+    return x == INFINITY ? x : x >= 1 ? y : NAN;
+}
+
+/* log(1 + 2 |x| / (1 - |x|)) / 2 */
+CG_INLINE double cg_atanh_d(double x) {
+    double a = cg_abs_d(x), dl, dh = cg_plus_d(1, -a, &dl), ql, q = cg_ratio_d(2 * a, 0, dh, dl, &ql), ul, u, y;
+    u = cg_sum_d(1, q, &ul);
+    y = 0.5 * cg_log_pair_d(u, ul + ql, 0);
+    y = a == 1 ? INFINITY : a < 0x1p-27 ? a : y;
+    return cg_sign_d(a <= 1 ? y : NAN, x);
+}
+
+
+/* ---- the error function ------------------------------------------------------------------------------------------ */
+
+/* erfc(a + al) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is smooth in
+   t = (a - 4) / (a + 4) */
+CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double *low) {
+    double nl, n = cg_sum_d(a, -4, &nl), dl, d = cg_sum_d(a, 4, &dl), tl, t = cg_ratio_d(n, nl + al, d, dl + al, &tl);
+    double rest = t *
+        CG_NEXT4(t, 0.11704966551044234, -0.048080381221307186, 0.003962055681298778, 0.015312509679269008,
+        CG_NEXT4(t, -0.017515654646716047, 0.012161784753678823, -0.0060687352176635335, 0.002116421576680894,
+        CG_NEXT4(t, -0.0003897674991375444, -6.0136727758734896e-05, 6.403279295813536e-05, -1.3151304155454844e-05,
+        CG_NEXT4(t, -4.138663962762527e-06, 2.6506804492577064e-06, 4.722796859042984e-09, -3.6483112129281517e-07,
+        CG_NEXT4(t, 5.013004096879819e-08, 4.755225361303687e-08, -1.0199351527774014e-08, -6.166490650287975e-09,
+        CG_LAST2(t, 1.035516914862258e-09, 5.803983317601271e-10))))));
+    double slope = CG_LAST4(t, -0.21, 0.35, -0.06, -0.33); /* h' is about this: it moves what t lacks */
+    double ml, m = cg_times_d(t, -0.1993445828003671, &ml);
+    double one, hl, h = cg_plus_d(0.6849972881253069, m, &one);
+    h = cg_plus_d(h, cg_fma_d(t, rest, cg_fma_d(tl, slope, one + (ml + 3.631643462186649e-17))), &hl);
+    double k, el, eh = cg_exp_pair_d(-p, -pl, &k, &el);
+    double yl, y = cg_times_d(eh, h, &yl), ol, o = cg_sum_d(1, a, &ol);
+    y = cg_ratio_d(y, yl + cg_fma_d(eh, hl, el * h), o, ol + al, low);
+    *low = cg_scale_d(*low, k);
+    return cg_scale_d(y, k);
+}
+
+CG_INLINE double cg_erfc_d(double x) {
+    double full = cg_abs_d(x), a = full > 28 ? 28 : full, pl, p = cg_times_d(a, a, &pl), low, one;
+    double y = cg_erfc_tail_d(a, 0, p, pl, &low), z = cg_plus_d(2, -y, &one) + (one - low);
+    return x < 0 ? z : y;
+}
+
+/* erfc(-x / sqrt(2)) / 2: the part of a normal distribution below x */
+CG_INLINE double cg_normal_d(double x) {
+    double full = cg_abs_d(x), v = full > 39 ? 39 : full, pl, p = cg_times_d(v, 0.5 * v, &pl), low, one;
+    double al, a = cg_times_d(v, 0x1.6a09e667f3bcdp-1, &al);
+    double y = 0.5 * cg_erfc_tail_d(a, cg_fma_d(v, -0x1.bdd3413b26456p-55, al), p, pl, &low);
+    double z = cg_plus_d(1, -y, &one) + (one - 0.5 * low);
+    return x < 0 ? y : z;
+}
+
+/* x (2 / sqrt(pi) + x^2 (...)) as far as 0.65, then 1 - erfc(x) */
+CG_INLINE double cg_erf_d(double x) {
+    double full = cg_abs_d(x), a = full > 6 ? 6 : full, zl, z = cg_times_d(a, a, &zl);
+    double pl, p = cg_times_d(a, 0x1.20dd750429b6dp+0, &pl), low, far = 1 - cg_erfc_tail_d(a, 0, z, zl, &low);
+    double series = cg_fma_d(z,
+        CG_NEXT4(z, -0.37612638903183615, 0.11283791670942189, -0.02686617064088521, 0.005223977557075694,
+        CG_NEXT4(z, -0.000854832079023307, 0.00012054989158549318, -1.491392963850513e-05, 1.6219773652718875e-06,
+        CG_LAST1(z, -1.355051312894103e-07))), 0x1.1ae3a914fed80p-56);
+    double more = cg_fma_d(a, series, pl), near = p + (a < 0x1p-900 ? 0 : more); /* (there pl is not exact) */
+    return cg_sign_d(cg_choose_d(cg_negative_d(a - 0.65), near, far), x);
+}
+
+
+/* ---- trigonometry ------------------------------------------------------------------------------------------------ */
+
+/* As far as this the functions below are right: beyond, kernels ask the C library. */
+#define CG_FAR_D 0x1p30
+
+/* |x| = n pi/2 + r + low, with |r| up to pi/4 and n the low bits of what is returned; pi / 2 in three parts */
+CG_INLINE uint64_t cg_quadrant_d(double x, double *r, double *low) {
+    double turns = cg_fma_d(x, 0x1.45f306dc9c883p-1, CG_ROUND), n = turns - CG_ROUND;
+    double pl, p = cg_times_d(n, 0x1.921fb54442d18p+0, &pl), t = (x - p) - pl; /* exact: a multiple of 2^-52 below 1 */
+    double ql, q = cg_times_d(n, 0x1.1a62633145c07p-54, &ql), sl, s = cg_sum_d(t, -q, &sl);
+    *r = cg_plus_d(s, sl - cg_fma_d(n, -0x1.f1976b7ed8fbcp-110, ql), low);
+    return cg_bits_d(turns);
+}
+
+/* sin(r + low) and cos(r + low) as pairs, for |r| up to pi / 4 */
+CG_INLINE double cg_sine_d(double r, double rl, double *low) {
+    double z = r * r, series =
+        CG_NEXT4(z, -0.16666666666666632, 0.008333333333322424, -0.0001984126982981662, 2.755731369506117e-06,
+        CG_LAST2(z, -2.505075861832053e-08, 1.5896825427582798e-10));
+    return cg_plus_d(r, cg_fma_d(r * z, series, cg_fma_d(rl, -0.5 * z, rl)), low);
+}
+CG_INLINE double cg_cosine_d(double r, double rl, double *low) {
+    double z = r * r, one, w = cg_plus_d(1, -0.5 * z, &one), series =
+        CG_NEXT4(z, 0.0416666666666666, -0.0013888888888874133, 2.480158728948824e-05, -2.7557314354135564e-07,
+        CG_LAST2(z, 2.08757235294969e-09, -1.1359661766163467e-11));
+    return cg_plus_d(w, one + cg_fma_d(z * z, series, -r * rl), low);
+}
+
+/* The sine at n more quadrants. */
+CG_INLINE double cg_turned_d(uint64_t n, double r, double rl) {
+    double low, s = cg_sine_d(r, rl, &low), c = cg_cosine_d(r, rl, &low);
+    return cg_from_bits_d(cg_bits_d(cg_choose_d(0 - (n & 1), c, s)) ^ (n & 2) << 62);
+}
+
+CG_INLINE double cg_sin_d(double x) {
+    double r, rl, a = cg_abs_d(x);
+    uint64_t n = cg_quadrant_d(a, &r, &rl);
+    return cg_from_bits_d(cg_bits_d(cg_turned_d(n, r, rl)) ^ (cg_bits_d(x) & 0x8000000000000000));
+}
+
+CG_INLINE double cg_cos_d(double x) {
+    double r, rl;
+    uint64_t n = cg_quadrant_d(cg_abs_d(x), &r, &rl);
+    return cg_turned_d(n + 1, r, rl);
+}
+
+CG_INLINE double cg_tan_d(double x) {
+    double r, rl, sl, cl, low, q;
+    uint64_t n = cg_quadrant_d(cg_abs_d(x), &r, &rl);
+    double s = cg_sine_d(r, rl, &sl), c = cg_cosine_d(r, rl, &cl);
+    uint64_t odd = 0 - (n & 1);
+    q = cg_ratio_d(cg_choose_d(odd, -c, s), cg_choose_d(odd, -cl, sl), cg_choose_d(odd, s, c), cg_choose_d(odd, sl, cl),
+                   &low);
+    return cg_from_bits_d(cg_bits_d(q) ^ (cg_bits_d(x) & 0x8000000000000000));
+}
+
+/* asin(v) = v + v series(v^2) to 0.5; beyond, pi/2 - 2 asin(v) with v = sqrt((1 - |x|) / 2), whose low part is kept */
+CG_INLINE double cg_arc_d(double a, double *low) {
+    int far = a > 0.5;
+    double z = far ? 0.5 * (1 - a) : a * a, v = far ? __builtin_sqrt(z) : a, pl, p = cg_times_d(v, v, &pl);
+    double vl = ((z - p) - pl) / (2 * v + 0x1p-1000);
+    double series = z *
+        CG_NEXT4(z, 0.16666666666666763, 0.07499999999970262, 0.044642857175116506, 0.03038194268390018,
+        CG_NEXT4(z, 0.022372215651377158, 0.01735160025653149, 0.01398095951742099, 0.011397791023479787,
+        CG_NEXT4(z, 0.010786450709692346, 0.003683312329491476, 0.021762907327336788, -0.02107654977259841,
+        CG_LAST1(z, 0.03267648459077484))));
+    *low = cg_fma_d(v, series, far ? vl : 0);
+    return v;
+}
+
+CG_INLINE double cg_asin_d(double x) {
+    double a = cg_abs_d(x), vl, v = cg_arc_d(a, &vl), one, high = cg_plus_d(0x1.921fb54442d18p+0, -2 * v, &one);
+    double y = a > 0.5 ? high + (one + (0x1.1a62633145c07p-54 - 2 * vl)) : v + vl;
+    return cg_sign_d(y, x);
+}
+
+CG_INLINE double cg_acos_d(double x) {
+    double a = cg_abs_d(x), vl, v = cg_arc_d(a, &vl), one, high;
+    /* near 0: pi/2 - x; near 1: 0 + 2 v; near -1: pi - 2 v */
+    double base = a > 0.5 ? (x < 0 ? 0x1.921fb54442d18p+1 : 0) : 0x1.921fb54442d18p+0;
+    double more = a > 0.5 ? (x < 0 ? 0x1.1a62633145c07p-53 : 0) : 0x1.1a62633145c07p-54;
+    double times = a > 0.5 ? (x < 0 ? -2 : 2) : (x < 0 ? 1 : -1);
+    high = cg_plus_d(base, times * v, &one);
+    return high + (one + cg_fma_d(times, vl, more));
+}
+
+/* base + atan(t): t = a to tan(pi/8); (a - 1) / (a + 1), with pi/4, to tan(3 pi/8); -1 / a, with pi/2 */
+CG_INLINE double cg_atan_d(double x) {
+    const double tan1 = 0.41421356237309503, tan3 = 2.414213562373095;
+    double full = cg_abs_d(x), a = full > 0x1p60 ? 0x1p60 : full;
+    double nl, n = cg_sum_d(a, -1, &nl), dl, d = cg_sum_d(a, 1, &dl);
+    double base = a > tan1 ? 0x1.921fb54442d18p-1 : 0, more = a > tan1 ? 0x1.1a62633145c07p-55 : 0, tl, z, one, high;
+    n = a > tan1 ? n : a;
+    n = a > tan3 ? -1 : n;
+    nl = a > tan1 ? nl : 0;
+    nl = a > tan3 ? 0 : nl;
+    d = a > tan1 ? d : 1;
+    d = a > tan3 ? a : d;
+    dl = a > tan1 ? dl : 0;
+    dl = a > tan3 ? 0 : dl;
+    base = a > tan3 ? 2 * base : base;
+    more = a > tan3 ? 2 * more : more;
+    double t = cg_ratio_d(n, nl, d, dl, &tl);
+    z = t * t;
+    double series = z *
+        CG_NEXT4(z, -0.333333333333332, 0.19999999999954082, -0.1428571428024859, 0.11111110786146051,
+        CG_NEXT4(z, -0.09090897836828499, 0.0769206164598699, -0.0666312050214443, 0.05848009858349943,
+        CG_LAST3(z, -0.05039849956557783, 0.03807843562280017, -0.01792240393532191)));
+    high = cg_plus_d(base, t, &one);
+    return cg_sign_d(high + (one + (cg_fma_d(t, series, tl) + more)), x);
+}
+
+#endif
