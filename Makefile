@@ -7,7 +7,7 @@ PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
 
-.PHONY: demo test test-all bench lint build stubs pages docs docs-test check asan clean FORCE
+.PHONY: demo test test-all bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -24,6 +24,10 @@ test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.memory
+
+# A look, in two minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
+bench-quick: $(VENV)/has-bench $(VENV)/built
+	$(PY) -m benchmarks --quick --output out/benchmarks $(if $(OLD),--compare $(OLD))
 
 lint: $(VENV)/has-lint
 	$(VENV)/bin/ruff check .

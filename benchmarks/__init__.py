@@ -1,9 +1,10 @@
-"""Benchmarks: cygrad beside PyTorch and NumPy on the same work, interleaved in one run.
+"""Benchmarks: cygrad beside PyTorch, NumPy, jax and HIPS autograd on the same work, interleaved in one run.
 
     python -m benchmarks --help
 
 Each row of work is a module of its own, whose docstring says what is done. `work.py` says what a row is made of,
-`timing.py` how it is timed, `goals.py` what is to be reached; `report.py` and `pictures.py` show it.
+`timing.py` how it is timed, `collect.py` in which processes, `limits.py` what the machine could do, `goals.py` what is
+to be reached; `report.py` and `pictures.py` show it, `compare.py` says what moved between two runs.
 
     python -m benchmarks.memory
 

@@ -31,13 +31,13 @@ def thread_list(text):
 
 
 def arguments(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad beside PyTorch and NumPy on the "
-                                     "same work; the modules' docstrings say what each row does")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad beside PyTorch, NumPy, jax and "
+                                     "HIPS autograd on the same work; the modules' docstrings say what each row does")
     names = list(work.ROWS)
     parser.add_argument("--rows", type=comma_list(names), default=names, help="of " + ",".join(names))
     parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use "
                         "threads (default 1,2)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work: a look in a few minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work: a look in two minutes")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="directory of what is written")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")
     parser.add_argument("--render", action="store_true", help="measure nothing: write tables and pictures from the "

@@ -2,7 +2,8 @@
 
 With one thread all libraries run in one process, interleaved, and ratios are taken sample by sample. With more, a
 library has several processes to itself, in turn with the others' (PyTorch's speed jumps from process to process, and
-one library's waiting threads disturb another), and ratios are taken process by process, between medians."""
+one library's waiting threads disturb another), and ratios are taken process by process, between medians. So it is with
+one thread where a library needs an environment of its own."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import statistics
 import subprocess
 import sys
 
-from benchmarks import work
+from benchmarks import limits, work
 from benchmarks.timing import ratios, spread
 
 # Samples of about `seconds`; `patience`: seconds to wait for a quiet machine, for each row and thread count.
@@ -20,9 +21,9 @@ FULL = dict(rounds=21, seconds=0.005, patience=45, processes=5, repeats=3)
 
 def ask(spec):
     """Run one worker. Raises RuntimeError with the end of what it wrote if it fails."""
-    threads = str(spec["threads"])
-    env = dict(os.environ, CYGRAD_NUM_THREADS=threads, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads,
-               MKL_NUM_THREADS=threads)
+    env = os.environ | work.environment(spec["threads"])
+    for library in spec.get("libraries", ()):
+        env |= work.ENVIRONMENTS.get(library, {})
     command = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.worker", json.dumps(spec)]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
@@ -66,16 +67,18 @@ def merge(answers):
 
 def timed_row(row, libraries, threads, quick, say):
     """The results of a row of cases."""
-    how = QUICK if quick else FULL
+    module = work.module(row)
+    how = (QUICK if quick else FULL) | getattr(module, "QUICK" if quick else "FULL", {})
     spec = dict(row=row, threads=threads, quick=quick, **{key: how[key] for key in ("rounds", "seconds", "patience")})
-    if threads == 1:
+    if threads == 1 and not getattr(module, "SEPARATE", False):
         say(f"{row}: one thread, {', '.join(libraries)} in one process")
         cases, processes = ask(spec | dict(libraries=libraries)), 1
     else:
         processes, answers = how["processes"], []
         spec["patience"] /= processes * len(libraries)
         for i in range(processes):
-            say(f"{row}: {threads} threads, process {i + 1} of {processes} for each of {', '.join(libraries)}")
+            say(f"{row}: {threads} thread{'s' * (threads > 1)}, process {i + 1} of {processes} for each of "
+                f"{', '.join(libraries)}")
             order = libraries[i % len(libraries):] + libraries[: i % len(libraries)]
             answers += [ask(spec | dict(libraries=[library])) for library in order]
         cases = merge(answers)
@@ -111,12 +114,20 @@ def parted_row(row, libraries, threads, quick, say):
                   disturbed[name]) for name, taken in samples.items()]
 
 
+def gathered_row(row, libraries, threads, quick, say):
+    """The results of a row that starts its own processes."""
+    return [judge(row, g.name, g.unit, threads, g.samples, g.details, len(next(iter(g.samples.values()))), 0.0,
+                  g.disturbed) for g in work.module(row).gather(libraries, quick, say)]
+
+
 def run(rows, threads, quick, say):
     """Measure `rows` for each thread count that makes sense for them. Returns a list of results."""
-    libraries, results = work.installed(), []
+    results = []
     for row in rows:
         module = work.module(row)
-        measure = parted_row if hasattr(module, "parts") else timed_row
+        libraries = work.installed(module.LIBRARIES)
+        measure = parted_row if hasattr(module, "parts") else gathered_row if hasattr(module, "gather") else timed_row
         for count in [t for t in threads if module.THREADS in (None, t)]:
             results += measure(row, libraries, count, quick, say)
+    limits.mark(results)
     return results

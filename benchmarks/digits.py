@@ -2,19 +2,19 @@
 
 *step*: forward, cross-entropy, backward and the update of Adam, on a batch made before. *epoch of 28 batches*: 28
 steps over the first 1,792 of the digits, each batch sliced out of the whole tensors inside the timed piece. PyTorch's
-optimizer is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand. The learning rate is 1e-6
-while timing, so that thousands of steps leave the model where it was; before, five steps at 1e-3 must give every peer
-the same losses."""
+optimizer is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand, jax's and HIPS autograd's
+as functions of their states. The learning rate is 1e-6 while timing, so that thousands of steps leave the model where
+it was; before, five steps at 1e-3 must give every peer the same losses."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.models import Problem, losses, trainers
-from benchmarks.timing import repeat
-from benchmarks.work import Case
+from benchmarks.models import Problem, losses, timed_steps, trainers
+from benchmarks.work import TRAINERS, Case
 
 THREADS = None
+LIBRARIES = TRAINERS
 BATCHES = 28
 PROBLEM = Problem((64, 128, 64, 10), 64, "cross_entropy", "adam", 1e-3)
 VARIANTS = (("fused", dict(fused=True)),)
@@ -28,22 +28,18 @@ def load():
     return (digits.data / 16).astype(np.float32), digits.target.astype(np.int64)
 
 
-def timed_step(make, x, labels):
-    trainer = make()
-    x, labels = trainer.tensor(x), trainer.tensor(labels)
-    return repeat(lambda: trainer.step(x, labels))
-
-
 def timed_epoch(make, x, labels):
     trainer = make()
     x, labels = trainer.tensor(x), trainer.tensor(labels)
     n = PROBLEM.batch
 
-    def epoch():
-        for i in range(0, BATCHES * n, n):
-            trainer.step(x[i : i + n], labels[i : i + n])
+    def run(epochs):
+        for _ in range(epochs):
+            for i in range(0, BATCHES * n, n):
+                loss = trainer.step(x[i : i + n], labels[i : i + n])
+        trainer.read(loss)
 
-    return repeat(epoch)
+    return run
 
 
 def cases(libraries, quick):
@@ -53,6 +49,6 @@ def cases(libraries, quick):
     checked = trainers(libraries, PROBLEM, VARIANTS)
     slow = trainers(libraries, replace(PROBLEM, lr=1e-6), VARIANTS)
     values = {peer: lambda make=make: losses(make, bx, bl) for peer, make in checked.items()}
-    steps = {peer: timed_step(make, bx, bl) for peer, make in slow.items()}
+    steps = {peer: timed_steps(make, bx, bl) for peer, make in slow.items()}
     epochs = {peer: timed_epoch(make, x, labels) for peer, make in slow.items()}
     return [Case("step", "us", steps, values), Case(f"epoch of {BATCHES} batches", "ms", epochs, values)]

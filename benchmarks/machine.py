@@ -71,4 +71,6 @@ def describe():
         "numpy": version("numpy"),
         "scipy": version("scipy"),
         "torch": version("torch"),
+        "jax": version("jax"),
+        "autograd": version("autograd"),
     }

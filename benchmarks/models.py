@@ -1,13 +1,16 @@
-"""The multilayer perceptron that several rows train: in cygrad, in PyTorch, and by hand in NumPy.
+"""The multilayer perceptron that several rows train: in cygrad, in PyTorch, and by hand in NumPy; functional.py has it
+for jax and HIPS autograd.
 
 Layers are linear with relu between them. The loss is cross-entropy, or the mean squared error: written d = y - t,
-(d * d).mean() in cygrad, mse_loss in PyTorch. Solvers: SGD, or Adam with its usual numbers. All three make the same
+(d * d).mean() in cygrad, mse_loss in PyTorch. Solvers: SGD, or Adam with its usual numbers. All make the same
 model from the same arrays."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
+from benchmarks.functional import hips_step, jax_step
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,25 @@ def trainers(libraries, problem, variants=()):
             made[f"PyTorch {name}"] = lambda options=options: torch_trainer(problem, **options)
     if "NumPy" in libraries:
         made["NumPy"] = lambda: numpy_trainer(problem)
+    if "jax.jit" in libraries:
+        made["jax.jit"] = lambda: Trainer(*jax_step(problem), float)
+    if "HIPS" in libraries:
+        made["HIPS autograd"] = lambda: Trainer(*hips_step(problem), float)
     return made
+
+
+def timed_steps(make, x, target):
+    """f(n) that takes n steps of a fresh trainer on one batch. The last loss is waited for: jax returns it before it
+    is there."""
+    trainer = make()
+    x, target = trainer.tensor(x), trainer.tensor(target)
+
+    def run(n):
+        for _ in range(n):
+            loss = trainer.step(x, target)
+        trainer.read(loss)
+
+    return run
 
 
 def losses(make, x, target, steps=5):

@@ -16,6 +16,7 @@ from benchmarks.million import resident_bytes
 from benchmarks.models import Problem, cygrad_trainer, torch_trainer
 
 THREADS = 1
+LIBRARIES = ("cygrad", "PyTorch")
 STEPS = 3
 CATEGORIES = ("optimizer", "gradients", "saved", "workspace", "other")
 PEERS = ("cygrad", "cygrad (.grad None)", "PyTorch")

@@ -4,11 +4,13 @@ import importlib.util
 
 from benchmarks.goals import GOALS, TO_MULTIPLY
 from benchmarks.peaks import CATEGORIES
-from benchmarks.report import size
+from benchmarks.report import number, size, unit, value
+from benchmarks.work import KEPT
 
 INK, SOFT, GRID = "#22272e", "#6b7280", "#e5e7eb"
 MINE, PEER, REFERENCE = "#0f766e", "#c2703d", "#9ca3af"
 SECOND = "#5eada5"
+PEERS = {"cygrad": MINE, "PyTorch": PEER, KEPT: "#e6b58e", "NumPy": "#8a94a6", "jax.jit": "#7c6bb0"}
 COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c",
            "other": "#b8bfc9"}
 
@@ -41,7 +43,8 @@ def draw(results, directory):
     if importlib.util.find_spec("matplotlib") is None:
         return {}
     pyplot, rows, made = plot(), results["results"], {}
-    for name, picture in (("ratios", ratios), ("operations", operations), ("million", million), ("peaks", peaks)):
+    for name, picture in (("ratios", ratios), ("operations", operations), ("million", million), ("peaks", peaks),
+                          ("H", large), ("I", matrices)):
         figure = picture(pyplot, rows)
         if figure is not None:
             made[name] = save(pyplot, figure, directory, name)
@@ -51,13 +54,14 @@ def draw(results, directory):
 def ratios(pyplot, rows):
     """How many times faster than PyTorch as installed, by workload; a tick marks the goal, a line the quartiles."""
     wanted = [r for r in rows if r["unit"] != "B" and "PyTorch" in r["ratios"] and r["details"].get("kind") != "table"
-              and not r["disturbed"]]
+              and not r["disturbed"] and r["row"] in "ABCDJ"]
     if not wanted:
         return None
     figure, axes = pyplot.subplots(figsize=(8, 0.9 + 0.27 * len(wanted)))
     labels = []
     for i, r in enumerate(wanted):
         s, goal = r["ratios"]["PyTorch"], GOALS.get((r["row"], r["name"]))
+        goal = goal and goal.at(r["threads"])
         axes.barh(i, s["median"], color=MINE if r["threads"] == 1 else SECOND, height=0.68)
         axes.plot([s["q1"], s["q3"]], [i, i], color=INK, linewidth=1.2, solid_capstyle="butt")
         axes.text(max(s["q3"], s["median"]) * 1.04, i, f"{s['median']:.1f}x", va="center", color=INK, fontsize=8)
@@ -182,3 +186,77 @@ def peaks(pyplot, rows):
                     fontweight="bold", fontsize=11)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     return figure
+
+
+# ---- bars against the peers and the machine --------------------------------------------------------------------------
+
+def large(pyplot, rows):
+    """Milliseconds for 16 million numbers: modes across, thread counts down."""
+    wanted = [r for r in rows if r["row"] == "H" and "rate" not in r["details"]]
+    modes = list(dict.fromkeys(r["name"].partition(", ")[2] for r in wanted))
+    panels = [(mode, [(r["name"].partition(", ")[0], r) for r in wanted if r["name"].endswith(mode)]) for mode in modes]
+    return panelled(pyplot, panels, "16,777,216 float32 numbers")
+
+
+def matrices(pyplot, rows):
+    """Milliseconds of rows and sums, GFLOP/s of products: kinds across, thread counts down."""
+    wanted = [r for r in rows if r["row"] == "I" and "rate" not in r["details"]]
+    products = [r for r in wanted if r["name"].startswith("matmul")]
+    sums = [r for r in wanted if "axis" in r["name"]]
+    others = [r for r in wanted if r not in products and r not in sums]
+    panels = [("softmax, logsumexp of 4096 x 4096", [(r["name"].replace(", ", "\n"), r) for r in others]),
+              ("sum and mean of 4096 x 4096", [(r["name"], r) for r in sums]),
+              ("products", [(r["name"], r) for r in products])]
+    return panelled(pyplot, panels, "Rows, sums and products of float32 matrices")
+
+
+def panelled(pyplot, panels, title):
+    """A figure of panels, a line of them for each thread count. panels: (title, (label, result)s)."""
+    panels = [(name, entries) for name, entries in panels if entries]
+    if not panels:
+        return None
+    threads = sorted({r["threads"] for _, entries in panels for _, r in entries})
+    peers = [p for p in PEERS if any(p in r["figures"] for _, entries in panels for _, r in entries)]
+    most = max(sum(r["threads"] == t for _, r in entries) for t in threads for _, entries in panels)
+    figure, all_axes = pyplot.subplots(len(threads), len(panels), squeeze=False, figsize=(
+        4.6 * len(panels), len(threads) * (0.6 + 0.15 * most * (len(peers) + 1)) + 0.9))
+    for line, count in zip(all_axes, threads, strict=True):
+        for axes, (name, entries) in zip(line, panels, strict=True):
+            bars(axes, [(label, r) for label, r in entries if r["threads"] == count], peers)
+            shown = unit(entries[0][1])
+            more = "more is better" if "/s" in shown else "less is better"
+            axes.set_title(f"{name}, {count} thread{'s' * (count > 1)}\n{shown}, {more}", fontsize=9)
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=PEERS[peer]) for peer in peers]
+    handles.append(pyplot.Line2D([], [], color=INK, linewidth=1.6))
+    figure.legend(handles, [*peers, "the machine's limit"], loc="lower center", ncols=len(handles), fontsize=8)
+    figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
+    figure.tight_layout(rect=(0, 0.6 / figure.get_figheight(), 1, 1))
+    return figure
+
+
+def bars(axes, entries, peers):
+    """A group of bars for each (label, result), the machine's limit across the group, and the figure behind each bar;
+    figures that others disturbed are pale."""
+    at, places = 0.0, []
+    ends = [value(r, s["median"]) for _, r in entries for p, s in r["figures"].items() if p in peers]
+    ends += [value(r, r["limit"]["figure"]) for _, r in entries if "limit" in r]
+    for label, r in entries:
+        start = at
+        for peer in peers:
+            if peer not in r["figures"]:
+                continue
+            figure = value(r, r["figures"][peer]["median"])
+            axes.barh(at, figure, color=PEERS[peer], height=0.86, alpha=0.45 if r["disturbed"] else 1)
+            axes.text(figure + 0.012 * max(ends), at, number(figure), va="center", fontsize=7, color=INK,
+                      fontweight="bold" if peer == "cygrad" else "normal",
+                      bbox=dict(facecolor="white", edgecolor="none", pad=0.4))
+            at += 1
+        if "limit" in r:
+            axes.plot([value(r, r["limit"]["figure"])] * 2, [start - 0.5, at - 0.5], color=INK, linewidth=1.6)
+        places.append(((start + at - 1) / 2, label))
+        at += 0.8
+    axes.set_yticks([place for place, _ in places], [label for _, label in places], fontsize=8)
+    axes.set_xlim(0, 1.14 * max(ends))
+    axes.invert_yaxis()
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)

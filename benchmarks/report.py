@@ -5,9 +5,10 @@ import textwrap
 from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
-PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", "NumPy")
-TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits",
-          "J": "J. A million operations", "peaks": "The peak of a step"}
+PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
+TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits", "D": "D. Wide layers",
+          "H": "H. 16 million numbers", "I": "I. Rows, sums and products", "J": "J. A million operations",
+          "peaks": "The peak of a step", "import": "Import"}
 
 
 def number(x):
@@ -25,6 +26,18 @@ def size(nbytes):
     return f"{nbytes:.0f} B"
 
 
+def unit(result):
+    """What figures are shown in: GFLOP/s or GB/s where the result says so."""
+    return result["details"].get("shown", result["unit"])
+
+
+def value(result, figure):
+    """A figure in the unit that is shown."""
+    if "shown" not in result["details"]:
+        return figure
+    return result["details"]["amount"] / (figure / work.SCALES[result["unit"]]) / 1e9
+
+
 def figure(result, peer):
     """A peer's figure with its quartiles, or nothing."""
     s = result["figures"].get(peer)
@@ -32,7 +45,15 @@ def figure(result, peer):
         return ""
     if result["unit"] == "B":
         return size(s["median"])
-    return number(s["median"]) if s["n"] == 1 else f"{number(s['median'])} ({number(s['q1'])}..{number(s['q3'])})"
+    low, middle, high = (value(result, s[key]) for key in ("q1", "median", "q3"))
+    low, high = sorted((low, high))
+    return number(middle) if s["n"] == 1 else f"{number(middle)} ({number(low)}..{number(high)})"
+
+
+def limit(result):
+    """What the machine's limit is, or nothing."""
+    s = result.get("limit")
+    return "" if s is None else number(value(result, s["figure"])) + (" (disturbed)" if s["disturbed"] else "")
 
 
 def ratio(result, peer="PyTorch"):
@@ -44,8 +65,12 @@ def ratio(result, peer="PyTorch"):
     return f"**{s['median']:.2f}x**" if s["n"] == 1 else f"**{s['median']:.2f}x** ({s['q1']:.2f}..{s['q3']:.2f})"
 
 
-def goal_text(wanted):
-    return f"{wanted.ratio:.1f}x" if wanted.ratio else size(wanted.figure)
+def goal_text(wanted, unit):
+    if wanted.limit:
+        return f"{wanted.limit:.1f} of the machine"
+    if wanted.ratio:
+        return f"{wanted.ratio:.1f}x" if wanted.ratio >= 2 else f"{wanted.ratio:.2f}x"
+    return size(wanted.figure) if unit == "B" else f"{number(wanted.figure)} {unit}"
 
 
 def goal(result):
@@ -53,11 +78,14 @@ def goal(result):
     wanted = GOALS.get((result["row"], result["name"]))
     if wanted is None:
         return "", ""
-    if result["disturbed"]:
-        return goal_text(wanted), "disturbed"
-    mine, against = result["figures"].get("cygrad"), result["ratios"].get("PyTorch")
-    reached = wanted.reached(mine and mine["median"], against and against["median"])
-    return goal_text(wanted), "" if reached is None else "yes" if reached else "no"
+    wanted = wanted.at(result["threads"])
+    text, machine = goal_text(wanted, result["unit"]), result.get("limit")
+    if result["disturbed"] or wanted.limit and machine and machine["disturbed"]:
+        return text, "disturbed"
+    mine, *ratios = (s and s["median"] for s in (result["figures"].get("cygrad"), result["ratios"].get("PyTorch"),
+                                                 result["ratios"].get(work.KEPT)))
+    reached = wanted.reached(mine, ratios[0], machine and machine["figure"], ratios[1])
+    return text, "" if reached is None else "yes" if reached else "no"
 
 
 def table(head, rows):
@@ -71,11 +99,21 @@ def present(results, peers):
 
 
 def plain_table(results):
-    """Workloads down, peers across, then the ratio to PyTorch and the goal."""
+    """Workloads down, peers and the machine's limit across, then the ratios to PyTorch and the goal."""
+    limits, results = [r for r in results if "rate" in r["details"]], [r for r in results if "rate" not in r["details"]]
     peers = present(results, PEERS)
-    head = ["", "threads", "unit", "cygrad", *peers, "PyTorch / cygrad", "goal", "reached"]
-    return table(head, [[r["name"], str(r["threads"]), r["unit"], figure(r, "cygrad"), *(figure(r, p) for p in peers),
-                         ratio(r), *goal(r)] for r in results])
+    compared = [p for p in ("PyTorch", work.KEPT) if p in peers] or ["PyTorch"]
+    limited = any("limit" in r for r in results)
+    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{p} / cygrad" for p in compared),
+            "goal", "reached"]
+    text = table(head, [[r["name"], str(r["threads"]), unit(r), figure(r, "cygrad"), *(figure(r, p) for p in peers),
+                         *[limit(r)] * limited, *(ratio(r, p) for p in compared), *goal(r)] for r in results])
+    notes = {}
+    for r in limits:
+        with_threads = f"with {r['threads']} thread{'s' * (r['threads'] > 1)}" + " (disturbed)" * r["disturbed"]
+        notes.setdefault(r["name"], []).append(f"{figure(r, work.LIMITS)} {unit(r)} {with_threads}")
+    rates = "; ".join(f"{name} at {', '.join(figures)}" for name, figures in notes.items())
+    return text + (f"\n\nIn this run {rates}." if rates else "")
 
 
 def operations_table(results):
@@ -125,7 +163,8 @@ def description(row):
 
 def heading(results):
     m = results["machine"]
-    packages = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy", "PyTorch": "torch"}
+    packages = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy", "PyTorch": "torch", "jax": "jax",
+                "HIPS autograd": "autograd"}
     versions = ", ".join(f"{name} {m[key]}" for name, key in packages.items() if m.get(key))
     loads = results["load"]
     quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
@@ -164,6 +203,9 @@ def write(results, pictures):
         elif row == "J":
             parts.append(million_table(mine) + "\n")
             show("million", "A million operations")
+        elif row in ("H", "I"):
+            parts.append(plain_table(mine) + "\n")
+            show(row, title[3:])
         elif row == "peaks":
             parts.append(peaks_table(mine) + "\n")
             show("peaks", "Bytes at the peak of a step")

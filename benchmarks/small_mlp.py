@@ -2,24 +2,19 @@
 
 One step is forward, mean squared error, backward and the update of plain SGD. The data is a tensor that was made
 before. PyTorch's optimizer is torch.optim.SGD as installed, and with foreach=True. NumPy's is written by hand,
-forward and backward, and is what a machine without a graph does. The learning rate is 1e-6 while timing, so that
-thousands of steps leave the model where it was; before, five steps at 0.05 must give every peer the same losses."""
+forward and backward, and is what a machine without a graph does; jax.jit compiles the whole step; HIPS autograd traces
+the loss written in NumPy. The learning rate is 1e-6 while timing, so that thousands of steps leave the model where it
+was; before, five steps at 0.05 must give every peer the same losses."""
 
 from dataclasses import replace
 
-from benchmarks.models import Problem, losses, trainers
-from benchmarks.timing import repeat
-from benchmarks.work import Case
+from benchmarks.models import Problem, losses, timed_steps, trainers
+from benchmarks.work import TRAINERS, Case
 
 THREADS = None
+LIBRARIES = TRAINERS
 PROBLEM = Problem((2, 16, 16, 1), 100, "mse", "sgd", 0.05)
 VARIANTS = (("foreach", dict(foreach=True)),)
-
-
-def timed(make, x, target):
-    trainer = make()
-    x, target = trainer.tensor(x), trainer.tensor(target)
-    return repeat(lambda: trainer.step(x, target))
 
 
 def cases(libraries, quick):
@@ -27,5 +22,5 @@ def cases(libraries, quick):
     x, target = PROBLEM.data()
     checked = trainers(libraries, PROBLEM, VARIANTS)
     slow = trainers(libraries, replace(PROBLEM, lr=1e-6), VARIANTS)
-    return [Case("step", "us", {peer: timed(make, x, target) for peer, make in slow.items()},
+    return [Case("step", "us", {peer: timed_steps(make, x, target) for peer, make in slow.items()},
                  {peer: lambda make=make: losses(make, x, target) for peer, make in checked.items()})]

@@ -2,7 +2,11 @@
 
 A timed row is a module with `cases(libraries, quick)`, a list of Case. A row that wants a process for each figure has
 `parts(libraries, quick)`, a list of (peer, part), and `measure(peer, part, quick)`, a dict of workload names, each with
-`unit`, `figure` and, if it likes, `details`. `THREADS` says for how many threads a row makes sense (None: any)."""
+`unit`, `figure` and, if it likes, `details`. A row that starts its own processes has `gather(libraries, quick, say)`,
+which returns a list of Gathered.
+
+`THREADS` says for how many threads a row makes sense (None: any), `LIBRARIES` who takes part. With `SEPARATE` each of
+them has processes to itself with one thread too; `QUICK` and `FULL` change what collect.py has by these names."""
 
 import importlib
 import importlib.util
@@ -11,8 +15,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "J": "million", "peaks": "peaks"}
-LIBRARIES = ("cygrad", "PyTorch", "NumPy")
+ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "H": "large", "I": "matrices",
+        "J": "million", "peaks": "peaks", "import": "imports"}
+
+# Who can take part, with the package that must be there. KEPT: PyTorch in processes whose allocator is told to give
+# nothing back to the system. LIMITS: the machine itself (limits.py).
+KEPT, LIMITS = "PyTorch keeping memory", "machine"
+PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "numpy", "jax.jit": "jax",
+            "HIPS": "autograd"}
+EAGER = ("cygrad", "PyTorch", "NumPy")
+TRAINERS = (*EAGER, "jax.jit", "HIPS")
+EIGHT_GIB = str(8 << 30)
+ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}
 SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
@@ -20,9 +34,10 @@ SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 class Case:
     """One piece of work that several peers do.
 
-    runs    by peer: a function f(n) that does the work n times. A peer is named after its library, with a variant
-            behind it ("PyTorch fused"). "<peer> companion" is the other operation of a chain in which two alternate
-            (its time is taken off), "cygrad multiply" what the operation is compared with.
+    runs    by peer: a function f(n) that does the work n times; none if no library that was asked for can do it. A
+            peer is named after its library, with a variant behind it ("PyTorch fused"). "<peer> companion" is the
+            other operation of a chain in which two alternate (its time is taken off), "cygrad multiply" what the
+            operation is compared with.
     values  by peer: a function that gives a list of arrays which all peers must agree on
     per     operations in one piece of work: times are given for one
     """
@@ -36,6 +51,17 @@ class Case:
     details: dict = field(default_factory=dict)
 
 
+@dataclass
+class Gathered:
+    """What a row measured in processes of its own: samples by peer, in `unit`; disturbed: others were in the way."""
+
+    name: str
+    unit: str
+    samples: dict[str, list[float]]
+    details: dict = field(default_factory=dict)
+    disturbed: bool = False
+
+
 def module(row):
     """The module of a row."""
     return importlib.import_module("benchmarks." + ROWS[row])
@@ -46,25 +72,40 @@ def library(peer):
     return peer.split()[0].rstrip(",")
 
 
-def installed():
-    """The libraries that can be compared here."""
-    return [name for name in LIBRARIES if name != "PyTorch" or importlib.util.find_spec("torch")]
+def installed(libraries):
+    """Those of the libraries that can be compared here."""
+    from benchmarks.limits import compiler
+
+    return [name for name in libraries
+            if (compiler() if name == LIMITS else importlib.util.find_spec(PACKAGES[name]))]
+
+
+def environment(threads):
+    """What tells libraries, before they are imported, how many threads to use. jax has two pools: XLA's own, whose size
+    is NPROC, and the products' of Eigen."""
+    count = str(threads)
+    names = ("CYGRAD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
+    flags = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"} if threads == 1 else {}
+    return dict.fromkeys(names, count) | {"JAX_PLATFORMS": "cpu"} | flags
 
 
 def set_threads(libraries, threads):
-    """Let every library use `threads` threads. BLAS libraries read theirs from the environment, which the parent
-    set."""
+    """Let every library use `threads` threads. BLAS libraries and jax read theirs from the environment, which the
+    parent set."""
     import cygrad
 
     cygrad.set_num_threads(threads)
-    if "PyTorch" in libraries:
+    if any(library(name) == "PyTorch" for name in libraries):
         import torch
 
         torch.set_num_threads(threads)
 
 
 def agree(name, values, tolerance):
-    """Raise ValueError unless all peers computed the same: `values` has a list of arrays for each."""
+    """Raise ValueError unless all peers computed the same: `values` has a list of arrays for each. Nothing to compare
+    is fine."""
+    if not values:
+        return
     (first, wanted), *others = values.items()
     for peer, got in others:
         if len(got) != len(wanted):

@@ -68,7 +68,7 @@ def answer(spec):
         return {"figures": figures, "values": values, "others": others.processors or 0.0, "disturbed": disturbed}
     work.set_threads(spec["libraries"], spec["threads"])
     how = spec["rounds"], spec["seconds"], spec["threads"], perf_counter() + spec["patience"]
-    return [measure_case(case, *how) for case in row.cases(spec["libraries"], spec["quick"])]
+    return [measure_case(case, *how) for case in row.cases(spec["libraries"], spec["quick"]) if case.runs]
 
 
 if __name__ == "__main__":

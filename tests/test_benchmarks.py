@@ -1,11 +1,12 @@
 """The benchmarks' arithmetic, tables and pictures, on tiny inputs. Nothing here depends on how long anything takes."""
 
+import importlib.util
 import json
 
 import numpy as np
 import pytest
 
-from benchmarks import collect, compare, machine, report, timing, work, worker
+from benchmarks import collect, compare, imports, limits, machine, report, timing, work, worker
 from benchmarks.__main__ import arguments, main
 from benchmarks.goals import GOALS, Goal
 from benchmarks.memory import faults, kept, liveness
@@ -91,6 +92,41 @@ def test_goals_are_judged_by_ratio_or_by_figure():
     assert Goal(45, 8).reached(1.0, 8.0) and not Goal(45, 8).reached(1.0, 7.9)
     assert Goal(160).reached(160, None) and not Goal(160).reached(161, 99.0)
     assert Goal(45, 8).reached(1.0, None) is None
+    both = Goal(6.5, 5, kept=True)
+    assert both.reached(1.0, 5.0, None, 1.0) and not both.reached(1.0, 5.0, None, 0.9)
+    assert both.reached(1.0, 5.0) is None
+    limited = Goal(10.0, limit=1.5)
+    assert limited.reached(3.0, None, 2.0) and not limited.reached(3.1, None, 2.0)
+    assert limited.reached(3.0, 9.0) is None
+    two = Goal(10, 2, two=Goal(6, 3))
+    assert [two.at(n).ratio for n in (1, 2, 4)] == [2, 3, 3] and limited.at(2) is limited
+
+
+def test_a_limit_is_what_the_machine_needs_for_as_much():
+    rate = collect.judge("H", "copies", "ms", 2, {"machine": [4.0]}, dict(rate="copy", amount=8e6), 1, 0.0, True)
+    work_ = collect.judge("H", "exp", "ms", 2, {"cygrad": [7.0]}, dict(limit="copy", amount=20e6), 1, 0.0, False)
+    other = collect.judge("H", "exp", "ms", 1, {"cygrad": [7.0]}, dict(limit="copy", amount=20e6), 1, 0.0, False)
+    product = collect.judge("H", "matmul", "us", 2, {"cygrad": [9.0]}, dict(limit="fma", amount=1.0), 1, 0.0, False)
+    limits.mark([rate, work_, other, product])
+    assert work_["limit"] == {"figure": pytest.approx(10.0), "disturbed": True}
+    assert "limit" not in other and "limit" not in product and "limit" not in rate
+
+
+@pytest.mark.skipif(limits.compiler() is None, reason="no C compiler")
+def test_the_machine_copies_reads_multiplies():
+    loops = limits.library()
+    x, y = np.arange(1001, dtype=np.uint8), np.zeros(1001, np.uint8)
+    for threads in (1, 2, 3):
+        y[:] = 0
+        loops.copy(y.ctypes.data_as(limits.ctypes.c_void_p), x.ctypes.data_as(limits.ctypes.c_void_p),
+                   limits.ctypes.c_long(x.size), threads)
+        assert (x == y).all()
+    assert loops.operations() in (2 * 12 * 8, 2 * 12 * 16)
+    made = limits.cases([work.LIMITS], ("copy", "read", "fma"))
+    assert [c.details["shown"] for c in made] == ["GB/s", "GB/s", "GFLOP/s"]
+    for case in made:
+        case.runs[work.LIMITS](1)
+    assert limits.cases(["cygrad"], ("copy",)) == []
 
 
 # ---- the work --------------------------------------------------------------------------------------------------------
@@ -99,7 +135,7 @@ def test_goals_are_judged_by_ratio_or_by_figure():
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_libraries_train_alike(loss, solver):
     problem = Problem((3, 5, 4), 7, loss, solver, 0.01)
-    made = trainers(work.installed(), problem)
+    made = trainers(work.installed([*work.EAGER, "HIPS"]), problem)
     work.agree(f"{loss}, {solver}", {peer: losses(make, *problem.data()) for peer, make in made.items()}, 1e-4)
     (mine,) = losses(made["cygrad"], *problem.data())
     assert mine[-1] != mine[0]
@@ -110,16 +146,96 @@ def test_every_goal_has_its_workload():
     pytest.importorskip("sklearn")
     named |= {("J", f"{chain}: {what}") for chain in work.module("J").CHAINS
               for what in ("forward", "backward", "free", "bytes an operation")}
-    for row in "ABC":
+    for row in "ABCD":
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
+    named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
+    named |= {("I", case.name) for case in work.module("I").cases(["cygrad"], False, 8)}
+    named |= {("import", name) for name in imports.MEASURES}
     assert GOALS.keys() <= named
+
+
+@pytest.mark.parametrize("row, sizes", [("H", (1000,)), ("I", (32, (8, 16)))])
+def test_large_work_is_the_same_for_all(row, sizes):
+    libraries = work.installed([*work.EAGER, work.KEPT])
+    made = work.module(row).cases(libraries, False, *sizes)
+    for case in made:
+        assert case.runs.keys() == case.values.keys() and "cygrad" in case.runs
+        assert ("NumPy" in case.runs) == ("backward" not in case.name)
+        work.agree(case.name, {peer: compute() for peer, compute in case.values.items()}, case.tolerance)
+        assert case.details["amount"] > 0 and case.details["limit"] in limits.UNITS
+    assert len(made) == {"H": 12, "I": 11}[row]
+
+
+def test_a_step_of_wide_layers_is_its_products():
+    wide = work.module("D")
+    assert wide.flops(Problem((3, 5, 2), 7, "cross_entropy", "sgd", 0.1)) == 2 * 7 * (3 * (15 + 10) - 15)
+    assert wide.flops(wide.PROBLEM) == 2_448_424_960
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="jax is not installed")
+@pytest.mark.parametrize("row", ["B", "C"])
+def test_jax_trains_alike(row):
+    """In a process of its own: jax's threads and forks do not go together."""
+    pytest.importorskip("sklearn")
+    spec = dict(row=row, libraries=["cygrad", "jax.jit"], threads=1, quick=True, rounds=1, seconds=1e-4, patience=0)
+    for case in collect.ask(spec):
+        assert case["samples"].keys() == case["values"].keys() == {"cygrad", "jax.jit"}
+
+
+def test_who_is_alone_in_its_processes(monkeypatch):
+    """With two threads everybody; where rows say so, with one too. PyTorch that keeps memory is told to."""
+    asked = []
+
+    def process(spec):
+        asked.append(spec["libraries"])
+        return []
+
+    monkeypatch.setattr(collect, "ask", process)
+    for row, threads in (("B", 1), ("B", 2), ("H", 1)):
+        collect.timed_row(row, ["cygrad", "NumPy"], threads, True, no_say)
+    assert asked[0] == ["cygrad", "NumPy"] and all(len(libraries) == 1 for libraries in asked[1:])
+    monkeypatch.undo()
+    seen = []
+
+    class Done:
+        returncode, stdout = 0, "[]"
+
+    monkeypatch.setattr(collect.subprocess, "run", lambda *_, env, **__: (seen.append(env), Done)[1])
+    for libraries in (["PyTorch"], [work.KEPT]):
+        collect.ask(dict(row="H", libraries=libraries, threads=1))
+    plain, kept_memory = seen
+    assert plain["OMP_NUM_THREADS"] == kept_memory["OMP_NUM_THREADS"] == "1"
+    assert kept_memory["MALLOC_TRIM_THRESHOLD_"] == str(8 << 30) and "MALLOC_TRIM_THRESHOLD_" not in plain
+
+
+def test_fresh_processes_all_take_the_same_step():
+    answers = {name: imports.fresh(name) for name in work.installed(["cygrad", "HIPS", "NumPy"])}
+    for answer in answers.values():
+        assert answer["loss"] == pytest.approx(answers["NumPy"]["loss"], rel=1e-5) and answer["product"] == 2.0
+    assert answers["NumPy"].keys() & imports.MEASURES.keys() == {
+        "import numpy", "first matmul", "resident after a first small step"}
+    assert answers["cygrad"].keys() >= imports.MEASURES.keys() - {"import numpy"}
+
+
+def test_imports_that_were_disturbed_are_taken_again(monkeypatch):
+    shares = iter([1, 1, 0.5, 1, 1, 0.5, 1, 1, 1, 1])
+
+    def fresh(name):
+        return {"share": next(shares), "import": 0.25 if name == "cygrad" else 0.5}
+
+    monkeypatch.setattr(imports, "fresh", fresh)
+    monkeypatch.setattr(imports, "ROUNDS", {True: 2})
+    (got,) = [g for g in imports.gather(["cygrad", "HIPS"], True, no_say) if g.samples]
+    assert got.samples == {"cygrad": [250.0, 250.0], "HIPS autograd": [500.0, 500.0]} and not got.disturbed
 
 
 def test_every_elementwise_operator_has_chains_that_agree():
     operations = work.module("A")
-    operations_cases = [c for c in operations.cases(LIBRARIES, True) if c.details.get("mode") == "not recorded"]
+    operations_cases = [c for c in operations.cases(LIBRARIES, False)
+                        if c.details.get("mode") == "not recorded" and c.details["size"] == 1]
     names = {c.details["operator"] for c in operations_cases if c.details["kind"] == "table"}
     assert names == {row.name for row in operations.TABLE if row.family in operations.FAMILIES}
+    assert names > set(operations.FEW)
     for case in operations_cases:
         values = {peer: compute() for peer, compute in case.values.items()}
         work.agree(case.name, values, case.tolerance)
@@ -217,6 +333,21 @@ def results():
                          "resident": 30e6})]
     for phase in ("forward", "backward", "free"):
         rows.append(made("J", f"x + c: {phase}", "s", [0.1], [1.0]))
+    for threads in (1, 2):
+        for row, name, unit, amount, limit, shown in (
+                ("H", "exp, fresh result", "ms", 128e6, "copy", {}),
+                ("H", "exp, forward + backward", "ms", 320e6, "copy", {}),
+                ("I", "softmax, forward", "ms", 128e6, "copy", {}),
+                ("I", "matmul 64", "us", 524288, "fma", {"shown": "GFLOP/s"})):
+            samples = {"cygrad": [4.0, 5.0], "PyTorch": [40.0, 50.0], work.KEPT: [8.0, 10.0]}
+            details = dict(limit=limit, amount=amount, **shown)
+            rows.append(collect.judge(row, name, unit, threads, samples, details, 2, 0.0, False))
+            rate = 134e6 if limit == "copy" else 117e9 * 0.004
+            if "backward" not in name:
+                rows.append(collect.judge(row, limits.NAMES[limit], "ms", threads, {work.LIMITS: [4.0]},
+                                          dict(rate=limit, amount=rate, shown=limits.UNITS[limit]), 2, 0.0, False))
+    limits.mark(rows)
+    rows.append(made("import", "import", "ms", [12.0], [1000.0]))
     rows.append(made("J", "x + c: bytes an operation", "B", [145.0], [576.0],
                      cygrad={"node_bytes": 144, "live_bytes": 0.0}))
     return {"machine": machine.describe(), "quick": True, "seconds": 1, "load": [0.1, 0.2], "results": rows}
@@ -230,6 +361,11 @@ def test_page_says_what_was_measured():
     assert "| step | 1 | us | 20.5 (20.2..20.8) | 105 (102..108) | **5.12x** (5.06..5.18) | 8.0x | no |" in page
     assert "3.00 (over)" in page and "145 B" in page and "25 MB" in page and "22 MB | no |" in page
     assert "A quick run" in page
+    assert ("| exp, fresh result | 2 | ms | 4.5 (4.25..4.75) | 45 (42.5..47.5) | 9 (8.5..9.5) | 3.82 | "
+            "**10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 6.9x | yes |") in page
+    assert "| 1.3 of the machine | yes |" in page and "| 12 | 1,000 | **83.33x** | 10 ms | no |" in page
+    assert "| matmul 64 | 1 | GFLOP/s | 117 (110..123) | 11.7 (11..12.3) |" in page
+    assert "In this run the machine copies 64 MiB at 33.5 GB/s with 1 thread, 33.5 GB/s with 2 threads." in page
 
 
 def test_a_disturbed_figure_is_not_judged():
@@ -251,7 +387,7 @@ def test_pictures_are_drawn(tmp_path):
     from benchmarks.pictures import draw
 
     made = draw(results(), tmp_path)
-    assert made.keys() == {"ratios", "operations", "million", "peaks"}
+    assert made.keys() == {"ratios", "operations", "million", "peaks", "H", "I"}
     for name in made.values():
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
     assert draw({"results": []}, tmp_path) == {}
@@ -275,7 +411,7 @@ def test_command_line(tmp_path, capsys):
     for wrong in (["--rows", "Z"], ["--threads", "0"], ["--threads", "two"]):
         with pytest.raises(SystemExit):
             arguments(wrong)
-    assert "wanted some of A, B, C, J, peaks" in capsys.readouterr().err
+    assert "wanted some of A, B, C, D, H, I, J, peaks, import" in capsys.readouterr().err
     (tmp_path / "results.json").write_text(json.dumps(results()))
     main(["--render", "--output", str(tmp_path), "--compare", str(tmp_path / "results.json")])
     assert "nothing moved" in capsys.readouterr().out and (tmp_path / "results.md").exists()
@@ -285,7 +421,7 @@ def test_command_line(tmp_path, capsys):
 
 def test_one_row_from_start_to_end(monkeypatch):
     monkeypatch.setattr(collect, "QUICK", dict(rounds=2, seconds=1e-4, patience=0, processes=1, repeats=1))
-    monkeypatch.setattr(work, "installed", lambda: LIBRARIES)
+    monkeypatch.setattr(work, "installed", lambda _: LIBRARIES)
     measured = collect.run(["B"], [1, 2], True, no_say)
     assert [(r["name"], r["threads"]) for r in measured] == [("step", 1), ("step", 2)]
     assert all(r["figures"].keys() == {"cygrad", "NumPy"} and r["ratios"]["NumPy"]["median"] > 0 for r in measured)

@@ -1,0 +1,50 @@
+/* What the machine can do: copying, reading, multiply-adds. Compiled by limits.py for this machine alone. */
+
+#include <string.h>
+
+#ifdef __AVX512F__
+typedef float vector __attribute__((vector_size(64)));
+#else
+typedef float vector __attribute__((vector_size(32)));
+#endif
+enum { LANES = sizeof(vector) / sizeof(float), CHAINS = 12 };   /* enough to hide the latency of a multiply-add */
+
+static volatile float sink;
+
+/* Copy n bytes, each thread its part. */
+void copy(char *to, const char *from, long n, int threads)
+{
+    #pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int i = 0; i < threads; i++) {
+        long start = n / threads * i, stop = i == threads - 1 ? n : start + n / threads;
+        memcpy(to + start, from + start, stop - start);
+    }
+}
+
+/* Read n floats, and add them up so that nobody leaves it out. */
+void read_all(const float *x, long n, int threads)
+{
+    float total = 0;
+    #pragma omp parallel for simd num_threads(threads) schedule(static) reduction(+ : total)
+    for (long i = 0; i < n; i++) total += x[i];
+    sink = total;
+}
+
+/* 2 * CHAINS * LANES * n operations in each thread. */
+void multiply_add(long n, int threads)
+{
+    #pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; t++) {
+        vector a[CHAINS], half = (vector){0} + 0.5f;
+        for (int k = 0; k < CHAINS; k++) a[k] = (vector){0} + (float)k;
+        for (long i = 0; i < n; i++)
+            #pragma GCC unroll 12
+            for (int k = 0; k < CHAINS; k++) a[k] = a[k] * half + half;
+        vector total = a[0];
+        for (int k = 1; k < CHAINS; k++) total += a[k];
+        #pragma omp critical
+        sink = total[0];
+    }
+}
+
+long operations(void) { return 2L * CHAINS * LANES; }

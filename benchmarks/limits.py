@@ -1,0 +1,86 @@
+"""What the machine itself can do, measured in the same run as what is held against it: how fast it copies and reads
+memory, and how many multiply-adds it makes. The loops are in limits.h, compiled here for this machine; without a C
+compiler there are no limits."""
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.work import LIMITS, SCALES, Case
+
+NBYTES = 64 << 20          # what is copied or read: more than any cache
+ROUNDS = 1 << 20           # of multiply-adds: some milliseconds
+UNITS = {"copy": "GB/s", "read": "GB/s", "fma": "GFLOP/s"}
+NAMES = {"copy": "the machine copies 64 MiB", "read": "the machine reads 64 MiB",
+         "fma": "the machine multiplies and adds"}
+
+
+def compiler():
+    """The command of the C compiler, as a list; None if there is none."""
+    command = shlex.split(os.environ.get("CC") or "cc")
+    if not shutil.which(command[0]):
+        command = shlex.split(sysconfig.get_config_var("CC") or "gcc")
+    return command if shutil.which(command[0]) else None
+
+
+@cache
+def library():
+    """The loops, compiled."""
+    with tempfile.TemporaryDirectory() as directory:
+        made = Path(directory, "limits.so")
+        native = [] if os.uname().machine in ("arm64", "aarch64") else ["-march=native"]
+        subprocess.run([*compiler(), "-O3", "-ffast-math", *native, "-fopenmp", "-shared", "-fPIC", "-x", "c",
+                        str(Path(__file__).with_name("limits.h")), "-o", str(made)], check=True)
+        loaded = ctypes.CDLL(str(made))
+    loaded.operations.restype = ctypes.c_long
+    return loaded
+
+
+def cases(libraries, which):
+    """A case for each of `which` ("copy", "read", "fma"), if the machine is among the libraries. The amount is bytes
+    read and written, or operations."""
+    if LIMITS not in libraries:
+        return []
+    made, threads = library(), int(os.environ.get("OMP_NUM_THREADS", 1))
+    x = np.ones(NBYTES // 4, np.float32)
+    y = np.zeros_like(x)
+    size, source, into = ctypes.c_long(NBYTES), x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p)
+
+    def copy(n):
+        for _ in range(n):
+            made.copy(into, source, size, threads)
+
+    def read(n):
+        for _ in range(n):
+            made.read_all(source, ctypes.c_long(x.size), threads)
+
+    def multiply_add(n):
+        made.multiply_add(ctypes.c_long(n * ROUNDS), threads)
+
+    runs = {"copy": (copy, 2 * NBYTES), "read": (read, NBYTES),
+            "fma": (multiply_add, made.operations() * ROUNDS * threads)}
+    return [Case(NAMES[name], "ms", {LIMITS: run}, {}, details=dict(rate=name, amount=amount, shown=UNITS[name]))
+            for name in which for run, amount in [runs[name]]]
+
+
+def mark(results):
+    """Give each result that names a limit ({"limit": "copy", "amount": bytes}) the time that the machine needs for as
+    much, by the rate measured in the same row with as many threads."""
+    rates = {}
+    for r in results:
+        if "rate" in r["details"]:
+            median = r["figures"][LIMITS]["median"] / SCALES[r["unit"]]
+            rates[r["row"], r["threads"], r["details"]["rate"]] = r["details"]["amount"] / median, r["disturbed"]
+    for r in results:
+        rate = rates.get((r["row"], r["threads"], r["details"].get("limit")))
+        if rate:
+            per_second, disturbed = rate
+            r["limit"] = {"figure": r["details"]["amount"] / per_second * SCALES[r["unit"]], "disturbed": disturbed}

@@ -1,0 +1,33 @@
+"""A perceptron of wide layers: 784-1024-1024-10 with relu, batch 256, float32, made-up data.
+
+One step is forward, cross-entropy, backward and the update of plain SGD. Nearly all of it is seven matrix products, so
+the machine's limit is what its multiply-adds allow: 2.45 GFLOP (the gradient of the data is nobody's wish). The
+learning rate is 1e-6 while timing; before, five steps at 0.01 must give every peer the same losses."""
+
+from dataclasses import replace
+
+from benchmarks import limits
+from benchmarks.models import Problem, losses, timed_steps, trainers
+from benchmarks.work import LIMITS, TRAINERS, Case
+
+THREADS = None
+LIBRARIES = (*TRAINERS, LIMITS)
+PROBLEM = Problem((784, 1024, 1024, 10), 256, "cross_entropy", "sgd", 0.01)
+
+
+def flops(problem):
+    """Multiplications and additions of the matrix products of a step: forward, and two products a layer in backward,
+    one in the first."""
+    products = [2 * problem.batch * a * b for a, b in zip(problem.sizes, problem.sizes[1:], strict=False)]
+    return 3 * sum(products) - products[0]
+
+
+def cases(libraries, quick):
+    """The multiply-adds of the machine, and the step."""
+    x, target = PROBLEM.data()
+    checked = trainers(libraries, PROBLEM)
+    slow = trainers(libraries, replace(PROBLEM, lr=1e-6))
+    step = Case("step", "ms", {peer: timed_steps(make, x, target) for peer, make in slow.items()},
+                {peer: lambda make=make: losses(make, x, target) for peer, make in checked.items()},
+                details=dict(limit="fma", amount=flops(PROBLEM)))
+    return limits.cases(libraries, ("fma",)) + [step]
