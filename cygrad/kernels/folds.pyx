@@ -9,24 +9,11 @@ from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.lanes cimport LANES, WIDE, gathered, total
 from cygrad.kernels.mathematics cimport exp, fabs, pow
-
-cdef enum:
-    LANES = 8
-    WIDE = 64               # lanes of long rows: a loop that is not unrolled, so that it becomes vectors
 
 
 cdef inline real square(real x) noexcept nogil: return x * x
-
-cdef inline double total(real* lane) noexcept nogil:
-    return <double>(((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])))
-
-cdef inline void gathered(real* lane, real* few) noexcept nogil:
-    """The sums of many lanes in few."""
-    cdef int l
-    for l in range(LANES):
-        few[l] = (((lane[l] + lane[l + 8]) + (lane[l + 16] + lane[l + 24]))
-                  + ((lane[l + 32] + lane[l + 40]) + (lane[l + 48] + lane[l + 56])))
 
 
 # ---- sum: y += x -----------------------------------------------------------------------------------------------------

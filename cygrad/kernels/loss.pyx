@@ -5,8 +5,9 @@ from libc.string cimport memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
-from cygrad.kernels.driver cimport STRIP, Loop, gather
-from cygrad.kernels.mathematics cimport exp, fabs, log1p
+from cygrad.kernels.driver cimport STRIP, Loop, gather, share, threads_for
+from cygrad.kernels.lanes cimport sum_of
+from cygrad.kernels.mathematics cimport exp, fabs, log1p, logistic
 
 ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
 ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
@@ -28,7 +29,7 @@ cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcep
     """dx = g (1 / (1 + e^-x) - t)"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
-        dx[i] = g[i] * (1 / (1 + exp(-x[i])) - t[i])
+        dx[i] = g[i] * (logistic(x[i]) - t[i])
 
 cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
     """dt = -g x"""
@@ -37,37 +38,65 @@ cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
         dt[i] = -g[i] * x[i]
 
 
+# ---- sums of values that are not stored ------------------------------------------------------------------------------
+
+cdef enum:
+    PART = 64 * STRIP       # elements of a part at least,
+    PARTS = 64              # and how many parts there are at most
+
+cdef struct Totals:
+    const Loop* loop
+    const Array* x
+    const Array* y
+    Py_ssize_t part
+    double* of              # each part
+
+
 cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept nogil:
-    """The sum of loop(x, y) over all elements, strip by strip: what it would give for each is not stored. Both have the
-    same shape."""
-    cdef char scratch[3][STRIP * 8]
-    cdef Py_ssize_t n = x.layout.size, start = 0, count, i
-    cdef int size = itemsize(x.dtype)
-    cdef const char* p
-    cdef const char* q
-    cdef double total = 0, part
-    while start < n:
-        count = n - start if n - start < STRIP else STRIP
-        p, q = x.data + start * size, y.data + start * size
-        if not x.layout.dense:
-            gather(&scratch[0][0], x, start, count)
-            p = &scratch[0][0]
-        if not y.layout.dense:
-            gather(&scratch[1][0], y, start, count)
-            q = &scratch[1][0]
-        part = 0
-        if x.dtype == FLOAT32:
-            (<binary_f>loop.single)(view1f(<float*>p, count), view1f(<float*>q, count),
-                                    view1f(<float*>&scratch[2][0], count))
-            for i in range(count): part += (<float*>&scratch[2][0])[i]
-        else:
-            (<binary_d>loop.double)(view1d(<double*>p, count), view1d(<double*>q, count),
-                                    view1d(<double*>&scratch[2][0], count))
-            for i in range(count): part += (<double*>&scratch[2][0])[i]
-        total += part
-        start += count
+    """The sum of loop(x, y) over all elements: what it would give for each is not stored. Both have the same shape. How
+    it is cut into parts follows from the size alone."""
+    cdef double of[PARTS]
+    cdef Py_ssize_t n = x.layout.size, strips = (n + STRIP - 1) // STRIP
+    cdef Py_ssize_t part = max(<Py_ssize_t>PART, (strips + PARTS - 1) // PARTS * STRIP)
+    cdef Totals job = Totals(loop, x, y, part, &of[0])
+    cdef double total = 0
+    cdef Py_ssize_t i
+    share(some_totals, &job, n, part, threads_for(2 * n))
+    for i in range((n + part - 1) // part): total += of[i]
     return total
 
+
+cdef void some_totals(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """One part, strip by strip."""
+    cdef const Totals* t = <const Totals*>job
+    cdef char scratch[3][STRIP * 8]
+    cdef Py_ssize_t at = start, count
+    cdef int size = itemsize(t.x.dtype)
+    cdef const char* p
+    cdef const char* q
+    cdef double total = 0
+    while at < stop:
+        count = min(stop - at, <Py_ssize_t>STRIP)
+        p, q = t.x.data + at * size, t.y.data + at * size
+        if not t.x.layout.dense:
+            gather(&scratch[0][0], t.x, at, count)
+            p = &scratch[0][0]
+        if not t.y.layout.dense:
+            gather(&scratch[1][0], t.y, at, count)
+            q = &scratch[1][0]
+        if t.x.dtype == FLOAT32:
+            (<binary_f>t.loop.single)(view1f(<float*>p, count), view1f(<float*>q, count),
+                                      view1f(<float*>&scratch[2][0], count))
+            total += sum_of[float](<const float*>&scratch[2][0], count)
+        else:
+            (<binary_d>t.loop.double)(view1d(<double*>p, count), view1d(<double*>q, count),
+                                      view1d(<double*>&scratch[2][0], count))
+            total += sum_of[double](<const double*>&scratch[2][0], count)
+        at += count
+    t.of[start // t.part] = total
+
+
+# ---- what labels pick ------------------------------------------------------------------------------------------------
 
 cdef void pick(const Array* x, const int64_t* labels, char* y) noexcept nogil:
     """y_i = -x[i, label_i]"""

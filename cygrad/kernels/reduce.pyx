@@ -16,9 +16,9 @@ from cygrad.kernels.array cimport (
     FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f, view2d,
 )
 from cygrad.kernels.folds cimport Fold
+from cygrad.kernels.lanes cimport BLOCK
 
 cdef enum:
-    BLOCK = 4096            # elements of a row that are summed in single precision: 64 in each lane
     FEW = 32                # rows that are summed across in single precision
     TILE = 2048             # results that are folded across at once: they and their sums stay in the first-level cache
     SHORT = 32              # elements of a row at most of which several are folded across as one

@@ -17,3 +17,5 @@ cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const ch
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                              double scale, const char* x, const int64_t* labels, const char* lse,
                              char* dx) noexcept nogil
+cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
+                         const char* x, const char* y, char* dx) noexcept nogil

@@ -138,8 +138,15 @@ cdef class LogSumExp(Reduction):
         return 1 | 1 << OUTPUT
 
     cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), y = b.kept(OWN)
-        slope(b, EXP_SLOPE, &g, &y)
+        cdef Array g = b.gradient(0), y = b.kept(OWN), x = b.kept(0), out
+        cdef Py_ssize_t results = y.layout.size
+        if x.layout.size and is_last(x.layout, b.node.attributes) and (g.layout.dense or g.layout.ndim == 1):
+            if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
+            rows.logsumexp_grad(b.node.dtype, results, x.layout.size // results, g.data,
+                                1 if g.layout.dense else g.layout.strides[0], x.data, y.data, out.data)
+            b.done(0)
+        else:
+            slope(b, EXP_SLOPE, &g, &y)
         b.done(OWN)
         b.done_gradient(0)
         return 0
