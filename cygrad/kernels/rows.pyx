@@ -6,7 +6,7 @@ the operand where it has its shape, but for `others`."""
 
 from libc.stdint cimport int64_t
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real, view2d, view2f
+from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
 from cygrad.kernels.driver cimport range_t, share, threads_for
 from cygrad.kernels.lanes cimport dot_of, exps_of, most_of, sum_of
 from cygrad.kernels.mathematics cimport exp, log
