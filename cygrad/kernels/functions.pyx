@@ -5,14 +5,9 @@ what its operator keeps: x or y."""
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
-    acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp, expm1, fabs, far, gauss, log, log1p,
-    logistic, normal, sin, sin_far, sinh, sqrt, tan, tan_far, tanh,
+    ROOT_2_PI, ROOT_EIGHT_PI, TWO_ROOT_PI, acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp,
+    expm1, fabs, far, gauss, log, log1p, logistic, normal, sin, sin_far, sinh, sqrt, tan, tan_far, tanh,
 )
-
-cdef double ROOT_2_PI = 0.39894228040143267794          # 1 / sqrt(2 pi)
-cdef double TWO_ROOT_PI = 1.12837916709551257390        # 2 / sqrt(pi)
-cdef double ROOT_TWO_PI = 0.79788456080286535588        # sqrt(2 / pi)
-cdef double CUBIC = 0.044715                            # of the approximate gelu
 
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
@@ -265,15 +260,15 @@ cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
     cdef real v
     for i in range(y.shape[0]):
         v = x[i]
-        y[i] = v * logistic(2 * <real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
+        y[i] = v * logistic(<real>ROOT_EIGHT_PI * (v + <real>0.044715 * v * v * v))
 
 cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v, s, slope
     for i in range(dx.shape[0]):
         v = x[i]
-        s = logistic(2 * <real>ROOT_TWO_PI * (v + <real>CUBIC * v * v * v))
-        slope = 2 * <real>ROOT_TWO_PI * (1 + 3 * <real>CUBIC * v * v)
+        s = logistic(<real>ROOT_EIGHT_PI * (v + <real>0.044715 * v * v * v))
+        slope = <real>ROOT_EIGHT_PI * (1 + 3 * <real>0.044715 * v * v)
         dx[i] = g[i] * (s + v * (s * (1 - s) * slope))
 
 cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:

@@ -54,6 +54,17 @@ cdef extern from "cygrad/double.h" nogil:
     double cg_normal_d(double x) noexcept
     double cg_sigmoid_d(double x) noexcept
 
+# Macros, as the C compiler is to see numbers: it would load a variable anew for each element, which might be one.
+cdef extern from *:
+    """
+    #define CG_ROOT_2_PI 0.39894228040143267794
+    #define CG_TWO_ROOT_PI 1.12837916709551257390
+    #define CG_ROOT_EIGHT_PI 1.59576912160573071176
+    """
+    const double ROOT_2_PI "CG_ROOT_2_PI"           # 1 / sqrt(2 pi)
+    const double TWO_ROOT_PI "CG_TWO_ROOT_PI"       # 2 / sqrt(pi)
+    const double ROOT_EIGHT_PI "CG_ROOT_EIGHT_PI"   # sqrt(8 / pi)
+
 # ---- exponentials and logarithms
 cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else cg_exp_d(x)
 cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else cg_expm1_d(x)

@@ -43,16 +43,19 @@ static inline float cg_exp_core_f(float r) {
     return cg_fma_f(r * r, p, r) + 1;
 }
 
-/* y 2^n for -252 <= n <= 254, where n stands in the lowest bits of `shifted`; in two steps, so that the second rounds
-   denormals and overflows. */
+/* y 2^n for -254 <= n <= 254, in two steps, so that the second rounds denormals and overflows. The lowest bits of
+   `shifted` are n + 254: its two halves are the exponents of the factors as they stand in a float, and the rest of
+   `shifted` leaves to the left. */
+#define CG_TWICE_BIASED_F (CG_ROUNDER_F + 254)
+
 static inline float cg_scale_f(float y, float shifted) {
-    int32_t n = cg_bits_f(shifted) - cg_bits_f(CG_ROUNDER_F), half = n >> 1;
-    return y * cg_from_bits_f((half + 127) << 23) * cg_from_bits_f((n - half + 127) << 23);
+    uint32_t n = (uint32_t)cg_bits_f(shifted), half = n >> 1;
+    return y * cg_from_bits_f((int32_t)(half << 23)) * cg_from_bits_f((int32_t)((n - half) << 23));
 }
 
 /* e^(x + low) for x + low in [-104, 89], where x alone has too few digits: low is what it lacks. */
 static inline float cg_exp_sum_f(float x, float low) {
-    float shifted = cg_fma_f(x + low, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
+    float shifted = cg_fma_f(x + low, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
     float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x) + low);
     return cg_scale_f(cg_exp_core_f(r), shifted);
 }
@@ -61,7 +64,7 @@ static inline float cg_exp_f(float x) {
     float shifted, n;
     x = x > 89.0f ? 89.0f : x;     /* infinite; a NaN stays one */
     x = x < -104.0f ? -104.0f : x; /* 0 */
-    shifted = cg_fma_f(x, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
+    shifted = cg_fma_f(x, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
     return cg_scale_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
 }
 
@@ -349,7 +352,8 @@ static inline double cg_wide_log_core(double f) {
 /* log(1 + x) for x > -1, all digits also for small x */
 static inline double cg_wide_log1p(double x) {
     double u = 1 + x, lost = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = cg_wide_split(u, &k);
-    return cg_fma_d(k, 0x1.62e42fefa39efp-1, cg_wide_log_core((m - 1) + lost * (m / u)));
+    double power = cg_from_wide_bits(cg_wide_bits(m) - cg_wide_bits(u) + 0x3ff0000000000000); /* m / u = 2^-k */
+    return cg_fma_d(k, 0x1.62e42fefa39efp-1, cg_wide_log_core(cg_fma_d(lost, power, m - 1)));
 }
 
 static inline float cg_sinh_f(float x) {
