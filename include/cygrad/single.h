@@ -60,12 +60,20 @@ static inline float cg_exp_sum_f(float x, float low) {
     return cg_scale_f(cg_exp_core_f(r), shifted);
 }
 
+/* e^x for a number, not NaN. The limits, beyond which it is 0 or infinite, are compared as integers: two instructions
+   where comparing floats, because of NaN, takes seven with masks. As unsigned, what is below -104 is above its bits;
+   as signed, what is above 89 is above its bits. */
+static inline float cg_exp_of_number_f(float x) {
+    uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
+    int32_t i = (int32_t)(u < low ? u : low), high = cg_bits_f(89.0f);
+    float b = cg_from_bits_f(i < high ? i : high);
+    float shifted = cg_fma_f(b, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
+    return cg_scale_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b))), shifted);
+}
+
 static inline float cg_exp_f(float x) {
-    float shifted, n;
-    x = x > 89.0f ? 89.0f : x;     /* infinite; a NaN stays one */
-    x = x < -104.0f ? -104.0f : x; /* 0 */
-    shifted = cg_fma_f(x, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
-    return cg_scale_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
+    float y = cg_exp_of_number_f(x);
+    return x == x ? y : x;
 }
 
 /* The same where the result is neither a denormal nor infinite: n goes into the exponent by one addition. */
@@ -121,8 +129,9 @@ static inline float cg_tanh_f(float x) {
 /* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
    in rounding is put right afterwards, times 1 / (1 + e), for which 1 - e / 2 is near enough (2.3 ulp without). */
 static inline float cg_sigmoid_f(float x) {
-    float e = cg_exp_f(-fabsf(x)), sum = 1 + e, lost = e - (sum - 1), y = (x >= 0 ? 1 : e) / sum;
-    return cg_fma_f(y * lost, cg_fma_f(0.5f, e, -1), y);
+    float e = cg_exp_of_number_f(-fabsf(x)), sum = 1 + e, lost = e - (sum - 1), y = (x >= 0 ? 1 : e) / sum;
+    y = cg_fma_f(y * lost, cg_fma_f(0.5f, e, -1), y);
+    return x == x ? y : x;
 }
 
 /* ---- logarithms -------------------------------------------------------------------------------------------------- */
