@@ -223,8 +223,8 @@ static inline float cg_normal_f(float x) {
    comes to one. Beyond, kernels go to the C library. */
 #define CG_FAR_F 1e7f
 
-/* x - n pi / 2 with n the nearest, where n stands in the lowest bits of *turns; pi / 2 in two parts, the first of 30 bits,
-   so that its product with n is exact. */
+/* x - n pi / 2 with n the nearest, where n stands in the lowest bits of *turns; pi / 2 in two parts, the first of 30
+   bits, so that its product with n is exact. */
 static inline double cg_reduce_f(float x, int64_t *turns) {
     double shifted = cg_fma_d(x, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
     memcpy(turns, &shifted, sizeof *turns);
@@ -285,12 +285,14 @@ static inline float cg_asin_core_f(float z) {
 /* Above 1/2, asin x = pi / 2 - 2 asin b with b = sqrt((1 - x) / 2). */
 static inline float cg_asin_f(float x) {
     float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z), p = z * cg_asin_core_f(z);
-    float large = cg_fma_f(b, -2, CG_HALF_PI_F) + cg_fma_f(-2 * b, p, CG_HALF_PI_LOW_F);
+    float most = CG_HALF_PI_F - 2 * b, lost = (CG_HALF_PI_F - most) - 2 * b; /* lost in rounding; 2.003 ulp without */
+    float large = most + (lost + cg_fma_f(-2 * b, p, CG_HALF_PI_LOW_F));
     return copysignf(a <= 0.5f ? cg_fma_f(a, p, a) : large, x);
 }
 
 static inline float cg_acos_f(float x) {
-    float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z), p = z * cg_asin_core_f(z), large;
+    float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z);
+    float p = z * cg_asin_core_f(z), large;
     large = 2 * cg_fma_f(b, p, b);
     large = x > 0 ? large : 2 * CG_HALF_PI_F - (large - 2 * CG_HALF_PI_LOW_F);
     return a <= 0.5f ? CG_HALF_PI_F - (x + cg_fma_f(x, p, -CG_HALF_PI_LOW_F)) : large;
