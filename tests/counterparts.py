@@ -349,6 +349,13 @@ def with_logits(f):
     return call
 
 
+def normalised(f):                                  # a weight of ones and a bias of zeros are no arguments there
+    def call(x, shape, weight=None, bias=None, eps=1e-5):
+        weight = np.ones(shape, x.dtype) if weight is None else weight
+        return f(x, weight, np.zeros(shape, x.dtype) if bias is None else bias, eps)
+    return call
+
+
 def put(f):
     def call(x, index, values, accumulate=False):
         refuse(accumulate, "accumulate=True")
@@ -470,6 +477,7 @@ COUNTERPARTS = [
     Counterpart("einsum", "einsum", summed),
 
     Counterpart("log_softmax", "log_softmax", along),
+    Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
     Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
     Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),

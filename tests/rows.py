@@ -53,6 +53,7 @@ def parameters(row):
 HIDDEN = {
     "out": lambda args, y: y.nbytes,
     "lse": lambda args, y: y.itemsize * args[0].shape[0],
+    "rates": lambda args, y: y.itemsize * (args[0].size // args[1].size),
     "order": lambda args, y: 4 * y.size,
     "bits": lambda args, y: (args[0].size + 7) // 8,
     "difference": lambda args, y: y.itemsize * np.subtract(*args).size,

@@ -280,6 +280,11 @@ CASES = [
      "reshape what has more dimensions"),
     (lambda: cg.nll(cg.zeros((2, 3)), cg.tensor([-1, 0])), IndexError,
      "nll: label -1 of row 0 is no class; there are 3 classes, from 0 to 2"),
+    (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(2), cg.zeros(2)), ValueError,
+     "layer_norm: x is (2, 3), weight (2,) and bias (2,); weight and bias must have the shape of the last dimensions of "
+     "x, those that are normalised"),
+    (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(3), cg.zeros(3), eps="1"), TypeError,
+     "layer_norm: eps is a number that is added to the variance, got '1'"),
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,
      "bce_with_logits: x is (2, 3) but the targets are (3,); there must be one target for each element of x"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(3)), ValueError,

@@ -144,6 +144,12 @@ def cross_entropy_like(x, labels, reduction="mean"):
     return rows if reduction == "none" else getattr(rows, reduction)()
 
 
+def layer_norm_like(x, weight, bias, eps=1e-5):
+    axes = tuple(range(-weight.ndim, 0))
+    z = x - x.mean(axes, keepdims=True)
+    return z / np.sqrt((z ** 2).mean(axes, keepdims=True) + eps) * weight + bias
+
+
 def put_slice_like(x, shape, index):
     out = np.zeros(shape, x.dtype)
     out[tuple(slice(a, a + b * c, b) if b > 0 else slice(a, None, b) for a, b, c in index)] = x

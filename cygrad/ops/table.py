@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from cygrad.ops import (
-    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, measures, random, reduce,
-    scan, shape, slices, softmax, sort, window,
+    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, measures, normalize,
+    random, reduce, scan, shape, slices, softmax, sort, window,
 )
 from cygrad.ops.samples import (
     LABELS,
@@ -30,6 +30,7 @@ from cygrad.ops.samples import (
     gelu_tanh_like,
     inside,
     integers,
+    layer_norm_like,
     log_softmax_like,
     logsumexp_like,
     mask,
@@ -108,7 +109,7 @@ class Row:
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
 I, J, SLICES, SORT, WINDOW = (m.OPERATORS for m in (index, join, slices, sort, window))
-M, N, W, X = (m.OPERATORS for m in (measures, scan, softmax, extremes))
+M, N, W, X, Z = (m.OPERATORS for m in (measures, scan, softmax, extremes, normalize))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
@@ -382,6 +383,13 @@ TABLE = [
     Row(softmax.logsumexp, W["logsumexp"], logsumexp_like,
         lambda: [*along_axes(), call(1000 * real(2, 3), axis=1), call(1000 * real(2, 3), axis=0)], {"x": "x out"},
         methods=("logsumexp",)),
+
+    Row(normalize.layer_norm, Z["layer_norm"], layer_norm_like,
+        lambda: [call(real(4, 3), real(3, seed=1), real(3, seed=2)),
+         call(real(2, 3, 4), real(3, 4, seed=1), real(3, 4, seed=2), eps=0.5),
+         call(real(5), real(5, seed=1), real(5, seed=2)), call(real(0, 3), real(3, seed=1), real(3, seed=2)),
+         call(real(40, 200), real(200, seed=1), real(200, seed=2))],
+        {"x": "x weight rates", "weight": "x rates"}),
 
     Row(loss.cross_entropy, O["cross_entropy"], cross_entropy_like,
         lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),

@@ -1,0 +1,132 @@
+"""Kernels of layer normalisation: rows of dense matrices, with a factor and a shift for each column."""
+
+from libc cimport math
+
+from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
+from cygrad.kernels.driver cimport share, threads_for
+from cygrad.kernels.lanes cimport LANES, WIDE, dot_of, gathered, squares_of, sum_of, total
+
+cdef enum:
+    FEW = 32                # rows whose shares in the gradients of weight and bias add up in single precision
+
+
+cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, real* rate,
+                      real[:, ::1] y) noexcept nogil:
+    """y = (x - mean) / sqrt(var + eps) w + b; rate (or NULL) is 1 / sqrt(var + eps)"""
+    cdef Py_ssize_t n = x.shape[1], i, j
+    cdef real mean, r
+    for i in range(x.shape[0]):
+        mean = <real>(sum_of[real](&x[i, 0], n) / n)
+        r = <real>(1 / math.sqrt(squares_of[real](&x[i, 0], mean, n) / n + eps))
+        if rate != NULL: rate[i] = r
+        for j in range(n):
+            y[i, j] = (x[i, j] - mean) * r * w[j] + b[j]
+
+
+cdef double share_of(const real* g, const real* w, const real* x, real mean, Py_ssize_t n) noexcept nogil:
+    """sum of g w (x - mean)"""
+    cdef real lane[WIDE]
+    cdef real few[LANES]
+    cdef Py_ssize_t i = 0, l
+    for l in range(LANES): few[l] = 0
+    if n >= 2 * WIDE:
+        for l in range(WIDE): lane[l] = 0
+        while i + WIDE <= n:
+            for l in range(WIDE): lane[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+            i += WIDE
+        gathered(lane, few)
+    while i + LANES <= n:
+        for l in range(LANES): few[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+        i += LANES
+    for l in range(n - i): few[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+    return total(few)
+
+
+cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx, real* some,
+                           double* sums) noexcept nogil:
+    """dx = rate (g w - mean(g w) - z mean(g w z)), z = (x - mean) rate; `sums` (or NULL) has the sums of g z, then
+    those of g, and `some` has room for what few rows add to them. dx (or NULL) may be g or x."""
+    cdef Py_ssize_t n = x.shape[1], i, j
+    cdef real mean, a, b, r
+    for j in range(2 * n if sums != NULL else 0): some[j] = 0
+    for i in range(x.shape[0]):
+        mean, r = <real>(sum_of[real](&x[i, 0], n) / n), rate[i]
+        if sums != NULL:
+            for j in range(n): some[j] += g[i, j] * ((x[i, j] - mean) * r)
+            for j in range(n): some[n + j] += g[i, j]
+            if i % FEW == FEW - 1 or i == x.shape[0] - 1:
+                for j in range(2 * n):
+                    sums[j] += some[j]
+                    some[j] = 0
+        if dx != NULL:
+            a = <real>(dot_of[real](&g[i, 0], w, n) / n)
+            b = <real>(share_of[real](&g[i, 0], w, &x[i, 0], mean, n) / n * r * r)
+            for j in range(n): dx[i * n + j] = r * (g[i, j] * w[j] - a - (x[i, j] - mean) * b)
+
+
+# ---- the doors -------------------------------------------------------------------------------------------------------
+
+cdef struct Rows:
+    int dtype
+    Py_ssize_t columns
+    const char* x
+    const char* w
+    const char* b
+    char* rate
+    char* y
+    double eps
+    const char* g
+    char* dx
+    char* some
+    double* sums
+    Py_ssize_t part
+
+
+cdef void layer_norm(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* w, const char* b,
+                     double eps, char* rate, char* y) noexcept nogil:
+    """y = layer_norm_(x, w, b), dense matrices and vectors; y may be x."""
+    cdef Rows job = Rows(dtype, columns, x, w, b, rate, y, eps, NULL, NULL, NULL, NULL, 0)
+    cdef int t = threads_for(rows * columns)
+    share(some_rows, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
+
+
+cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Rows* r = <const Rows*>job
+    cdef Py_ssize_t m = stop - start, at = start * r.columns
+    if r.dtype == FLOAT32:
+        layer_norm_[float](view2f(<float*>r.x + at, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
+                           <float*>r.rate + start if r.rate != NULL else NULL,
+                           view2f(<float*>r.y + at, m, r.columns))
+    else:
+        layer_norm_[double](view2d(<double*>r.x + at, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
+                            <double*>r.rate + start if r.rate != NULL else NULL,
+                            view2d(<double*>r.y + at, m, r.columns))
+
+
+cdef void layer_norm_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* x, const char* w,
+                          const char* rate, char* dx, int parts, char* workspace) noexcept nogil:
+    """dx (or NULL), and in the workspace (or NULL), as doubles, the sums of g z and of g over all rows. These go in
+    `parts` parts, each with room for 4 times `columns` doubles. How rows are cut does not depend on threads."""
+    cdef Py_ssize_t part = (rows + parts - 1) // parts, i, width = 2 * columns
+    cdef double* sums = <double*>workspace
+    cdef Rows job = Rows(dtype, columns, x, w, NULL, <char*>rate, NULL, 0, g, dx, NULL, sums, part)
+    if workspace != NULL:
+        job.some = workspace + parts * width * 8
+        for i in range(parts * width): sums[i] = 0
+    share(some_rows_grad, &job, rows, part, threads_for(2 * rows * columns))
+    if workspace != NULL:
+        for i in range(width, parts * width): sums[i % width] += sums[i]
+
+
+cdef void some_rows_grad(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Rows* r = <const Rows*>job
+    cdef Py_ssize_t m = stop - start, at = start * r.columns, room = start // r.part * 2 * r.columns
+    cdef double* sums = r.sums + room if r.sums != NULL else NULL
+    if r.dtype == FLOAT32:
+        layer_norm_grad_[float](view2f(<float*>r.g + at, m, r.columns), view2f(<float*>r.x + at, m, r.columns),
+                                <float*>r.w, <float*>r.rate + start, <float*>r.dx + at if r.dx != NULL else NULL,
+                                <float*>r.some + room if r.some != NULL else NULL, sums)
+    else:
+        layer_norm_grad_[double](view2d(<double*>r.g + at, m, r.columns), view2d(<double*>r.x + at, m, r.columns),
+                                 <double*>r.w, <double*>r.rate + start, <double*>r.dx + at if r.dx != NULL else NULL,
+                                 <double*>r.some + room if r.some != NULL else NULL, sums)
