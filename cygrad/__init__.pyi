@@ -78,6 +78,7 @@ from cygrad.core.modes import is_training as is_training
 from cygrad.ops.compare import isfinite as isfinite
 from cygrad.ops.compare import isinf as isinf
 from cygrad.ops.compare import isnan as isnan
+from cygrad.ops.normalize import layer_norm as layer_norm
 from cygrad.ops.compare import less as less
 from cygrad.ops.compare import less_equal as less_equal
 from cygrad.ops.linalg import linear as linear

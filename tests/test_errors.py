@@ -281,8 +281,8 @@ CASES = [
     (lambda: cg.nll(cg.zeros((2, 3)), cg.tensor([-1, 0])), IndexError,
      "nll: label -1 of row 0 is no class; there are 3 classes, from 0 to 2"),
     (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(2), cg.zeros(2)), ValueError,
-     "layer_norm: x is (2, 3), weight (2,) and bias (2,); weight and bias must have the shape of the last dimensions of "
-     "x, those that are normalised"),
+     "layer_norm: x is (2, 3), weight (2,) and bias (2,); weight and bias must have the shape of the last dimensions "
+     "of x, those that are normalised"),
     (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(3), cg.zeros(3), eps="1"), TypeError,
      "layer_norm: eps is a number that is added to the variance, got '1'"),
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,

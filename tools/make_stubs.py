@@ -23,6 +23,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "data": "_Data", "labels": "_Data", "p": "_Operand", "dropout.p": "float", "beta": "float", "condition": "_Data",
     "clip.min": "_Data | None", "clip.max": "_Data | None", "approximate": "Literal['none', 'tanh']",
     "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data", "targets": "_Data", "log_probabilities": "_Data",
+    "weight": "_Data", "bias": "_Data",
     "correction": "float", "ord": "float", "log_softmax.axis": "int", "softmax.axis": "int",
     "cumsum.axis": "int | None", "argmax.axis": "int | None", "argmin.axis": "int | None",
     "dtype": "npt.DTypeLike | None", "astype.dtype": "npt.DTypeLike", "set_default_dtype.dtype": "npt.DTypeLike",

@@ -80,8 +80,8 @@ cdef class LayerNorm(Operator):
         return 1 | 2 | 2 << OUTPUT if wanted & 1 else 1 | 2 << OUTPUT if wanted & 2 else 0
 
     cdef int backward(self, Backward b) except -1:
-        cdef const Layout* shape = b.input_layout(1)
-        cdef int dtype = b.node.dtype, size = itemsize(dtype), parts = 0, i
+        cdef const Layout* shape = b.kept(1).layout if b.want[0] else b.input_layout(1 if b.want[1] else 2)
+        cdef int dtype = b.node.dtype, parts = 0, i
         cdef Array g = b.gradient(0), x = g, w = g, rate = g, dx = g, out
         cdef Py_ssize_t columns = shape.size, n = g.layout.size, j
         cdef bint adds = b.want[1] or b.want[2]
@@ -129,11 +129,12 @@ cdef class LayerNorm(Operator):
 
     def formula(self, c, int i, g):
         if i == 2: return sum_to(g, c.shape(2))
-        x, axes = c.input(0), tuple(range(-len(c.shape(1)), 0))
+        shape = c.input(1).shape if i == 0 else c.shape(1)          # (what is not wanted is not known)
+        x, axes = c.input(0), tuple(range(-len(shape), 0))
         z = x - mean(x, axes, True)
         rate = rsqrt(mean(square(z), axes, True) + c.attributes)
         z = z * rate
-        if i == 1: return sum_to(g * z, c.shape(1))
+        if i == 1: return sum_to(g * z, shape)
         g = g * c.input(1)
         return rate * (g - mean(g, axes, True) - z * mean(g * z, axes, True))
 
@@ -143,8 +144,8 @@ OPERATORS = {o.name: o for o in (LAYER_NORM,)}
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
-    """`x` with mean 0 and variance 1 over its last dimensions, those that `weight` and `bias` have, times `weight`, plus
-    `bias`. `eps` is added to the variance."""
+    """`x` with mean 0 and variance 1 over its last dimensions, those that `weight` and `bias` have, times `weight`,
+    plus `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {eps!r}")
     return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, float(eps))

@@ -27,6 +27,7 @@ TABLE: list[Row]
 W: dict[Any, Any]
 WINDOW: dict[Any, Any]
 X: dict[Any, Any]
+Z: dict[Any, Any]
 class Row:
     function: Callable[..., Any]
     operator: Operator

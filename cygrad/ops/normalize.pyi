@@ -1,0 +1,12 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+import numpy.typing as npt
+from cygrad.core.graph import Operator
+from cygrad.core.graph import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+OPERATORS: dict[Any, Any]
+@final
+class LayerNorm(Operator):
+    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+def layer_norm(x: _Data, weight: _Data, bias: _Data, eps: float = 1e-05) -> Tensor: ...
