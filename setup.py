@@ -70,8 +70,8 @@ class Build(build_ext):
             # -fno-math-errno: square roots without a call. No fast-math: NaN, infinities and denormals are NumPy's.
             # -fno-trapping-math: both sides of a choice may be computed; nobody reads the processor's exception flags.
             # -fno-strict-aliasing: memory is moved as whole words, whatever lies in it.
-            # max-inline-insns-single: a function such as gelu's in float64 is 309 of its units long, 200 are allowed, and
-            # a call in a loop is the end of its vectors: 25 ns an element, for 3.3. No other loop gets longer by it.
+            # max-inline-insns-single: gelu's function in float64 is 309 of its units long, 200 are allowed, and a call
+            # in a loop is the end of its vectors: 25 ns an element, for 3.3. No other loop gets longer by it.
             compile_args = ["-O3", "-g0", "-std=c11", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing",
                             "--param=max-inline-insns-single=1000", "-fvisibility=hidden", *CYTHON_WARNS]
             link_args = ["-Wl,-s"] if sys.platform == "linux" and not os.environ.get("CYGRAD_SYMBOLS") else []

@@ -71,7 +71,7 @@ def measure():
     here = Path(cpu.__file__).parent
     levels = [level for level in cpu.LEVELS[: cpu.LEVELS.index(cpu.best_level()) + 1]
               if level == "baseline" or (here / level).is_dir()]
-    names = [name for name in works(1)]
+    names = list(works(1))
     found = {level: ask(level, 1, names if level == levels[-1] else ["exp, 4,096", "neg, 4,096"]) for level in levels}
     found["two threads"] = ask(levels[-1], 2, ["exp, 16 million", "neg, 16 million", "softmax in one"])
     return {who: {name: seconds * 1e9 for name, seconds in of.items()} for who, of in found.items()}, levels
