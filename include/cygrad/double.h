@@ -109,8 +109,14 @@ CG_INLINE double cg_exponent_d(double x, double xl, double *k, double *rest) {
         CG_NEXT4(r, 0.16666666666666677, 0.0416666666666667, 0.008333333333321657, 0.0013888888888866928,
         CG_NEXT4(r, 0.0001984126988606, 2.4801587360464067e-05, 2.755724427756233e-06, 2.755724279185073e-07,
         CG_LAST2(r, 2.510901243550631e-08, 2.092444306252447e-09)));
+    double more = cg_fma_d(r * r, r * q, low);
     *k = n;
-    *rest = cg_fma_d(0.5 * r, r, cg_fma_d(r * r, r * q, low));
+#if CG_FUSED
+    *rest = cg_fma_d(0.5 * r, r, more);
+#else
+    double square = cg_times_d(0.5 * r, r, &low); /* what rounding takes from it is 0.1 ulp of expm1 */
+    *rest = square + (low + more);
+#endif
     return r;
 }
 
