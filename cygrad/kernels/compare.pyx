@@ -92,16 +92,18 @@ cdef void logical_not_(number[::1] x, uint8_t[::1] y) noexcept nogil:
 cdef void maximum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     cdef real a, b
-    for i in range(z.shape[0]):
+    for i in range(z.shape[0]):                     # one choice after the other: `or` would be a branch
         a, b = x[i], y[i]
-        z[i] = a if a > b or a != a else b          # a NaN in either stays
+        b = a if a > b else b
+        z[i] = a if a != a else b                   # a NaN in either stays
 
 cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     cdef real a, b
     for i in range(z.shape[0]):
         a, b = x[i], y[i]
-        z[i] = a if a < b or a != a else b
+        b = a if a < b else b
+        z[i] = a if a != a else b
 
 cdef void maximum_grad(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """The gradient of x; with x and y exchanged that of y, and of the minimum's x."""
@@ -115,32 +117,37 @@ cdef void maximum_grad(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noex
 
 cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v
+    cdef real v, low, high
     for i in range(out.shape[0]):
-        v = x[i]
-        v = y[i] if v < y[i] or y[i] != y[i] else v
-        out[i] = z[i] if v > z[i] or z[i] != z[i] else v
+        v, low, high = x[i], y[i], z[i]
+        v = low if v < low else v
+        v = low if low != low else v
+        v = high if v > high else v
+        out[i] = high if high != high else v
 
 cdef void clip_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
-        dx[i] = v if x[i] >= y[i] and x[i] <= z[i] else 0
+        v = v if x[i] >= y[i] else 0
+        dx[i] = v if x[i] <= z[i] else 0
 
 cdef void clip_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dy) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(dy.shape[0]):
         v = g[i]
-        dy[i] = v if y[i] < z[i] and x[i] < y[i] else 0
+        v = v if y[i] < z[i] else 0
+        dy[i] = v if x[i] < y[i] else 0
 
 cdef void clip_grad_z(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dz) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v
+    cdef real v, over
     for i in range(dz.shape[0]):
         v = g[i]
-        dz[i] = v if x[i] > z[i] or z[i] < y[i] else 0
+        over = v if x[i] > z[i] else 0
+        dz[i] = v if z[i] < y[i] else over
 
 cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
