@@ -410,3 +410,9 @@ def test_asarray_prefers_no_copy_of_what_has_both():
     x = cg.asarray(b)
     b.a[0] = 5
     assert x.tolist() == [5, 1, 1]
+
+
+def test_what_repeats_its_elements_is_lent_for_reading_only():
+    x = cg.broadcast_to(cg.ones(3), (2, 3))
+    assert not x.numpy().flags.writeable and memoryview(x).readonly
+    assert x[0].numpy().flags.writeable             # a row of it repeats nothing

@@ -130,7 +130,7 @@ cdef int check_lendable(Tensor t, str what) except -1:
 
 
 cdef inline bint writable(Tensor t) noexcept:
-    return not t.tracked and not t.buffer.flags & READONLY
+    return not t.tracked and not t.buffer.flags & READONLY and lay.repeated(t.layout) < 0
 
 
 cdef object window(Tensor t, bint writable):
@@ -140,8 +140,9 @@ cdef object window(Tensor t, bint writable):
 
 
 def numpy(Tensor self):
-    """A NumPy array that shares this tensor's memory: read-only for a variable or a tensor in a graph. While recording
-    such a tensor raises RuntimeError, since what NumPy computes has no gradient; detach() says that this is meant."""
+    """A NumPy array that shares this tensor's memory: read-only for a variable, a tensor in a graph, or one that was
+    broadcast and repeats its elements. While recording, a tensor that gradients flow through raises RuntimeError, since
+    what NumPy computes has no gradient; detach() says that this is meant."""
     check_lendable(self, "numpy()")
     return window(self, writable(self))
 

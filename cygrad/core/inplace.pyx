@@ -186,14 +186,13 @@ cdef int check_family(Tensor t) except -1:
 
 
 cdef int check_writable(Tensor t, Flags* f) except -1:
-    cdef int d
+    cdef int d = lay.repeated(t.layout)
     if t.buffer.flags & READONLY:
         raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
                          f"first")
-    for d in range(t.layout.ndim):
-        if t.layout.strides[d] == 0 and t.layout.shape[d] > 1 and t.layout.size:
-            raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and "
-                             f"cannot be written; copy() it first")
+    if d >= 0:
+        raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and cannot "
+                         f"be written; copy() it first")
     if f.recording and t.buffer.parameters:
         what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
         raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "

@@ -27,6 +27,13 @@ cdef inline void forget(const Layout* l) noexcept:
     (<Layout*>l).refs -= 1
     if l.refs == 0: destroy(<Layout*>l)
 
+cdef inline int repeated(const Layout* l) noexcept nogil:
+    """The first dimension along which every element is the same one in memory; -1: none."""
+    cdef int d
+    for d in range(l.ndim):
+        if l.strides[d] == 0 and l.shape[d] > 1 and l.size: return d
+    return -1
+
 cdef inline bint same_shape(const Layout* x, const Layout* y) noexcept nogil:
     cdef int d
     if x == y: return True
