@@ -15,7 +15,7 @@ from benchmarks import limits, work
 from benchmarks.timing import ratios, spread
 
 # Samples of about `seconds`; `patience`: seconds to wait for a quiet machine, for each row and thread count.
-QUICK = dict(rounds=9, seconds=0.003, patience=5, processes=2, repeats=1)
+QUICK = dict(rounds=5, seconds=0.002, patience=2, processes=1, repeats=1)
 FULL = dict(rounds=21, seconds=0.005, patience=45, processes=5, repeats=3)
 
 

@@ -2,8 +2,8 @@
 
 *step*: forward, cross-entropy, backward and the update of Adam, on a batch made before. *epoch of 28 batches*: 28
 steps over the first 1,792 of the digits, each batch sliced out of the whole tensors inside the timed piece. PyTorch's
-optimizer is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand, jax's and HIPS autograd's
-as functions of their states. The learning rate is 1e-6 while timing, so that thousands of steps leave the model where
+optimizer is torch.optim.Adam as installed, and with fused=True; NumPy's is written by hand, jax's is a function
+of its state, compiled whole. The learning rate is 1e-6 while timing, so that thousands of steps leave the model where
 it was; before, five steps at 1e-3 must give every peer the same losses."""
 
 from dataclasses import replace

@@ -16,7 +16,7 @@ from benchmarks.work import Gathered, environment
 THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch", "HIPS", "jax.jit", "NumPy")
 NAMES = {"HIPS": "HIPS autograd", "jax.jit": "jax"}
-ROUNDS = {True: 3, False: 15}
+ROUNDS = {True: 2, False: 15}
 SHARE = 0.9                     # of its time that a process must have had a processor
 MEASURES = {"import numpy": ("ms", 1e3), "import": ("ms", 1e3), "first matmul": ("ms", 1e3),
             "resident after import": ("B", 1), "resident after a first small step": ("B", 1)}

@@ -26,10 +26,9 @@ PROBLEMS = {
     "C: 64-128-64-10, batch 64, Adam": Problem((64, 128, 64, 10), 64, "cross_entropy", "adam", 1e-3),
     "D: 784-1024-1024-10, batch 256, Adam": Problem((784, 1024, 1024, 10), 256, "cross_entropy", "adam", 1e-3),
     "64 layers of 1024, batch 512, SGD": Problem((1024,) * 65, 512, "mse", "sgd", 1e-6),
-    "16 layers of 512, batch 512, SGD": Problem((512,) * 17, 512, "mse", "sgd", 1e-6),
 }
-FULL = tuple(PROBLEMS)[:4]
-QUICK = (*tuple(PROBLEMS)[:3], "16 layers of 512, batch 512, SGD")
+FULL = tuple(PROBLEMS)
+QUICK = FULL[:3]
 
 
 def parts(libraries, quick):

@@ -240,19 +240,20 @@ def bars(axes, entries, peers):
     at, places = 0.0, []
     ends = [value(r, s["median"]) for _, r in entries for p, s in r["figures"].items() if p in peers]
     ends += [value(r, r["limit"]["figure"]) for _, r in entries if "limit" in r]
+    pad = 0.012 * max(ends)
     for label, r in entries:
-        start = at
+        start, limit = at, value(r, r["limit"]["figure"]) if "limit" in r else None
         for peer in peers:
             if peer not in r["figures"]:
                 continue
             figure = value(r, r["figures"][peer]["median"])
             axes.barh(at, figure, color=PEERS[peer], height=0.86, alpha=0.45 if r["disturbed"] else 1)
-            axes.text(figure + 0.012 * max(ends), at, number(figure), va="center", fontsize=7, color=INK,
-                      fontweight="bold" if peer == "cygrad" else "normal",
-                      bbox=dict(facecolor="white", edgecolor="none", pad=0.4))
+            crossed = limit is not None and -pad < limit - figure < 10 * pad    # the figure goes behind the limit
+            axes.text((limit if crossed else figure) + pad, at, number(figure), va="center", fontsize=7, color=INK,
+                      fontweight="bold" if peer == "cygrad" else "normal")
             at += 1
-        if "limit" in r:
-            axes.plot([value(r, r["limit"]["figure"])] * 2, [start - 0.5, at - 0.5], color=INK, linewidth=1.6)
+        if limit is not None:
+            axes.plot([limit] * 2, [start - 0.5, at - 0.5], color=INK, linewidth=1.6)
         places.append(((start + at - 1) / 2, label))
         at += 0.8
     axes.set_yticks([place for place, _ in places], [label for _, label in places], fontsize=8)

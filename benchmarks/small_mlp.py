@@ -12,7 +12,7 @@ from benchmarks.models import Problem, losses, timed_steps, trainers
 from benchmarks.work import TRAINERS, Case
 
 THREADS = None
-LIBRARIES = TRAINERS
+LIBRARIES = (*TRAINERS, "HIPS")
 PROBLEM = Problem((2, 16, 16, 1), 100, "mse", "sgd", 0.05)
 VARIANTS = (("foreach", dict(foreach=True)),)
 

@@ -24,7 +24,7 @@ KEPT, LIMITS = "PyTorch keeping memory", "machine"
 PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "numpy", "jax.jit": "jax",
             "HIPS": "autograd"}
 EAGER = ("cygrad", "PyTorch", "NumPy")
-TRAINERS = (*EAGER, "jax.jit", "HIPS")
+TRAINERS = (*EAGER, "jax.jit")
 EIGHT_GIB = str(8 << 30)
 ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}
 SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
