@@ -37,7 +37,8 @@ def arguments(argv=None):
     parser.add_argument("--rows", type=comma_list(names), default=names, help="of " + ",".join(names))
     parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use "
                         "threads (default 1,2)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work: a look in two minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work, jax and HIPS "
+                        "autograd only where imports are measured: a look in two minutes")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="directory of what is written")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")
     parser.add_argument("--render", action="store_true", help="measure nothing: write tables and pictures from the "

@@ -126,6 +126,8 @@ def run(rows, threads, quick, say):
     for row in rows:
         module = work.module(row)
         libraries = work.installed(module.LIBRARIES)
+        if quick and hasattr(module, "cases"):
+            libraries = [name for name in libraries if name not in work.LEFT_OUT_QUICKLY]
         measure = parted_row if hasattr(module, "parts") else gathered_row if hasattr(module, "gather") else timed_row
         for count in [t for t in threads if module.THREADS in (None, t)]:
             results += measure(row, libraries, count, quick, say)

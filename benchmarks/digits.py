@@ -43,7 +43,7 @@ def timed_epoch(make, x, labels):
 
 
 def cases(libraries, quick):
-    """The step and the epoch."""
+    """The step and, if not quick, the epoch."""
     x, labels = load()
     bx, bl = x[: PROBLEM.batch], labels[: PROBLEM.batch]
     checked = trainers(libraries, PROBLEM, VARIANTS)
@@ -51,4 +51,5 @@ def cases(libraries, quick):
     values = {peer: lambda make=make: losses(make, bx, bl) for peer, make in checked.items()}
     steps = {peer: timed_steps(make, bx, bl) for peer, make in slow.items()}
     epochs = {peer: timed_epoch(make, x, labels) for peer, make in slow.items()}
-    return [Case("step", "us", steps, values), Case(f"epoch of {BATCHES} batches", "ms", epochs, values)]
+    made = [Case("step", "us", steps, values)]
+    return made if quick else made + [Case(f"epoch of {BATCHES} batches", "ms", epochs, values)]

@@ -25,6 +25,7 @@ PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "num
             "HIPS": "autograd"}
 EAGER = ("cygrad", "PyTorch", "NumPy")
 TRAINERS = (*EAGER, "jax.jit")
+LEFT_OUT_QUICKLY = ("jax.jit", "HIPS")  # of timed rows: starting them and compiling takes longer than measuring
 EIGHT_GIB = str(8 << 30)
 ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}
 SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
