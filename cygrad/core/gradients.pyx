@@ -97,6 +97,19 @@ cdef int add_tensors(Gradient* total, Gradient* g) except -1:
     return 0
 
 
+cdef bint exchange(Tensor grad, Gradient* g, int dtype) noexcept:
+    """Let `grad` take the memory of `g`, which takes its in turn and is dropped, if nobody else sees either; False:
+    nothing has changed. It is as if `g` had been copied into `grad`, without the copy."""
+    cdef Buffer* old = grad.buffer
+    if not sole(g.buffer, g.layout, grad.layout, dtype) or not sole(old, grad.layout, grad.layout, dtype): return False
+    if grad.base is not None or old.saved or g.buffer.parameters != old.parameters: return False
+    g.buffer.version = old.version + 1
+    grad.buffer, grad.rewrites = g.buffer, g.buffer.rewrites
+    g.buffer = old
+    drop_gradient(g)
+    return True
+
+
 cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
     """Overwrite .grad with `g`, or add it; takes `g` over. `number` is the pass that does it."""
     cdef bint seized = seize(leaf, number)
@@ -113,6 +126,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
         grad = leaf.grad
         a[0] = lent(g, leaf.dtype)
         a[1] = array_of(grad)
+        if over and exchange(grad, g, leaf.dtype): return 0
         if over:
             driver.each(copy_loop, a)
         else:

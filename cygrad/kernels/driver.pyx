@@ -26,6 +26,7 @@ cdef extern from "cygrad/platform.h" nogil:
     long long cg_now()
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
+    void cg_prefetch(const char* p, size_t nbytes)
 
 # A contiguous memoryview is a pointer and a length, whatever its elements are: kernels of all dtypes are called alike.
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
@@ -37,6 +38,7 @@ cdef enum:
     MAX_LOOPS = 512
     STREAM = 1 << 24        # bytes of a result from which on it is streamed
     LINE = 64               # bytes of a cache line
+    AHEAD = 2048            # bytes of its operands that are asked for before they are read, then
     PARTS = 4               # pieces of work for each thread, where there is much
 
 cdef Loop loops[MAX_LOOPS]
@@ -305,6 +307,7 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
         count = stop - start if stop - start < STRIP else STRIP
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
+            elif streams and p[k] != &scratch[k][0]: cg_prefetch(p[k] + AHEAD, count * size[k])
         call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
         if streams:

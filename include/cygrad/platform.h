@@ -163,6 +163,15 @@ static inline void cg_stream(char *target, const char *source, size_t nbytes) { 
 static inline void cg_stream_end(void) {}
 #endif
 
+/* Ask for memory that will be read soon, a cache line at a time; it may lie beyond what is ours. */
+static inline void cg_prefetch(const char *p, size_t nbytes) {
+#if defined(__GNUC__)
+    for (size_t i = 0; i < nbytes; i += 64) __builtin_prefetch(p + i);
+#else
+    (void)p, (void)nbytes;
+#endif
+}
+
 /* Let others have the processor for a moment; nanoseconds on a clock that never goes back. */
 #if defined(_MSC_VER)
 #include <windows.h>
