@@ -4,12 +4,14 @@ Each figure comes from a fresh process, the libraries in turn, that imports nump
 the library after it. *first matmul*: of the first product of two 2 x 2 matrices, for which cygrad loads a BLAS.
 *resident after import* and *after a first small step*: how much more memory the process holds than after `import numpy`
 (the step is forward, backward and the update of a perceptron 2-16-16-1, batch 100; NumPy's is by hand). *import numpy*:
-the time of NumPy itself. The files have been read before, so the disk does not count."""
+the time of NumPy itself. The files have been read before and Python's bytecode is there, as after an
+installation, so neither the disk nor the compiler counts."""
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 from benchmarks.work import Gathered, environment
 
@@ -17,6 +19,7 @@ THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch", "HIPS", "jax.jit", "NumPy")
 NAMES = {"HIPS": "HIPS autograd", "jax.jit": "jax"}
 ROUNDS = {True: 2, False: 15}
+CACHE = os.path.join(tempfile.gettempdir(), "benchmarks-bytecode")      # as an installed package has it: compiled once
 SHARE = 0.9                     # of its time that a process must have had a processor
 MEASURES = {"import numpy": ("ms", 1e3), "import": ("ms", 1e3), "first matmul": ("ms", 1e3),
             "resident after import": ("B", 1), "resident after a first small step": ("B", 1)}
@@ -25,7 +28,8 @@ MEASURES = {"import numpy": ("ms", 1e3), "import": ("ms", 1e3), "first matmul": 
 def fresh(name):
     """The figures of one fresh process, in seconds and bytes, and the share of its time it had a processor."""
     command = [sys.executable, "-m", "benchmarks.fresh", name]
-    done = subprocess.run(command, env=os.environ | environment(1), capture_output=True, text=True)
+    settings = os.environ | environment(1) | {"PYTHONPYCACHEPREFIX": CACHE, "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"benchmarks: the fresh process of {name} ended with {done.returncode}:\n"
                            f"{done.stderr[-3000:]}")
