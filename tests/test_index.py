@@ -366,6 +366,35 @@ def test_large_takes_of_two_threads(two_threads):
     np.testing.assert_allclose(x.grad.numpy(), np.repeat(wanted[:, None], 100, 1))
 
 
+def test_along_an_axis_is_numpys():
+    """gather, scatter_add and take over runs shorter and longer than a strip, indices from both ends, strided indices;
+    one bad index anywhere is refused."""
+    rng = np.random.default_rng(7)
+    shapes = ((700,), (3, 700), (700, 3), (1, 5), (5, 1), (2, 1, 3), (2, 3, 600), (600, 2, 2))
+    for shape, dtype in [(s, d) for s in shapes for d in DTYPES[:5]]:
+        x = rng.integers(0, 50, shape).astype(dtype)
+        for axis, low in [(a, b) for a in range(x.ndim) for b in (0, -x.shape[a])]:
+            wanted = tuple(rng.choice([1, 4, 1100]) if d == axis else n for d, n in enumerate(shape))
+            index = rng.integers(low, x.shape[axis], wanted)
+            src = rng.integers(0, 9, wanted).astype(dtype)
+            turned = cg.tensor(np.ascontiguousarray(index.T)).transpose()
+            sums, places = x.copy(), list(np.indices(wanted))
+            places[axis] = index
+            np.add.at(sums, tuple(places), src)
+            for i in (index, turned):
+                np.testing.assert_array_equal(cg.gather(x, axis, i).numpy(), np.take_along_axis(x, index, axis))
+                np.testing.assert_array_equal(cg.scatter_add(x, axis, i, src).numpy(), sums)
+            some = index.reshape(-1)[:600]
+            np.testing.assert_array_equal(cg.take(x, some, axis).numpy(), np.take(x, some, axis))
+            bad = index.copy()
+            bad.flat[rng.integers(bad.size)] = (x.shape[axis], -x.shape[axis] - 1, 2**63 - 1, -2**63)[rng.integers(4)]
+            for f in (lambda: cg.gather(x, axis, bad), lambda: cg.scatter_add(x, axis, bad, src),
+                      lambda: cg.take(x, [*some[:-1], bad[bad != index][0]], axis)):
+                with pytest.raises(IndexError, match="is out of range for a dimension of size"): f()
+    for empty in ((3, 0), (0, 3), (0,)):
+        with pytest.raises(IndexError, match="index 5 is out of range"): cg.take(np.zeros(empty), [5], 0)
+
+
 def test_one_hot():
     assert cg.one_hot([0, 2], 3).dtype == cg.float32
     assert cg.one_hot([[0], [2]], 3, dtype="int8").tolist() == [[[1, 0, 0]], [[0, 0, 1]]]

@@ -9,6 +9,7 @@ cdef struct Places:         # which element of x goes with which of y; an aim fu
     int dtype
     Py_ssize_t count        # elements of the grid
     Py_ssize_t row          # elements of a row
+    bint good               # all indices were seen in range
     bint y_row              # ... in y too; False: one element of y goes with the whole row
     Py_ssize_t each         # step of y from one chosen place of a mask to the next
     char* x
@@ -28,8 +29,8 @@ cdef Py_ssize_t count_true(const Array* mask) noexcept nogil
 cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const Array* index) noexcept nogil
 cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil
 cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask) noexcept nogil
-cdef void take(const Places* p) noexcept nogil
+cdef bint take(Places* p) noexcept nogil
 cdef void put(const Places* p) noexcept nogil
-cdef void add(const Places* p) noexcept nogil
+cdef bint add(const Places* p) noexcept nogil
 cdef void copy(const Array* x, const Array* y) noexcept nogil
 cdef void wipe(const Array* x, Py_ssize_t k, bint upper) noexcept nogil

@@ -1,8 +1,9 @@
 """Kernels that move elements by index: taking, putting and adding rows, for index arrays, masks and plain copies.
 
 One walk serves them all. The places of two arrays x and y are found in strips, as offsets of the rows that go with each
-other; then one plain loop moves the rows. Index arrays are known to be in range (bad_index). Additions go in row-major
-order of y by one thread, so that repeated indices add up the same way every time."""
+other; then one plain loop moves the rows. Single elements that one index array chooses are moved without offsets.
+Nothing is read or written at an index that is out of range: the walk ends before it and says so. Additions go in
+row-major order of y by one thread, so that repeated indices add up the same way every time."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -24,6 +25,12 @@ ctypedef fused number:      # what adds: two's complement needs no sign
     float
     double
 
+cdef struct Spot:           # where a row of the grid begins
+    Py_ssize_t at[MAX_NDIM]
+    Py_ssize_t x
+    Py_ssize_t y
+    Py_ssize_t index[MAX_NDIM]
+
 cdef enum Way:
     TAKE, PUT, ADD          # y = x[places]      x[places] = y      x[places] += y
 
@@ -35,13 +42,16 @@ cdef bint bad_index(const Array* index, Py_ssize_t size, int64_t* bad) noexcept 
     cdef int64_t strip[STRIP]
     cdef const int64_t* at = <const int64_t*>index.data
     cdef Py_ssize_t n = index.layout.size, start = 0, count, i
+    cdef int64_t signs
     while start < n:
         count = n - start if n - start < STRIP else STRIP
         if index.layout.dense: at = <const int64_t*>index.data + start
         else:
             gather(<char*>strip, index, start, count)
             at = strip
-        for i in range(count):
+        signs = 0
+        for i in range(count): signs |= sign(at[i], size)
+        for i in range(count if signs < 0 else 0):
             if at[i] < -size or at[i] >= size:
                 bad[0] = at[i]
                 return True
@@ -87,6 +97,18 @@ cdef void finish(Places* p, int first) noexcept nogil:
             p.row *= p.shape[d]
         p.ndim -= 1
     for d in range(p.ndim): p.count *= p.shape[d]
+    if p.n: squeeze(p)
+
+
+cdef void squeeze(Places* p) noexcept nogil:
+    """Leave out dimensions of one element, so that runs are long."""
+    cdef int d, k, to = 0
+    for d in range(p.ndim):
+        if p.shape[d] == 1: continue
+        p.shape[to], p.x_step[to], p.y_step[to] = p.shape[d], p.x_step[d], p.y_step[d]
+        for k in range(p.n): p.index_step[k][to] = p.index_step[k][d]
+        to += 1
+    p.ndim = to
 
 
 cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const Array* index) noexcept nogil:
@@ -139,54 +161,72 @@ cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask)
     finish(p, m)
 
 
-cdef void locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t* xs, Py_ssize_t* ys) noexcept nogil:
-    """The offsets of rows start .. start + count of the grid."""
-    cdef Py_ssize_t at[MAX_NDIM]
-    cdef Py_ssize_t index_at[MAX_NDIM]
-    cdef Py_ssize_t x = 0, y = 0, rest = start, run, j, x_step, y_step, index_step
-    cdef int64_t i
-    cdef int d, k, last = p.ndim - 1
-    for k in range(p.n): index_at[k] = 0
-    for d in range(last, -1, -1):
-        at[d] = rest % p.shape[d]
+cdef void seek(const Places* p, Py_ssize_t start, Spot* spot) noexcept nogil:
+    """Row `start` of the grid."""
+    cdef Py_ssize_t rest = start
+    cdef int d, k
+    spot.x = spot.y = 0
+    for k in range(p.n): spot.index[k] = 0
+    for d in range(p.ndim - 1, -1, -1):
+        spot.at[d] = rest % p.shape[d]
         rest = rest // p.shape[d]
-        x += at[d] * p.x_step[d]
-        y += at[d] * p.y_step[d]
-        for k in range(p.n): index_at[k] += at[d] * p.index_step[k][d]
+        spot.x += spot.at[d] * p.x_step[d]
+        spot.y += spot.at[d] * p.y_step[d]
+        for k in range(p.n): spot.index[k] += spot.at[d] * p.index_step[k][d]
+
+
+cdef void next_run(const Places* p, Spot* spot) noexcept nogil:
+    """The row after the last one of its run: there is one."""
+    cdef int d = p.ndim - 1, k
+    spot.x -= spot.at[d] * p.x_step[d]
+    spot.y -= spot.at[d] * p.y_step[d]
+    for k in range(p.n): spot.index[k] -= spot.at[d] * p.index_step[k][d]
+    spot.at[d] = 0
+    while True:
+        d -= 1
+        spot.at[d] += 1
+        spot.x += p.x_step[d]
+        spot.y += p.y_step[d]
+        for k in range(p.n): spot.index[k] += p.index_step[k][d]
+        if spot.at[d] < p.shape[d]: return
+        spot.x -= p.shape[d] * p.x_step[d]
+        spot.y -= p.shape[d] * p.y_step[d]
+        for k in range(p.n): spot.index[k] -= p.shape[d] * p.index_step[k][d]
+        spot.at[d] = 0
+
+
+cdef inline int64_t sign(int64_t i, Py_ssize_t size) noexcept nogil:
+    """Negative if the index is outside -size .. size - 1: one of the two is, overflow or not."""
+    return (i + size) | (size - 1 - i)
+
+
+cdef bint locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t* xs, Py_ssize_t* ys) noexcept nogil:
+    """The offsets of rows start .. start + count of the grid; whether all indices are in range."""
+    cdef Spot spot
+    cdef Py_ssize_t run, j, x_step, y_step, index_step
+    cdef int64_t i, signs = 0
+    cdef int k, last = p.ndim - 1
+    seek(p, start, &spot)
     while True:
         run, x_step, y_step = 1, 0, 0
         if last >= 0:
-            run, x_step, y_step = p.shape[last] - at[last], p.x_step[last], p.y_step[last]
+            run, x_step, y_step = p.shape[last] - spot.at[last], p.x_step[last], p.y_step[last]
             if run > count: run = count
         for j in range(run):
-            xs[j] = x + j * x_step
-            ys[j] = y + j * y_step
+            xs[j] = spot.x + j * x_step
+            ys[j] = spot.y + j * y_step
         for k in range(p.n):
             index_step = p.index_step[k][last] if last >= 0 else 0
             for j in range(run):
-                i = p.index[k][index_at[k] + j * index_step]
+                i = p.index[k][spot.index[k] + j * index_step]
+                signs |= sign(i, p.size[k])
                 if i < 0: i += p.size[k]
                 xs[j] += i * p.stride[k]
         count -= run
-        if count <= 0: return
+        if count <= 0: return signs >= 0
         xs += run
         ys += run
-        d = last
-        x -= at[d] * x_step
-        y -= at[d] * y_step
-        for k in range(p.n): index_at[k] -= at[d] * p.index_step[k][d]
-        at[d] = 0
-        while True:                                 # carry into the next run
-            d -= 1
-            at[d] += 1
-            x += p.x_step[d]
-            y += p.y_step[d]
-            for k in range(p.n): index_at[k] += p.index_step[k][d]
-            if at[d] < p.shape[d]: break
-            x -= p.shape[d] * p.x_step[d]
-            y -= p.shape[d] * p.y_step[d]
-            for k in range(p.n): index_at[k] -= p.shape[d] * p.index_step[k][d]
-            at[d] = 0
+        next_run(p, &spot)
 
 
 # ---- moving rows -----------------------------------------------------------------------------------------------------
@@ -252,16 +292,93 @@ cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssi
     else: move_words(<uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys, way)
 
 
-cdef void span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
-    """Rows start .. stop of the grid, in strips, by one thread."""
+# ---- single elements by one index array: no offsets are written down -------------------------------------------------
+
+cdef void run_words(const Places* p, word* x, word* y, const int64_t* index, Py_ssize_t n, Way way) noexcept nogil:
+    """n elements of a run. (Four at a time, as the counting would take a third of the time.)"""
+    cdef Py_ssize_t stride = p.stride[0], x_step = p.x_step[p.ndim - 1], y_step = p.y_step[p.ndim - 1], j, l
+    if way == PUT:
+        for j in range(n): x[j * x_step + index[j] * stride] = y[j * y_step]
+    elif y_step == 1 and x_step == 0 and stride == 1:
+        for j in range(0, n - n % 4, 4):
+            for l in range(j, j + 4): y[l] = x[index[l]]
+        for j in range(n - n % 4, n): y[j] = x[index[j]]
+    else:
+        for j in range(n): y[j * y_step] = x[j * x_step + index[j] * stride]
+
+
+cdef void run_sums(const Places* p, number* x, const number* y, const int64_t* index, Py_ssize_t n) noexcept nogil:
+    """n additions of a run, in order."""
+    cdef Py_ssize_t stride = p.stride[0], x_step = p.x_step[p.ndim - 1], y_step = p.y_step[p.ndim - 1], j
+    if y_step == 1 and x_step == 0 and stride == 1:
+        for j in range(n): x[index[j]] += y[j]
+    else:
+        for j in range(n): x[j * x_step + index[j] * stride] += y[j * y_step]
+
+
+cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
+    """Elements start .. stop of a grid that has dimensions, by one thread, until an index is out of range: whether none
+    is. Indices are looked at a strip ahead, and copied only if some count from the end or lie apart."""
+    cdef int64_t strip[STRIP]
+    cdef Spot spot
+    cdef const int64_t* index
+    cdef int64_t i, signs, least
+    cdef Py_ssize_t n, j, step = p.index_step[0][p.ndim - 1]
+    cdef int size = itemsize(p.dtype), last = p.ndim - 1
+    cdef char* x
+    cdef char* y
+    seek(p, start, &spot)
+    while True:
+        n = min(min(p.shape[last] - spot.at[last], stop - start), <Py_ssize_t>STRIP)
+        index = p.index[0] + spot.index[0]
+        signs = least = 0
+        if step == 1:
+            for j in range(n):
+                signs |= sign(index[j], p.size[0])
+                least |= index[j]
+        if step != 1 or least < 0:
+            for j in range(n):
+                i = index[j * step]
+                signs |= sign(i, p.size[0])
+                strip[j] = i + p.size[0] if i < 0 else i
+            index = strip
+        if signs < 0: return False
+        x, y = p.x + spot.x * size, p.y + spot.y * size
+        if way == ADD:
+            if p.dtype == FLOAT32: run_sums(p, <float*>x, <float*>y, index, n)
+            elif p.dtype == FLOAT64: run_sums(p, <double*>x, <double*>y, index, n)
+            elif size == 1: run_sums(p, <uint8_t*>x, <uint8_t*>y, index, n)
+            elif size == 2: run_sums(p, <uint16_t*>x, <uint16_t*>y, index, n)
+            elif size == 4: run_sums(p, <uint32_t*>x, <uint32_t*>y, index, n)
+            else: run_sums(p, <uint64_t*>x, <uint64_t*>y, index, n)
+        elif size == 1: run_words(p, <uint8_t*>x, <uint8_t*>y, index, n, way)
+        elif size == 2: run_words(p, <uint16_t*>x, <uint16_t*>y, index, n, way)
+        elif size == 4: run_words(p, <uint32_t*>x, <uint32_t*>y, index, n, way)
+        else: run_words(p, <uint64_t*>x, <uint64_t*>y, index, n, way)
+        start += n
+        if start == stop: return True
+        if spot.at[last] + n == p.shape[last]: next_run(p, &spot)
+        else:
+            spot.at[last] += n
+            spot.x += n * p.x_step[last]
+            spot.y += n * p.y_step[last]
+            spot.index[0] += n * step
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+cdef bint span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
+    """Rows start .. stop of the grid by one thread, in strips, until an index is out of range: whether none is."""
     cdef Py_ssize_t xs[STRIP]
     cdef Py_ssize_t ys[STRIP]
     cdef Py_ssize_t count
+    if p.n == 1 and p.row == 1 and p.ndim > 0: return runs(p, start, stop, way) if start < stop else True
     while start < stop:
         count = stop - start if stop - start < STRIP else STRIP
-        locate(p, start, count, xs, ys)
+        if not locate(p, start, count, xs, ys): return False
         move(p, count, xs, ys, way)
         start += count
+    return True
 
 
 cdef void span_mask(const Places* p, Way way) noexcept nogil:
@@ -323,17 +440,19 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
     move(p, n, xs, ys, way)
 
 
-cdef void take(const Places* p) noexcept nogil:
-    """y = what it goes with in x."""
+cdef bint take(Places* p) noexcept nogil:
+    """y = what it goes with in x; whether all indices were seen in range. If not, some of y may not be written."""
     cdef int t
+    p.good = p.count * p.row > 0
     if p.masked: span_mask(p, TAKE)
     elif p.row:
         t = threads_for(p.count * p.row)
         share(take_some, <void*>p, p.count, (p.count + t - 1) // t, t)
+    return p.good
 
 
 cdef void take_some(void* places, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    span(<const Places*>places, start, stop, TAKE)
+    if not span(<const Places*>places, start, stop, TAKE): (<Places*>places).good = False
 
 
 cdef void put(const Places* p) noexcept nogil:
@@ -342,9 +461,9 @@ cdef void put(const Places* p) noexcept nogil:
     elif p.row: span(p, 0, p.count, PUT)
 
 
-cdef void add(const Places* p) noexcept nogil:
-    """What y goes with in x += y, as often as it does."""
-    if p.row: span(p, 0, p.count, ADD)
+cdef bint add(const Places* p) noexcept nogil:
+    """What y goes with in x += y, as often as it does; whether all indices were seen in range."""
+    return p.count * p.row > 0 and span(p, 0, p.count, ADD)
 
 
 cdef void copy(const Array* x, const Array* y) noexcept nogil:

@@ -1,6 +1,7 @@
 """Elements by their numbers: take, gather, scatter_add and their inverses; masks; one_hot.
 
-Index tensors are int64 when they get here, and checked against the size of their dimension before anything is written.
+Index tensors are int64 when they get here, and checked against the size of their dimension before anything is written
+that was there before; the kernels check them on the way into new memory.
 They carry no gradients. What lies over the caller's memory is copied, so that a later write there harms nobody; a later
 write to a tensor that is kept raises its version."""
 
@@ -134,9 +135,10 @@ cdef class Take(Operator):
     cdef int forward(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = (<tuple>c.attributes)[0]
-        check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
+        cdef bint good
         kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
-        with nogil: kernel.take(&p)
+        with nogil: good = kernel.take(&p)
+        if not good: check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
@@ -190,10 +192,12 @@ cdef class AddAt(Operator):
     cdef int forward(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = (<tuple>c.attributes)[0]
-        check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
+        cdef bint good
+        if c.x[0].data == c.y[0].data: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         copy_input(c)
         kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
-        with nogil: kernel.add(&p)
+        with nogil: good = kernel.add(&p)
+        if not good: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
@@ -239,9 +243,10 @@ cdef class Gather(Operator):
     cdef int forward(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = <object>c.attributes
-        check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
+        cdef bint good
         kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
-        with nogil: kernel.take(&p)
+        with nogil: good = kernel.take(&p)
+        if not good: check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
@@ -283,10 +288,12 @@ cdef class ScatterAdd(Operator):
     cdef int forward(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = <object>c.attributes
-        check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
+        cdef bint good
+        if c.x[0].data == c.y[0].data: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         copy_input(c)
         kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
-        with nogil: kernel.add(&p)
+        with nogil: good = kernel.add(&p)
+        if not good: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
