@@ -343,14 +343,19 @@ def test_integers_become_the_default_dtype(name):
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_numbers(name, dtype):
-    """Every triple of special numbers, along rows, across columns, and in a run longer than the lanes."""
+    """Every triple of special numbers, along rows, across columns, and in runs longer than few lanes and than many."""
     a = np.array(list(itertools.product(SPECIALS, repeat=3)), dtype)
     f = VALUES[name]
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(getattr(cg.tensor(a), name)(1).numpy(), f(a, 1))
         np.testing.assert_array_equal(getattr(cg.tensor(a.T.copy()), name)(0).numpy(), f(a, 1))
-        wide = np.concatenate([np.zeros((len(a), 16), dtype), a, np.zeros((len(a), 2), dtype)], 1)
-        np.testing.assert_array_equal(getattr(cg.tensor(wide), name)(1).numpy(), f(wide, 1))
+        for before, after in ((16, 2), (126, 2), (70, 130)):
+            wide = np.pad(a, ((0, 0), (before, after)))
+            np.testing.assert_array_equal(getattr(cg.tensor(wide), name)(1).numpy(), f(wide, 1))
+        if "arg" not in name: return
+        lone = np.full((len(SPECIALS) * 200, 200), -INF if name == "argmax" else INF, dtype)
+        lone[np.arange(len(lone)), np.arange(len(lone)) % 200] = np.repeat(SPECIALS, 200)   # each at each place
+        np.testing.assert_array_equal(getattr(cg.tensor(lone), name)(1).numpy(), f(lone, 1))
 
 
 def test_nothing():
