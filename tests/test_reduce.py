@@ -358,6 +358,30 @@ def test_special_numbers(name, dtype):
         np.testing.assert_array_equal(getattr(cg.tensor(lone), name)(1).numpy(), f(lone, 1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
+@pytest.mark.parametrize("shape", [(2, 3, 70), (19, 3, 2), (3, 130, 1)])
+def test_products_of_all_others(shape, axis, dtype):
+    """The gradient of prod, with one zero, several or none in a product: in rows, in columns, in axes apart."""
+    rng = np.random.default_rng(3)
+    a = rng.uniform(0.9, 1.1, shape)
+    a[rng.random(shape) < 0.01] = 0
+    a = a.astype(dtype)
+    for order in ((0, 1, 2), (2, 0, 1)):
+        x = cg.tensor(a.transpose(order).copy(), requires_grad=True)
+        axes = tuple(range(3)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        with cg.record():
+            y = x.transpose(np.argsort(order).tolist()).prod(axis)
+        y.backward(cg.ones(y.shape, dtype=dtype))
+        last = np.moveaxis(a, axes, range(3 - len(axes), 3))
+        rows = last.reshape(-1, math.prod([shape[d] for d in axes])).astype("float64")
+        ahead, behind = np.ones(rows.shape), np.ones(rows.shape)
+        ahead[:, 1:] = np.cumprod(rows[:, :-1], 1)
+        behind[:, :-1] = np.cumprod(rows[:, :0:-1], 1)[:, ::-1]
+        wanted = np.moveaxis((ahead * behind).reshape(last.shape), range(3 - len(axes), 3), axes).transpose(order)
+        np.testing.assert_allclose(x.grad.numpy(), wanted, 1e-4 if dtype == "float32" else 1e-12)
+
+
 def test_nothing():
     """Sums, products, any and all of nothing have a value; extremes raise (see test_errors.py)."""
     x = cg.zeros((2, 0))

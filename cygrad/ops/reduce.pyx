@@ -17,6 +17,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64,
 from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
+from cygrad.kernels.scan cimport others
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.shape import broadcast_to, reshape, transpose
@@ -260,14 +261,18 @@ cdef class Prod(Reduction):
     cdef int backward(self, Backward b) except -1:
         cdef Array g = b.gradient(0), x = b.kept(0), dx = b.make(0, x.layout, b.node.dtype)
         cdef Array a[3]
-        cdef Py_ssize_t results = b.node.layout.size, n, row
-        cdef int size = itemsize(b.node.dtype)
+        cdef Py_ssize_t results = b.node.layout.size, n, row, inner = 1
+        cdef int size = itemsize(b.node.dtype), d
+        cdef tuple axes = axes_of(x.layout, b.node.attributes)
         cdef Spread wide
         cdef Buffer* workspace
         if x.layout.size == 0: return 0
         n = x.layout.size // results
         if is_last(x.layout, b.node.attributes):
             rows.each_row(&rows.OTHERS, x.dtype, results, n, x.data, NULL, dx.data)
+        elif x.layout.dense and axes[len(axes) - 1] - axes[0] == len(axes) - 1:
+            for d in range(<int>axes[len(axes) - 1] + 1, x.layout.ndim): inner *= x.layout.shape[d]
+            with nogil: others(x.dtype, results // inner, n, inner, x.data, dx.data)
         else:                                       # row by row, packed
             workspace = allocate(2 * n * size, WORKSPACE)
             a[0], a[1] = x, dx
