@@ -382,6 +382,18 @@ def test_products_of_all_others(shape, axis, dtype):
         np.testing.assert_allclose(x.grad.numpy(), wanted, 1e-4 if dtype == "float32" else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 8, 33, 64, 127, 128, 255, 256, 300])
+def test_sums_of_rows(n, dtype):
+    """Rows shorter and longer than what goes in few lanes, side by side, apart, and from the last to the first."""
+    a = np.random.default_rng(n).standard_normal((12, n + 3)).astype(dtype)
+    for x in (a[:, :n].copy(), a[:, :n], a[::-1, 1:n + 1], a[::-3, 3:], a[:, n::-1]):
+        wanted, sizes = x.astype("float64").sum(1), np.abs(x).sum(1)
+        assert np.all(np.abs(cg.tensor(x).sum(1).numpy() - wanted) <= 16 * np.finfo(dtype).eps * sizes)
+    view = cg.tensor(a)[::-2, 1:n + 1]
+    assert np.all(np.abs(view.sum(1).numpy() - a[::-2, 1:n + 1].sum(1)) <= 16 * np.finfo(dtype).eps * np.abs(a).sum())
+
+
 def test_nothing():
     """Sums, products, any and all of nothing have a value; extremes raise (see test_errors.py)."""
     x = cg.zeros((2, 0))

@@ -12,6 +12,9 @@ from cygrad.kernels.array cimport real
 from cygrad.kernels.lanes cimport LANES, WIDE, gathered, total
 from cygrad.kernels.mathematics cimport exp, fabs, pow
 
+cdef extern from "cygrad/lanes.h" nogil:
+    void cg_short_sums(const float* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n, double* y, Py_ssize_t step)
+
 
 cdef inline real square(real x) noexcept nogil: return x * x
 
@@ -22,6 +25,11 @@ cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef real lane[WIDE]
     cdef real few[LANES]
     cdef Py_ssize_t n = x.shape[1], r, i, l
+    if real is float:
+        if n < 4 * WIDE:
+            cg_short_sums(&x[0, 0], x.strides[0] // <Py_ssize_t>sizeof(float), x.shape[0], n, &y[0],
+                          y.strides[0] // <Py_ssize_t>sizeof(double))
+            return
     for r in range(x.shape[0]):
         i = 0
         for l in range(LANES): few[l] = 0
