@@ -261,13 +261,17 @@ cdef object apply1(Operator op, x, attributes):
     return run(op, o, 1, attributes)
 
 
+cdef inline bint plain(v) noexcept:
+    """Whether an operand is what it is: nothing has to be made of it, and kept alive."""
+    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v)
+
+
 cdef object apply2(Operator op, x, y, attributes):
     """An operation of two; at least one is made a tensor."""
     cdef Operand o[2]
     cdef list alive = None
-    if type(x) is not Tensor or type(y) is not Tensor:
-        alive = []
-        if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)
+    if not plain(x) or not plain(y): alive = []
+    if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)
     give_any(&o[0], x, alive)
     give_any(&o[1], y, alive)
     return run(op, o, 2, attributes)
@@ -277,7 +281,7 @@ cdef object apply3(Operator op, x, y, z, attributes):
     """An operation of three, of which at least one is a tensor."""
     cdef Operand o[3]
     cdef list alive = None
-    if type(x) is not Tensor or type(y) is not Tensor or type(z) is not Tensor: alive = []
+    if not plain(x) or not plain(y) or not plain(z): alive = []
     give_any(&o[0], x, alive)
     give_any(&o[1], y, alive)
     give_any(&o[2], z, alive)
