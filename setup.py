@@ -104,7 +104,7 @@ class Build(build_ext):
         stamp.write_text(flags)
 
     def copy_extensions_to_source(self):
-        for level in LEVELS: Path("cygrad/kernels", level).mkdir(exist_ok=True)
+        for level in LEVELS: Path("cygrad/kernels", level).mkdir(parents=True, exist_ok=True)
         super().copy_extensions_to_source()
 
 
