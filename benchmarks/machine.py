@@ -63,6 +63,7 @@ def describe():
         "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
         "vectors": vector_level(),
+        "core_type": os.environ.get("OPENBLAS_CORETYPE"),      # the kernels of NumPy's and SciPy's BLAS, if it is told
         "memory_gib": round(pages * size / 2**30, 1),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}, {' '.join(platform.libc_ver())}",
         "python": platform.python_version(),

@@ -167,12 +167,15 @@ def heading(results):
                 "HIPS autograd": "autograd"}
     versions = ", ".join(f"{name} {m[key]}" for name, key in packages.items() if m.get(key))
     loads = results["load"]
+    told = m.get("core_type")
+    told = f"OpenBLAS was told to take its kernels for {told}" if told else "OpenBLAS chose its kernels by itself"
     quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
     return textwrap.dedent(f"""\
         # Benchmarks
 
         cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,
         {m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}.
+        {told} (NumPy's and cygrad's products).
         The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
 
         Figures are medians with the quartiles behind them. PyTorch / cygrad says how many times faster (or leaner)
