@@ -2,7 +2,7 @@ from cygrad.kernels.array cimport Array
 
 cdef enum:
     STRIP = 512             # elements of one packed strip: four operands stay in the first-level cache
-    GRAIN = 32768           # elements below which one thread does the work
+    GRAIN = 32768           # work below which one thread does it: elements, or more for those that cost more
 
 cdef struct Loop:           # one kernel in each dtype that it is compiled for: a serial loop over contiguous memory
     void* single
@@ -10,12 +10,15 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
     void* whole             # int64
     void* truth             # bool
     int operands            # the result is the last
+    int cost                # an element's time in single precision, measured in that of an exponential (0.15 ns),
+    int double_cost         # and in double
 
 # What does a range of a job, from start to stop; see share().
 ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 
 cdef Loop* find(str name) except NULL
-cdef int enter(str name, void* single, void* double, int operands, void* whole=*, void* truth=*) except -1
+cdef int enter(str name, void* single, void* double, int operands, void* whole=*, void* truth=*, int cost=*,
+               int double_cost=*) except -1
 cdef int enter_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1

@@ -9,7 +9,7 @@ from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
-from cygrad.kernels.lanes cimport LANES, WIDE, gathered, total
+from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, exps_of, gathered, squares_of, sum_of, total
 from cygrad.kernels.mathematics cimport exp, fabs, pow
 
 cdef extern from "cygrad/lanes.h" nogil:
@@ -22,28 +22,13 @@ cdef inline real square(real x) noexcept nogil: return x * x
 # ---- sum: y += x -----------------------------------------------------------------------------------------------------
 
 cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i, l
+    cdef Py_ssize_t n = x.shape[1], r
     if real is float:
         if n < 4 * WIDE:
             cg_short_sums(&x[0, 0], x.strides[0] // <Py_ssize_t>sizeof(float), x.shape[0], n, &y[0],
                           y.strides[0] // <Py_ssize_t>sizeof(double))
             return
-    for r in range(x.shape[0]):
-        i = 0
-        for l in range(LANES): few[l] = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = 0
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] += x[r, i + l]
-                i += WIDE
-            gathered(lane, few)
-        while i + LANES <= n:
-            for l in range(LANES): few[l] += x[r, i + l]
-            i += LANES
-        for l in range(n - i): few[l] += x[r, i + l]
-        y[r] += total(few)
+    for r in range(x.shape[0]): y[r] += sum_of[real](&x[r, 0], n)
 
 cdef void sum_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
@@ -92,7 +77,12 @@ cdef inline real smaller(real x, real y) noexcept nogil:
     cdef real z = x if x < y else y                # one instruction, which gives y if either is NaN
     return x if x != x else z
 
-cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef inline real further(bint least, bint sizes, real x, real y) noexcept nogil:
+    """The extreme of x, or of its size, and y: least or largest, known where a loop is compiled."""
+    cdef real v = fabs(x) if sizes else x
+    return smaller(v, y) if least else larger(v, y)
+
+cdef inline void extremes_along(bint least, bint sizes, real[:, ::1] x, double[:] y) noexcept nogil:
     cdef real lane[WIDE]
     cdef real most
     cdef Py_ssize_t n = x.shape[1], r, i, l
@@ -102,127 +92,59 @@ cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
         if n >= 2 * WIDE:
             for l in range(WIDE): lane[l] = most
             while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = larger(x[r, i + l], lane[l])
+                for l in range(WIDE): lane[l] = further(least, sizes, x[r, i + l], lane[l])
                 i += WIDE
-            for l in range(16): lane[l] = larger(larger(lane[l], lane[l + 16]), larger(lane[l + 32], lane[l + 48]))
-            for l in range(4): lane[l] = larger(larger(lane[l], lane[l + 4]), larger(lane[l + 8], lane[l + 12]))
-            for l in range(4): most = larger(lane[l], most)
+            for l in range(32): lane[l] = further(least, False, lane[l], lane[l + 32])
+            for l in range(16): lane[l] = further(least, False, lane[l], lane[l + 16])
+            for l in range(4):
+                lane[l] = further(least, False, further(least, False, lane[l], lane[l + 4]),
+                                  further(least, False, lane[l + 8], lane[l + 12]))
+            for l in range(4): most = further(least, False, lane[l], most)
         while i < n:
-            most = larger(x[r, i], most)
+            most = further(least, sizes, x[r, i], most)
             i += 1
         y[r] = most
+
+cdef inline void extremes_across(bint least, bint sizes, real[:, ::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+    for r in range(0, whole, 4):
+        for i in range(y.shape[0]):
+            y[i] = further(least, sizes, x[r, i], further(least, sizes, x[r + 1, i], further(
+                least, sizes, x[r + 2, i], further(least, sizes, x[r + 3, i], y[i]))))
+    for r in range(whole, x.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = further(least, sizes, x[r, i], y[i])
+
+cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+    extremes_along[real](False, False, x, y)
 
 cdef void max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
-    for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] = larger(larger(larger(x[r, i], x[r + 1, i]), larger(x[r + 2, i], x[r + 3, i])), y[i])
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = larger(x[r, i], y[i])
+    extremes_across[real](False, False, x, y)
 
 cdef void min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real least
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        least = <real>y[r]
-        i = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = least
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = smaller(x[r, i + l], lane[l])
-                i += WIDE
-            for l in range(16): lane[l] = smaller(smaller(lane[l], lane[l + 16]), smaller(lane[l + 32], lane[l + 48]))
-            for l in range(4): lane[l] = smaller(smaller(lane[l], lane[l + 4]), smaller(lane[l + 8], lane[l + 12]))
-            for l in range(4): least = smaller(lane[l], least)
-        while i < n:
-            least = smaller(x[r, i], least)
-            i += 1
-        y[r] = least
+    extremes_along[real](True, False, x, y)
 
 cdef void min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
-    for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] = smaller(smaller(smaller(x[r, i], x[r + 1, i]), smaller(x[r + 2, i], x[r + 3, i])), y[i])
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = smaller(x[r, i], y[i])
+    extremes_across[real](True, False, x, y)
 
 cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real most
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        most = <real>y[r]
-        i = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = most
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = larger(fabs(x[r, i + l]), lane[l])
-                i += WIDE
-            for l in range(16): lane[l] = larger(larger(lane[l], lane[l + 16]), larger(lane[l + 32], lane[l + 48]))
-            for l in range(4): lane[l] = larger(larger(lane[l], lane[l + 4]), larger(lane[l + 8], lane[l + 12]))
-            for l in range(4): most = larger(lane[l], most)
-        while i < n:
-            most = larger(fabs(x[r, i]), most)
-            i += 1
-        y[r] = most
+    extremes_along[real](False, True, x, y)
 
 cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = larger(fabs(x[r, i]), y[i])
+    extremes_across[real](False, True, x, y)
 
 cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real least
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        least = <real>y[r]
-        i = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = least
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = smaller(fabs(x[r, i + l]), lane[l])
-                i += WIDE
-            for l in range(16): lane[l] = smaller(smaller(lane[l], lane[l + 16]), smaller(lane[l + 32], lane[l + 48]))
-            for l in range(4): lane[l] = smaller(smaller(lane[l], lane[l + 4]), smaller(lane[l + 8], lane[l + 12]))
-            for l in range(4): least = smaller(lane[l], least)
-        while i < n:
-            least = smaller(fabs(x[r, i]), least)
-            i += 1
-        y[r] = least
+    extremes_along[real](True, True, x, y)
 
 cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = smaller(fabs(x[r, i]), y[i])
+    extremes_across[real](True, True, x, y)
 
 
 # ---- differences: y += x - by ----------------------------------------------------------------------------------------
 
 cdef void differences_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        i = 0
-        for l in range(LANES): few[l] = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = 0
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] += x[r, i + l] - by[r]
-                i += WIDE
-            gathered(lane, few)
-        while i + LANES <= n:
-            for l in range(LANES): few[l] += x[r, i + l] - by[r]
-            i += LANES
-        for l in range(n - i): few[l] += x[r, i + l] - by[r]
-        y[r] += total(few)
+    cdef Py_ssize_t r
+    for r in range(x.shape[0]): y[r] += differences_of[real](&x[r, 0], by[r], x.shape[1])
 
 cdef void differences_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
@@ -237,23 +159,8 @@ cdef void differences_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept
 # ---- squares about a centre: y += (x - by)^2 -------------------------------------------------------------------------
 
 cdef void squares_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        i = 0
-        for l in range(LANES): few[l] = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = 0
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] += square(x[r, i + l] - by[r])
-                i += WIDE
-            gathered(lane, few)
-        while i + LANES <= n:
-            for l in range(LANES): few[l] += square(x[r, i + l] - by[r])
-            i += LANES
-        for l in range(n - i): few[l] += square(x[r, i + l] - by[r])
-        y[r] += total(few)
+    cdef Py_ssize_t r
+    for r in range(x.shape[0]): y[r] += squares_of[real](&x[r, 0], by[r], x.shape[1])
 
 cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
@@ -269,23 +176,8 @@ cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nog
 # ---- exponentials of what is left of a maximum: y += e^(x - by) ------------------------------------------------------
 
 cdef void exps_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i, l
-    for r in range(x.shape[0]):
-        i = 0
-        for l in range(LANES): few[l] = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = 0
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] += exp(x[r, i + l] - by[r])
-                i += WIDE
-            gathered(lane, few)
-        while i + LANES <= n:
-            for l in range(LANES): few[l] += exp(x[r, i + l] - by[r])
-            i += LANES
-        for l in range(n - i): few[l] += exp(x[r, i + l] - by[r])
-        y[r] += total(few)
+    cdef Py_ssize_t r
+    for r in range(x.shape[0]): y[r] += exps_of[real](&x[r, 0], by[r], x.shape[1])
 
 cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i
@@ -392,7 +284,7 @@ cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
 
 
 cdef int table() except -1:
-    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4)
+    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, NULL, NULL, 1, 6)
     driver.enter("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
     driver.enter("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
     driver.enter("ratio", <void*>ratio[float], <void*>ratio[double], 3)

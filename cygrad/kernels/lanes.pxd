@@ -54,8 +54,25 @@ cdef inline real most_of(const real* x, Py_ssize_t n) noexcept nogil:
     return most
 
 
-cdef inline double sum_of(const real* x, Py_ssize_t n) noexcept nogil:
-    cdef real lane[WIDE]
+cdef enum Term:             # what is summed, known where a loop is compiled
+    PLAIN                   # x
+    PRODUCT                 # x y
+    DIFFERENCE              # x - c
+    SQUARE                  # (x - c)^2
+    EXPONENTIAL             # e^(x - c)
+
+
+cdef inline real term(Term what, const real* x, const real* y, real c, Py_ssize_t i) noexcept nogil:
+    if what == PLAIN: return x[i]
+    if what == PRODUCT: return x[i] * y[i]
+    if what == DIFFERENCE: return x[i] - c
+    if what == SQUARE: return (x[i] - c) * (x[i] - c)
+    return exp(x[i] - c)
+
+
+cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py_ssize_t n) noexcept nogil:
+    """The sum of n terms; y (of products) and c may be anything where the terms have none."""
+    cdef real lane[2 * WIDE]
     cdef real few[LANES]
     cdef double result = 0
     cdef Py_ssize_t i = 0, stop, l
@@ -63,73 +80,32 @@ cdef inline double sum_of(const real* x, Py_ssize_t n) noexcept nogil:
         stop = min(i + BLOCK, n)
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= stop:
-            for l in range(WIDE): lane[l] += x[i + l]
+            for l in range(WIDE): lane[l] += term(what, x, y, c, i + l)
             i += WIDE
         gathered(lane, few)
         result += total(few)
+    if i == n: return result
     for l in range(LANES): few[l] = 0
+    if what == EXPONENTIAL:                         # the rest in one run, longer than a vector
+        for l in range(n - i): lane[l] = exp(x[i + l] - c)
+        return result + sum_terms(PLAIN, <const real*>lane, x, c, n - i)
     while i + LANES <= n:
-        for l in range(LANES): few[l] += x[i + l]
+        for l in range(LANES): few[l] += term(what, x, y, c, i + l)
         i += LANES
-    for l in range(n - i): few[l] += x[i + l]
+    for l in range(n - i): few[l] += term(what, x, y, c, i + l)
     return result + total(few)
 
+
+cdef inline double sum_of(const real* x, Py_ssize_t n) noexcept nogil: return sum_terms(PLAIN, x, x, <real>0, n)
 
 cdef inline double dot_of(const real* x, const real* y, Py_ssize_t n) noexcept nogil:
-    """sum of x y"""
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef double result = 0
-    cdef Py_ssize_t i = 0, stop, l
-    while n - i >= 2 * WIDE:
-        stop = min(i + BLOCK, n)
-        for l in range(WIDE): lane[l] = 0
-        while i + WIDE <= stop:
-            for l in range(WIDE): lane[l] += x[i + l] * y[i + l]
-            i += WIDE
-        gathered(lane, few)
-        result += total(few)
-    for l in range(LANES): few[l] = 0
-    while i + LANES <= n:
-        for l in range(LANES): few[l] += x[i + l] * y[i + l]
-        i += LANES
-    for l in range(n - i): few[l] += x[i + l] * y[i + l]
-    return result + total(few)
+    return sum_terms(PRODUCT, x, y, <real>0, n)
 
+cdef inline double differences_of(const real* x, real centre, Py_ssize_t n) noexcept nogil:
+    return sum_terms(DIFFERENCE, x, x, centre, n)
 
 cdef inline double squares_of(const real* x, real centre, Py_ssize_t n) noexcept nogil:
-    """sum of (x - centre)^2"""
-    cdef real lane[WIDE]
-    cdef real few[LANES]
-    cdef double result = 0
-    cdef Py_ssize_t i = 0, stop, l
-    while n - i >= 2 * WIDE:
-        stop = min(i + BLOCK, n)
-        for l in range(WIDE): lane[l] = 0
-        while i + WIDE <= stop:
-            for l in range(WIDE): lane[l] += (x[i + l] - centre) * (x[i + l] - centre)
-            i += WIDE
-        gathered(lane, few)
-        result += total(few)
-    for l in range(LANES): few[l] = 0
-    while i + LANES <= n:
-        for l in range(LANES): few[l] += (x[i + l] - centre) * (x[i + l] - centre)
-        i += LANES
-    for l in range(n - i): few[l] += (x[i + l] - centre) * (x[i + l] - centre)
-    return result + total(few)
-
+    return sum_terms(SQUARE, x, x, centre, n)
 
 cdef inline double exps_of(const real* x, real most, Py_ssize_t n) noexcept nogil:
-    """sum of e^(x - most)"""
-    cdef real lane[WIDE]
-    cdef double result = 0
-    cdef Py_ssize_t i = 0, stop, l
-    while n - i >= WIDE:
-        stop = min(i + BLOCK, n)
-        for l in range(WIDE): lane[l] = 0
-        while i + WIDE <= stop:
-            for l in range(WIDE): lane[l] += exp(x[i + l] - most)
-            i += WIDE
-        result += sum_of(<const real*>lane, WIDE)
-    for l in range(n - i): lane[l] = exp(x[i + l] - most)
-    return result + sum_of(<const real*>lane, n - i)
+    return sum_terms(EXPONENTIAL, x, x, most, n)
