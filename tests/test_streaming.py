@@ -1,0 +1,175 @@
+"""Results too large for the cache, which are stored past it: bit for bit what NumPy computes, or where an operator has
+a rounding of its own, what it computes in pieces that the cache holds."""
+
+import functools
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.kernels import driver
+
+KERNELS = Path(driver.__file__).parents[driver.level() != "baseline"]
+STREAM = 1 << int(re.search(r"^    STREAM = 1 << (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
+STRIP = int(re.search(r"^    STRIP = (\d+) ", KERNELS.joinpath("driver.pxd").read_text(), re.M)[1])
+DTYPES = ["float32", "float64"]
+# Elements beyond the first length that is streamed: one fewer; whole strips; one in the last strip, a cache line of
+# float32; strips and a bit.
+BEYOND = [-1, 0, 1, 16, 3 * STRIP + 77]
+
+
+@pytest.fixture(autouse=True, params=[1, 2], ids=["one thread", "two threads"])
+def threads(request):
+    before = cg.get_num_threads()
+    cg.set_num_threads(request.param)
+    if cg.get_num_threads() != request.param:
+        pytest.skip("this build works with one thread")
+    yield
+    cg.set_num_threads(before)
+
+
+@functools.cache
+def supply(dtype):
+    """Random numbers of both signs, and zeros of both. They repeat after a prime number of elements, so no strip of
+    them is like another."""
+    few = np.random.default_rng(0).standard_normal(65521)
+    few[::1000], few[1::1000] = 0.0, -0.0
+    a = np.resize(few.astype(dtype), STREAM + 100 * STRIP)
+    a.flags.writeable = False
+    return a
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_supply_is_kept():
+    yield
+    supply.cache_clear()
+
+
+def numbers(shape, dtype, seed=0):
+    """Some of them, other ones for another seed."""
+    return supply(dtype)[1001 * seed:][:math.prod(shape)].reshape(shape)
+
+
+def length(dtype):
+    """The fewest elements that are streamed."""
+    return STREAM // np.dtype(dtype).itemsize
+
+
+def check(f, wanted):
+    """That f() is `wanted` to the last bit, in memory that held something else before."""
+    dirty = cg.full(wanted.shape, True if wanted.dtype == bool else 1e30, dtype=str(wanted.dtype))
+    at = dirty.numpy().ctypes.data
+    del dirty
+    y = f()
+    a = y.numpy()
+    assert a.ctypes.data == at                      # so nothing is right because it was right before
+    assert same(a, wanted)
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and bool((bits(a) == bits(b)).all())
+
+
+def bits(a):
+    return np.ascontiguousarray(a).view(f"u{a.itemsize}")
+
+
+@pytest.mark.parametrize("more", BEYOND)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_flat_operands_and_numbers(dtype, more):
+    n = length(dtype) + more
+    a, b = numbers((n,), dtype), numbers((n,), dtype, 1)
+    x, w = cg.asarray(a), cg.asarray(b)
+    check(lambda: x * w, a * b)
+    check(lambda: -x, -a)
+    check(lambda: 2.5 - x, a.dtype.type(2.5) - a)
+
+
+@pytest.mark.parametrize("more", BEYOND)
+def test_comparisons(more):
+    """A result of bools: a strip of it is a quarter of its operands' bytes, an eighth of float64."""
+    n = length("bool") + more
+    a, b = numbers((n,), "float32"), numbers((n,), "float32", 1)
+    x, w = cg.asarray(a), cg.asarray(b)
+    check(lambda: x < w, a < b)
+    check(lambda: x == 0, a == 0)
+
+
+# At the first length that is streamed, a row below it, and one that ends inside of a strip and of a cache line.
+@pytest.mark.parametrize("rows, columns", [(2048, STREAM // 2048), (2047, STREAM // 2048), (4111, STREAM // 4096 + 8)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_broadcast_and_transposed_operands(dtype, rows, columns):
+    columns //= np.dtype(dtype).itemsize
+    whole = (rows, columns)
+    a, row, column, turned = (numbers(shape, dtype, k) for k, shape in
+                              enumerate([whole, (columns,), (rows, 1), (columns, rows)]))
+    x, y, z, t = (cg.asarray(c) for c in (a, row, column, turned))
+    check(lambda: x * y, a * row)
+    check(lambda: z + x, column + a)
+    check(lambda: y - z, row - column)
+    check(lambda: t.T / x.abs().add(1), turned.T / (np.abs(a) + 1))
+    check(lambda: t.T.copy(), np.ascontiguousarray(turned.T))
+    check(lambda: cg.where(t.T > 0, x, y), np.where(turned.T > 0, a, row))
+
+
+@pytest.mark.parametrize("more", [-1, 0, 77])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "tanh", "gelu"])
+def test_functions_are_what_they_are_in_pieces(name, dtype, more):
+    f = getattr(cg, name)
+    x = cg.asarray(numbers((length(dtype) + more,), dtype))
+    piece = 64 * STRIP
+    check(lambda: f(x), np.concatenate([f(x[k:k + piece]).numpy() for k in range(0, len(x), piece)]))
+
+
+@pytest.mark.parametrize("more", [-1, 0, 77])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients(dtype, more):
+    """What backward computes is streamed too, where no operand of it is written over."""
+    n = length(dtype) + more
+    a, b, c = (numbers((n,), dtype, k) for k in range(3))
+    x, w, head = cg.tensor(a).attach_grad(), cg.tensor(b).attach_grad(), cg.asarray(c)
+    with cg.record():
+        y = x * w
+    y.backward(head)
+    assert same(x.grad.numpy(), c * b) and same(w.grad.numpy(), c * a)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 77])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_in_place(dtype, more):
+    """The result is an operand: it is in the cache already, strip by strip, and read before it is written."""
+    n = length(dtype) + more
+    a, b = numbers((n,), dtype), numbers((n,), dtype, 1)
+    x, w = cg.tensor(a), cg.asarray(b)
+    x += w
+    x *= 3
+    wanted = (a + b) * 3
+    assert same(x.numpy(), wanted)
+    x *= x
+    assert same(x.numpy(), wanted * wanted)
+
+
+# The number of elements that the target begins behind its memory's start: nothing, not at a cache line, at one.
+@pytest.mark.parametrize("behind", [0, 1, 3, 16])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_written_into_a_part(dtype, behind):
+    n = length(dtype) + 77
+    a = numbers((n,), dtype)
+    x = cg.full(n + behind + 5, 7.0, dtype=dtype)
+    x[behind:behind + n] = cg.asarray(a)
+    found = x.numpy()
+    assert same(found[behind:behind + n], a)
+    assert (found[:behind] == 7).all() and (found[behind + n:] == 7).all()
+    x[behind:behind + n] += x[5:5 + n]             # operands that lie across what is written
+    old = np.full_like(found, 7)
+    old[behind:behind + n] = a
+    assert same(x.numpy()[behind:behind + n], a + old[5:5 + n])
+    y = cg.tensor(old)
+    y[16:] = y[:-16]
+    assert same(y.numpy()[16:], old[:-16]) and same(y.numpy()[:16], old[:16])
+    y[::-1] = cg.asarray(old)                       # strided: packed, never streamed
+    assert same(y.numpy()[::-1], old)
