@@ -1,6 +1,6 @@
 """Gradients: as tensors, their sums, and how they arrive in .grad."""
 
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
 from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
@@ -99,8 +99,11 @@ cdef int add_tensors(Gradient* total, Gradient* g) except -1:
 
 cdef bint exchange(Tensor grad, Gradient* g, int dtype) noexcept:
     """Let `grad` take the memory of `g`, which takes its in turn and is dropped, if nobody else sees either; False:
-    nothing has changed. It is as if `g` had been copied into `grad`, without the copy."""
+    nothing has changed. It is as if `g` had been copied into `grad`, without the copy. The accumulator and deposit()
+    refer to `grad`; with any further reference the old memory may be in use, without the GIL, by another thread's
+    operation, or the place of two variables' gradients."""
     cdef Buffer* old = grad.buffer
+    if Py_REFCNT(grad) > 2: return False
     if not sole(g.buffer, g.layout, grad.layout, dtype) or not sole(old, grad.layout, grad.layout, dtype): return False
     if grad.base is not None or old.saved or g.buffer.parameters != old.parameters: return False
     g.buffer.version = old.version + 1
