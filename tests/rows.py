@@ -2,7 +2,6 @@
 
 import inspect
 
-
 import numpy as np
 import pytest
 
@@ -10,6 +9,7 @@ import cygrad as cg
 from cygrad.ops import TABLE
 
 DTYPES = ("float32", "float64")
+ALL_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *DTYPES)
 ELEMENTWISE = ("elementwise", "functions", "compare")
 CASES = [pytest.param(row, *pair, id=f"{row.name}-{i}") for row in TABLE for i, pair in enumerate(row.tries)]
 DIFFERENTIABLE = [case for case in CASES if case.values[0].operator.differentiable]

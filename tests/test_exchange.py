@@ -13,11 +13,11 @@ import warnings
 import numpy as np
 import pytest
 from capsules import Exporter, OldFashioned, Speaking, new_capsule
+from rows import ALL_DTYPES
 
 import cygrad as cg
 
-DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-both = pytest.mark.parametrize("dtype", DTYPES)
+both = pytest.mark.parametrize("dtype", ALL_DTYPES)
 
 
 @pytest.fixture(scope="module")

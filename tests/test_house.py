@@ -126,6 +126,12 @@ def test_files_are_short(path):
     assert lines <= LONGEST, f"{path.relative_to(PACKAGE)} has {lines} lines; a file has {LONGEST} at the most"
 
 
+def test_tests_are_short():
+    here = Path(__file__).parent
+    long = [p.relative_to(here) for p in here.rglob("*.py") if p.read_text().count("\n") > LONGEST]
+    assert not long, f"longer than {LONGEST} lines: {', '.join(map(str, long))}; split them by what they test"
+
+
 def public_names():
     """(name, object) of all that users reach: the roof, its packages' __all__, and methods of public classes."""
     modules = [("cygrad", cg, [n for n in dir(cg) if not n.startswith("_")])]

@@ -1,4 +1,4 @@
-"""Programs with a mistake in them, for the wordings of test_errors.py."""
+"""Programs with a mistake in them, for the cases of wordings/."""
 
 from concurrent.futures import ThreadPoolExecutor
 

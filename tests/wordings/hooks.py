@@ -1,0 +1,73 @@
+"""The wording of errors: hooks, Function and what is packed for backward."""
+
+import cygrad as cg
+from wrong import (
+    RESULT, VARIABLE, function, gradient_written, hooked, node_hooked, packed, save_and_free, saved_outside,
+    two_dtypes,
+)
+
+CASES = [
+    (lambda: cg.autograd.saved_tensors_hooks(id, id).__exit__(None, None, None), RuntimeError,
+     "saved_tensors_hooks: this scope is not open, it cannot be left"),
+    (lambda: hooked(1.0), TypeError,
+     "a hook on a variable returned float; it may return None, or a tensor in the place of the gradient"),
+    (lambda: gradient_written("hook"), cg.InplaceError,
+     "a hook on a result of mul wrote in place into the gradient of shape (2,) that it was given, which others share; "
+     "return a new tensor in its place"),
+    (lambda: gradient_written("function"), cg.InplaceError,
+     "WritesItsGradient.backward wrote in place into the gradient of shape (2,) that it was given, which others share; "
+     "return a new tensor in its place"),
+    (lambda: hooked(cg.zeros(3)), ValueError,
+     "a hook on a variable returned a float32 tensor of shape (3,); the gradient is float32 of shape (2,), and they "
+     "must agree"),
+    (lambda: node_hooked(True, (None, None)), ValueError,
+     "a pre-hook of mul returned 2 values; it may return None, or a tuple of 1 tensors or None"),
+    (lambda: node_hooked(False, 1.0), ValueError,
+     "a hook of mul returned float; it may return None, or a tuple of 2 tensors or None"),
+    (lambda: VARIABLE().register_hook(1), TypeError, "register_hook wants a function, got int"),
+    (lambda: cg.zeros(2).register_hook(print), RuntimeError,
+     "register_hook: no gradient flows to this tensor of shape (2,); attach_grad() it, or record what it is computed "
+     "by"),
+    (lambda: RESULT().register_post_accumulate_grad_hook(print), RuntimeError,
+     "register_post_accumulate_grad_hook: this tensor of shape (2,) is no variable; attach_grad() or "
+     "requires_grad_() makes one"),
+    (lambda: RESULT().grad_fn.next_functions[0][0].register_hook(print), RuntimeError,
+     "register_hook: this is the node of a variable, which computes nothing; use the variable's register_hook or "
+     "register_post_accumulate_grad_hook"),
+    (lambda: cg.autograd.Function(), RuntimeError,
+     "Function is not instantiated; call Function.apply(...)"),
+    (lambda: function(), NotImplementedError, "a Function needs a static method forward(ctx, *inputs)"),
+    (lambda: function(lambda ctx, x: x * 1), NotImplementedError,
+     "a Function needs a static method backward(ctx, *grads)"),
+    (lambda: function(lambda ctx, x: 3.0), TypeError,
+     "Own.forward returned float as output 0; it must be a tensor, or a tuple of tensors"),
+    (lambda: function(two_dtypes), TypeError,
+     "Own.forward returned outputs of dtypes float32 and float64; those with a gradient must have one dtype"),
+    (lambda: function(lambda ctx, x: ctx.save_for_backward(3.0)), TypeError,
+     "save_for_backward: argument 0 is float; it keeps tensors and None, other things are attributes of ctx"),
+    (lambda: function(lambda ctx, x: ctx.save_for_backward(*[x] * 101)), ValueError,
+     "save_for_backward: at most 100 tensors, got 101"),
+    (lambda: function(save_and_free), RuntimeError,
+     "save_for_backward: a tensor that Own.forward saved was freed in it; keep it alive, or save another"),
+    (lambda: function(lambda ctx, *xs: xs[0] * 1, None, *[VARIABLE()] * 101), ValueError,
+     "Own.apply: at most 100 inputs, got 101"),
+    (lambda: function(lambda ctx, x: (x * 1,) * 101), ValueError,
+     "Own.forward returned 101 outputs; at most 100"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: (g, g)), ValueError,
+     "Own.backward returned 2 gradients, but forward was given 1 inputs; return one for each, None where there is "
+     "none"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: 3.0), TypeError,
+     "Own.backward returned float as gradient 0; it must be a tensor or None"),
+    (lambda: function(lambda ctx, x: x * 1, lambda ctx, g: g.reshape(1, 2)), ValueError,
+     "Own.backward returned a gradient of shape (1, 2) for input 0 of shape (2,); they must agree"),
+    (lambda: saved_outside(), cg.GraphFreedError,
+     "saved_tensors is known in backward alone, and freed after it; call backward with retain_graph=True to run it "
+     "again"),
+    (lambda: cg.autograd.saved_tensors_hooks(1, print), TypeError,
+     "saved_tensors_hooks wants two functions, pack and unpack, got int and <*>"),
+    (lambda: packed(lambda t: t, lambda t: 3.0), TypeError,
+     "saved_tensors_hooks: unpack returned float; it must return the tensor that pack was given"),
+    (lambda: packed(lambda t: t, lambda t: cg.zeros(3)), ValueError,
+     "saved_tensors_hooks: unpack returned a float32 tensor of shape (3,); pack was given a float32 tensor of shape "
+     "(2,), and they must agree"),
+]

@@ -1,0 +1,49 @@
+"""The wording of errors: modes, threads, settings, replays and the tools of cygrad.testing."""
+
+import numpy as np
+
+import cygrad as cg
+from cygrad.core.replay import Replay
+from cygrad.testing import fail_allocation, gradcheck
+from wrong import counting, failing_allocation, leaking, nested_failures
+
+CASES = [
+    (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
+     "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
+     "counts outside of what is captured"),
+    (lambda: cg.set_num_threads(0), ValueError,
+     "set_num_threads wants a whole number of at least 1, got 0"),
+    (lambda: cg.record("yes"), TypeError,
+     "train_mode is True, False or None (leave it), got 'yes'"),
+    (lambda: cg.no_grad(3), TypeError,
+     "a scope decorates functions, got 3"),
+    (lambda: cg.no_grad().__exit__(), RuntimeError,
+     "a scope was left that this thread has not entered"),
+    (lambda: Replay(lambda: None), RuntimeError,
+     "Replay: the function ran no operation on tensors"),
+    (lambda: failing_allocation(), MemoryError,
+     "allocation 1 of 8 bytes fails on request (testing.fail_allocation)"),
+    (lambda: fail_allocation(0).__enter__(), ValueError,
+     "fail_allocation: n is a whole number of at least 1, got 0"),
+    (lambda: nested_failures(), RuntimeError,
+     "fail_allocation: another scope of it is open; they do not nest"),
+    (lambda: gradcheck(cg.exp, [1.0]), TypeError,
+     "gradcheck: no input is a floating tensor or array; there is nothing to differentiate"),
+    (lambda: gradcheck(lambda x: 3, np.ones(2)), TypeError,
+     "gradcheck: output 0 of f must be a tensor, got int"),
+    (lambda: gradcheck(cg.exp, np.ones(2), order=0), ValueError,
+     "gradcheck: order is a whole number of at least 1, got 0"),
+    (lambda: gradcheck(lambda x: x.detach(), np.ones(2)), RuntimeError,
+     "gradcheck: no output of f depends on an input through recorded operations"),
+    (lambda: gradcheck(cg.log, -np.ones(2)), AssertionError,
+     "gradcheck: f is nan at the inputs; choose them inside its domain"),
+    (lambda: gradcheck(counting(), np.ones(2)), AssertionError,
+     "gradcheck: f gives other values when it is called again with the same inputs"),
+    (lambda: gradcheck(lambda x: x.detach() + x * 0, np.array([2.0])), AssertionError,
+     "gradcheck: derivative 1 for input 0, of shape (1,), is wrong at element (0,): backward says 0, finite "
+     "differences say <*>"),
+    (lambda: leaking(), AssertionError,
+     "assert_no_leak: the scope ends with +8 live bytes in +1 buffers (other +8) against its start"),
+    (lambda: cg.show_config("json"), ValueError,
+     "show_config: mode is \"stdout\" or \"dicts\", got 'json'"),
+]

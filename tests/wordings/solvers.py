@@ -1,0 +1,33 @@
+"""The wording of errors: solvers."""
+
+import numpy as np
+
+import cygrad as cg
+from wrong import twice_in_a_solver
+
+CASES = [
+    (lambda: twice_in_a_solver(), ValueError,
+     "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
+    (lambda: cg.optim.Sgd(lr=-0.1), ValueError,
+     "lr must be at least 0 and finite, got -0.1"),
+    (lambda: cg.optim.Adam("x"), TypeError,
+     "alpha must be a number, got 'x'"),
+    (lambda: cg.optim.Adam(lr=0.1), TypeError,
+     "Adam calls its learning rate alpha, not lr: Adam(alpha=0.1)"),
+    (lambda: cg.optim.Adam(eps=0), ValueError,
+     "eps must be greater than 0 and finite, got 0"),
+    (lambda: cg.optim.Adam(beta1=1), ValueError,
+     "beta1 must be at least 0 and less than 1, got 1"),
+    (lambda: cg.optim.Sgd().update(), RuntimeError,
+     "update: this solver has no parameters; give it some with set_parameters() first"),
+    (lambda: cg.optim.Sgd().set_parameters(3.0), TypeError,
+     "set_parameters wants a dict of names and variables, or a list of variables, got float"),
+    (lambda: cg.optim.Sgd().set_parameters([3.0]), TypeError,
+     "set_parameters: '0' must be a tensor, got float"),
+    (lambda: cg.optim.Sgd().set_parameters([cg.zeros(2)]), ValueError,
+     "set_parameters: '0', of shape (2,), is no variable; attach_grad() or requires_grad_() it first"),
+    (lambda: cg.optim.Sgd().set_parameters({"w": cg.zeros((2, 3)).T.attach_grad()}), ValueError,
+     "set_parameters: 'w', of shape (3, 2), is not contiguous; use a copy()"),
+    (lambda: cg.optim.Sgd().set_parameters([cg.asarray(np.frombuffer(bytes(8), "float32")).attach_grad()]), ValueError,
+     "set_parameters: '0', of shape (2,), lies over read-only memory and cannot be updated; use a copy()"),
+]

@@ -1,0 +1,111 @@
+"""The wording of errors: making tensors, reading them, lending and borrowing their memory, pickling."""
+
+import copy
+import ctypes
+import hashlib
+
+import numpy as np
+from capsules import Exporter, Speaking
+
+import cygrad as cg
+from cygrad.core.pickling import load_tensor
+from wrong import RESULT, VARIABLE, recording, without_shape
+
+CASES = [
+    (lambda: cg.Tensor([1.0]), TypeError,
+     "a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like"),
+    (lambda: cg.zeros(2, dtype="nonsense"), TypeError,
+     "'nonsense' is not a dtype; cygrad has <*>"),
+    (lambda: cg.zeros(2, dtype="float16"), TypeError,
+     "cygrad has no dtype float16; it has <*>; convert with astype first"),
+    (lambda: cg.set_default_dtype("int64"), TypeError,
+     "the default dtype is float32 or float64, got int64"),
+    (lambda: cg.ones(2, dtype="uint64") + cg.ones(2, dtype="int8"), TypeError,
+     "uint64 and int8 have no common integer dtype; convert one with astype"),
+    (lambda: cg.tensor(["a"]), TypeError,
+     "a tensor holds numbers; this list has dtype <U1; cygrad has <*>"),
+    (lambda: cg.tensor([[1, 2], [3]]), ValueError,
+     "the data is no rectangular array of numbers: <*>"),
+    (lambda: cg.asarray(np.zeros((1,) * 17)), ValueError,
+     "a tensor has at most 16 dimensions, got an array of shape (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+     "1, 1)"),
+    (lambda: cg.zeros((1,) * 17), ValueError,
+     "a tensor has at most 16 dimensions, got a shape of 17"),
+    (lambda: cg.zeros((2, -1)), ValueError,
+     "a shape has no negative sizes, got (2, -1)"),
+    (lambda: cg.zeros(2.5), TypeError,
+     "a shape is a whole number or a tuple of them, got 2.5"),
+    (lambda: cg.zeros((2**40, 2**40)), ValueError,
+     "a shape of (1099511627776, 1099511627776) has too many elements"),
+    (lambda: cg.zeros((2**62,)), ValueError,
+     "a shape of (4611686018427387904,) has too many elements"),
+    (lambda: cg.broadcast_to(cg.zeros(2), 1.5), TypeError,
+     "a shape is a whole number or a tuple of them, got 1.5"),
+    (lambda: cg.zeros(2).reshape("a"), TypeError,
+     "a shape is a whole number or a tuple of them, got 'a'"),
+    (lambda: cg.empty(2**47, dtype="float64"), MemoryError,
+     "1125899906842624 bytes are more than any machine has"),
+    (lambda: cg.empty(2**44, dtype="float64"), MemoryError,
+     "the system gave no block of 140737488355328 bytes; cygrad holds <*> bytes, <*> of them in live tensors"),
+    (lambda: cg.arange(0, 3, 0), ValueError,
+     "arange wants a step other than 0"),
+    (lambda: len(cg.tensor(1.0)), TypeError,
+     "a 0-d tensor has no length"),
+    (lambda: list(cg.tensor(1.0)), TypeError,
+     "a 0-d tensor cannot be iterated over"),
+    (lambda: cg.zeros(2).item(), ValueError,
+     "item() wants a tensor of one element, this one has shape (2,)"),
+    (lambda: bool(cg.zeros(2)), ValueError,
+     "the truth of a tensor of shape (2,) is not one value; use any() or all()"),
+    (lambda: [1, 2][cg.tensor([0, 1])], TypeError,
+     "a tensor of shape (2,) is no index; one of one element is"),
+    (lambda: [1, 2][cg.tensor(1.0)], TypeError,
+     "a float32 tensor is no index; only integers are"),
+    (lambda: cg.zeros(2).__array__("float64", copy=False), ValueError,
+     "a float32 tensor cannot become float64 without a copy"),
+    (lambda: recording(lambda: VARIABLE().numpy()), RuntimeError,
+     "numpy() of a tensor of shape (2,) that gradients flow through, while recording: they would be lost "
+     "silently; use detach() first, or pause() the recording"),
+    (lambda: cg.asarray((ctypes.POINTER(ctypes.c_int) * 2)()), TypeError,
+     "a tensor holds numbers; this <*> has something else: <*>"),
+    (lambda: hashlib.sha256(cg.zeros((2, 3)).T), BufferError,
+     "this tensor is not contiguous as the reader asks for it; lend its copy()"),
+    (lambda: cg.zeros(2).__dlpack__(stream=1), BufferError,
+     "__dlpack__: memory of the CPU has no streams; got stream=1"),
+    (lambda: cg.zeros(2).__dlpack__(dl_device=(2, 0)), BufferError,
+     "__dlpack__: this tensor is in memory of the CPU, device (1, 0), and cannot go to device (2, 0)"),
+    (lambda: VARIABLE().__dlpack__(), BufferError,
+     "__dlpack__: this memory is lent for reading only, and the consumer asks for a form of DLPack that cannot say so "
+     "(before 1.0); give it a detach() or a copy()"),
+    (lambda: cg.from_dlpack(3), TypeError,
+     "from_dlpack wants an object with __dlpack__ and __dlpack_device__, got int"),
+    (lambda: cg.from_dlpack(np.ones(2), device="cuda"), ValueError,
+     "from_dlpack: the device is None or \"cpu\", got 'cuda'"),
+    (lambda: cg.from_dlpack(Exporter(said_device=2)), BufferError,
+     "from_dlpack: the memory is on device (2, 0); cygrad reads that of the CPU alone, device (1, 0): move it there "
+     "first"),
+    (lambda: cg.from_dlpack(Exporter(device=2)), BufferError,
+     "from_dlpack: the capsule is of device (2, 0); cygrad reads memory of the CPU alone, (1, 0)"),
+    (lambda: cg.from_dlpack(Exporter(major=2)), BufferError,
+     "from_dlpack: the capsule is of DLPack 2.0; cygrad reads 1.x and what was before"),
+    (lambda: cg.from_dlpack(Speaking(None)), BufferError,
+     "from_dlpack: __dlpack__ gave None, which is no DLPack capsule, or one that was consumed before"),
+    (lambda: cg.from_dlpack(Exporter(lanes=2)), TypeError,
+     "from_dlpack: the elements have DLPack's dtype code 2 with 32 bits and 2 lanes; cygrad has <*>; convert them "
+     "first"),
+    (lambda: cg.from_dlpack(Exporter(ndim=17)), ValueError,
+     "from_dlpack: a tensor has 0 to 16 dimensions, this capsule has 17"),
+    (lambda: cg.from_dlpack(without_shape()), ValueError,
+     "from_dlpack: this capsule has dimensions and no shape"),
+    (lambda: cg.from_dlpack(Exporter(shape=(-1,))), ValueError,
+     "from_dlpack: this capsule has a negative size, -1"),
+    (lambda: cg.from_dlpack(Exporter(data=False)), ValueError,
+     "from_dlpack: this capsule has elements and no memory"),
+    (lambda: cg.from_dlpack(Exporter(shape=(4,), offset=2), copy=False), ValueError,
+     "from_dlpack: the elements, of 4 bytes, do not lie at multiples of that and must be copied, but copy is False"),
+    (lambda: load_tensor(b"123", "float32", (1,), None, False), ValueError,
+     "a pickled float32 tensor of shape (1,) has 4 bytes, this one has 3"),
+    (lambda: copy.deepcopy(RESULT()), RuntimeError,
+     "deepcopy of this result of mul, of shape (2,): a copy would be outside the graph; use detach() to say that "
+     "this is meant"),
+]

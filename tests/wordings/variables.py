@@ -1,0 +1,108 @@
+"""The wording of errors: variables, backward and grad."""
+
+import numpy as np
+
+import cygrad as cg
+from wrong import (
+    RESULT, VARIABLE, backward_twice, closed_collector, collector_of_another_thread, graph_into_a_given_buffer,
+    in_two_passes_at_once, nan, other_mode, own_gradient, set_grad, two_collectors, written_after_it_was_kept,
+)
+
+CASES = [
+    (lambda: VARIABLE().attach_grad("plus"), ValueError,
+     "grad_req is \"write\", \"add\" or \"null\", got 'plus'"),
+    (lambda: cg.zeros(2, dtype="int64").attach_grad(), TypeError,
+     "a gradient was asked for of a tensor of dtype int64; only float32 and float64 tensors have gradients: "
+     "cast it with astype first"),
+    (lambda: cg.mark_variables([cg.zeros(2)], []), ValueError,
+     "mark_variables: 1 variables, 0 gradients and 1 grad_reqs; there must be as many of each"),
+    (lambda: cg.mark_variables([cg.zeros(2)], [3.0]), TypeError,
+     "mark_variables: variable and gradient 0 must be tensors, got Tensor and float"),
+    (lambda: cg.mark_variables(cg.zeros(2), cg.zeros(3)), ValueError,
+     "mark_variables: gradient 0 is float32 of shape (3,); the tensor is float32 of shape (2,), and they must "
+     "agree"),
+    (lambda: set_grad(VARIABLE(), 3.0), TypeError,
+     "grad is a tensor or None, got float"),
+    (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
+     "the gradient assigned is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
+    (lambda: own_gradient(), ValueError,
+     "the gradient assigned shares memory with its tensor, which backward would write over; give a copy()"),
+    (lambda: set_grad(VARIABLE(), cg.asarray(np.frombuffer(bytes(8), "float32"))), ValueError,
+     "the gradient assigned lies over read-only memory, but backward writes into it; give a copy()"),
+    (lambda: set_grad(VARIABLE(), cg.zeros(1).broadcast_to(2)), ValueError,
+     "the gradient assigned, of shape (2,), repeats its elements (stride 0 in dimension 0), but backward writes "
+     "into each; give a copy()"),
+    (lambda: set_grad(cg.zeros(2), cg.zeros(2)), RuntimeError,
+     "this tensor keeps no gradient; attach_grad() or requires_grad_() first"),
+    (lambda: setattr(cg.zeros(2), "fresh_grad", True), RuntimeError,
+     "this tensor keeps no gradient; attach_grad() or requires_grad_() first"),
+    (lambda: cg.backward([]), ValueError,
+     "backward: no outputs were given; wanted a tensor or a list of them"),
+    (lambda: cg.backward([RESULT()], []), ValueError,
+     "backward: 1 outputs but 0 gradients; give one for each, or None"),
+    (lambda: cg.backward([3.0]), TypeError,
+     "backward: output 0 must be a tensor, got float"),
+    (lambda: cg.backward(1), TypeError,
+     "backward: output 0 must be a tensor, got int"),
+    (lambda: cg.backward(cg.zeros(2)), RuntimeError,
+     "backward: output 0, of shape (2,), was not recorded; compute it from a variable (attach_grad() or "
+     "requires_grad_()) inside `with cygrad.record():`"),
+    (lambda: cg.backward(RESULT(), [3.0]), TypeError,
+     "backward: gradient 0 must be a tensor or None, got float"),
+    (lambda: cg.backward(RESULT(), cg.zeros(3)), ValueError,
+     "backward: gradient 0 is float32 of shape (3,); output 0 is float32 of shape (2,), and they must agree"),
+    (lambda: RESULT().backward(train_mode=3), TypeError,
+     "backward: train_mode is True, False or None (the mode of the forward pass), got 3"),
+    (lambda: RESULT().backward(None, None, True), TypeError,
+     "backward takes train_mode by keyword only: backward(outputs, gradients, retain_graph, train_mode=...)"),
+    (lambda: RESULT().backward(inputs=[]), RuntimeError,
+     "backward: inputs is empty; name the variables that are to receive gradients, or leave it out"),
+    (lambda: RESULT().backward(inputs=[cg.zeros(2)]), RuntimeError,
+     "backward: input 0 keeps no gradient; attach_grad() or requires_grad_() makes a variable, "
+     "retain_grad() keeps that of a recorded result"),
+    (lambda: cg.autograd.grad(RESULT(), VARIABLE(), None, None, True), TypeError,
+     "grad takes create_graph, allow_unused and train_mode by keyword only"),
+    (lambda: cg.autograd.grad(RESULT(), []), ValueError,
+     "grad: no inputs were given; wanted a tensor or a list of them"),
+    (lambda: cg.autograd.grad(RESULT(), 3.0), TypeError,
+     "grad: input 0 must be a tensor or a GradientEdge, got float"),
+    (lambda: cg.autograd.grad(RESULT(), [3.0]), TypeError,
+     "grad: input 0 must be a tensor or a GradientEdge, got float"),
+    (lambda: cg.autograd.GradientEdge(VARIABLE()), TypeError,
+     "GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got Tensor"),
+    (lambda: cg.autograd.GradientEdge(RESULT().grad_fn, 1), ValueError,
+     "GradientEdge: output 1 of mul; its outputs are numbered from 0, and it has 1"),
+    (lambda: cg.autograd.grad(RESULT(), cg.zeros(2)), RuntimeError,
+     "grad: input 0, of shape (2,), is no variable and no recorded result; attach_grad() it before the forward "
+     "pass, or pass allow_unused=True"),
+    (lambda: cg.autograd.grad(RESULT(), VARIABLE()), RuntimeError,
+     "grad: input 0 is not reachable from the outputs; pass allow_unused=True to get None for it"),
+    (lambda: graph_into_a_given_buffer(), RuntimeError,
+     "create_graph=True would put a new tensor in the place of the gradient that mark_variables was given for a "
+     "variable of shape (2,); use autograd.grad, or attach_grad()"),
+    (lambda: backward_twice(), cg.GraphFreedError,
+     "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
+     "retain_graph=True to keep it"),
+    (lambda: written_after_it_was_kept(), cg.InplaceError,
+     "mul kept a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
+     "at version 2; write to a copy(), or compute what needs it before the write (a variable's .grad is written "
+     "by backward itself: keep a copy() of it)"),
+    (lambda: cg.zeros(2).retain_grad(), RuntimeError,
+     "retain_grad: no gradient flows to this tensor of shape (2,); compute it from a variable inside record()"),
+    (lambda: RESULT().requires_grad_(False), RuntimeError,
+     "requires_grad_(False): this result of mul, of shape (2,), is part of a graph; take its detach()"),
+    (lambda: nan(), RuntimeError,
+     "the backward of pow, recorded at <*>, made the first NaN: its incoming gradients had none"),
+    (lambda: other_mode(), RuntimeError,
+     "backward was asked for in predict mode, but dropout was recorded in train mode; leave train_mode out, or record "
+     "the graph anew"),
+    (lambda: two_collectors(), RuntimeError,
+     "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
+    (lambda: collector_of_another_thread(), RuntimeError,
+     "GradientCollector: it was opened in another thread, which alone can close it"),
+    (lambda: closed_collector(), RuntimeError,
+     "GradientCollector.backward: not open in this thread; call it inside the with block"),
+    (lambda: in_two_passes_at_once(), RuntimeError,
+     "backward runs through this graph (at mul) already, in another thread or in a hook of its own; wait for "
+     "that pass, or record the graph anew"),
+]
