@@ -24,6 +24,7 @@ test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.memory
+	$(PY) -m benchmarks.steps
 
 # A look, in two minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
 bench-quick: $(VENV)/has-bench $(VENV)/built

@@ -1,7 +1,8 @@
 """python -m benchmarks.steps: how a kernel becomes fast, step by step, for chapter 7 of the walkthrough.
 
 Each step is the same work done in a better way, beside the step before it in the same process or, where the kernels
-themselves differ, in processes of one round each in turn. Written to benchmarks/results/steps.md."""
+themselves differ, in processes of each kind in turn. A process compares what it times with NumPy before it times it,
+and its kernels with those asked for. Written to benchmarks/results/steps.md."""
 
 import argparse
 import json
@@ -9,85 +10,119 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import interleave
+from benchmarks.timing import interleave, repeat
+from benchmarks.work import agree
 
-SMALL, LARGE = 1 << 12, 1 << 24     # numbers that fit into the first-level cache, and that fit into none
-ROUNDS = 9
+# Numbers that fit into the first-level cache, and that fit into none; the rows of a matrix.
+FULL = {"small": 1 << 12, "large": 1 << 24, "shape": (4096, 1024), "rounds": 9, "seconds": 0.02}
+PROCESSES = 3
+EVERYWHERE = ["exp, small", "neg, small"]
+TWO_THREADS = ["exp, large", "softmax in one"]
 
 
-def works(threads):
-    """name -> f(n), the pieces of work that a process can time, in the kernels that it was started with."""
+@dataclass
+class Step:
+    """What is timed: `compute()`, which gives `wanted()`, and has so many elements."""
+    compute: Callable
+    wanted: Callable
+    elements: int
+
+
+def steps(small, large, shape):
+    """name -> Step, with this process's kernels and threads."""
     import cygrad as cg
 
-    cg.set_num_threads(threads)
     rng = np.random.default_rng(0)
-    small, large = (cg.tensor(rng.uniform(-1, 1, n).astype(np.float32)) for n in (SMALL, LARGE))
-    matrix = cg.tensor(rng.uniform(-1, 1, (4096, 1024)).astype(np.float32))
-    e = np.empty_like(small.numpy())
+    a, b, m = (rng.uniform(-1, 1, size).astype(np.float32) for size in (small, large, shape))
+    x, y, z = (cg.asarray(v) for v in (a, b, m))
+    out = np.empty_like(a)
 
-    def many(f, *args):
-        def run(n):
-            for _ in range(n): f(*args)
-        return run
-
-    def softmax_in_steps(x):
-        shifted = cg.exp(x - cg.max(x, axis=1, keepdims=True))
+    def softmax_in_steps():
+        shifted = cg.exp(z - cg.max(z, axis=1, keepdims=True))
         return shifted / cg.sum(shifted, axis=1, keepdims=True)
 
+    def softmax():
+        e = np.exp(m - m.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
     return {
-        "exp, 4,096": (many(cg.exp, small), SMALL),
-        "exp, 4,096, NumPy": (many(lambda: np.exp(small.numpy(), out=e)), SMALL),
-        "neg, 4,096": (many(cg.neg, small), SMALL),
-        "exp, 16 million": (many(cg.exp, large), LARGE),
-        "neg, 16 million": (many(cg.neg, large), LARGE),
-        "softmax in five operations": (many(softmax_in_steps, matrix), matrix.size),
-        "softmax in one": (many(cg.softmax, matrix), matrix.size),
+        "exp, small": Step(lambda: cg.exp(x), lambda: np.exp(a), a.size),
+        "exp, small, NumPy": Step(lambda: np.exp(a, out=out), lambda: np.exp(a), a.size),
+        "neg, small": Step(lambda: cg.neg(x), lambda: -a, a.size),
+        "exp, large": Step(lambda: cg.exp(y), lambda: np.exp(b), b.size),
+        "neg, large": Step(lambda: cg.neg(y), lambda: -b, b.size),
+        "softmax in five operations": Step(softmax_in_steps, softmax, m.size),
+        "softmax in one": Step(lambda: cg.softmax(z), softmax, m.size),
     }
 
 
 def child(spec):
-    """Time the works that are asked for; seconds for one element by name."""
-    made = works(spec["threads"])
-    runs = {name: made[name][0] for name in spec["names"]}
-    samples, _ = interleave(runs, spec["rounds"], 0.02, spec["threads"])
-    return {name: statistics.median(taken) / made[name][1] for name, taken in samples.items()}
+    """Time the steps that are asked for (None: all); seconds for one element by name. Raises ValueError if one of them
+    computes something else than NumPy, RuntimeError if the kernels are of another level."""
+    import cygrad as cg
+    from cygrad.kernels import driver
+
+    if driver.level() != spec["level"]:
+        raise RuntimeError(f"benchmarks.steps: wanted kernels for {spec['level']}, these are for {driver.level()}")
+    cg.set_num_threads(spec["threads"])
+    made = steps(spec["small"], spec["large"], spec["shape"])
+    made = {name: made[name] for name in spec["names"] or made}
+    for name, step in made.items():
+        agree(name, {"NumPy": [step.wanted()], "cygrad": [np.asarray(step.compute())]}, 1e-6)
+    samples, _ = interleave({name: repeat(step.compute) for name, step in made.items()}, spec["rounds"],
+                            spec["seconds"], spec["threads"])
+    return {name: statistics.median(taken) / made[name].elements for name, taken in samples.items()}
 
 
-def ask(level, threads, names):
-    spec = json.dumps(dict(threads=threads, names=names, rounds=ROUNDS))
-    done = subprocess.run([sys.executable, "-m", "benchmarks.steps", "--child", spec], capture_output=True, text=True,
-                          env=dict(os.environ, CYGRAD_LEVEL=level), check=True)
+def ask(spec):
+    """What a process of its own says."""
+    done = subprocess.run([sys.executable, "-m", "benchmarks.steps", "--child", json.dumps(spec)], capture_output=True,
+                          text=True, env=dict(os.environ, CYGRAD_LEVEL=spec["level"]))
+    if done.returncode:
+        raise RuntimeError(f"benchmarks.steps: the process for {spec} ended with {done.returncode}:\n"
+                           f"{done.stderr[-3000:]}")
     return json.loads(done.stdout)
 
 
-def measure():
-    """level or "threads 2" -> nanoseconds an element by name."""
+def built():
+    """The levels that kernels are built for and that this machine has, the best last."""
     from cygrad.kernels import cpu
 
     here = Path(cpu.__file__).parent
-    levels = [level for level in cpu.LEVELS[: cpu.LEVELS.index(cpu.best_level()) + 1]
-              if level == "baseline" or (here / level).is_dir()]
-    names = list(works(1))
-    found = {level: ask(level, 1, names if level == levels[-1] else ["exp, 4,096", "neg, 4,096"]) for level in levels}
-    found["two threads"] = ask(levels[-1], 2, ["exp, 16 million", "neg, 16 million", "softmax in one"])
-    return {who: {name: seconds * 1e9 for name, seconds in of.items()} for who, of in found.items()}, levels
+    return [level for level in cpu.LEVELS[: cpu.LEVELS.index(cpu.best_level()) + 1]
+            if level == "baseline" or (here / level).is_dir()]
+
+
+def measure(levels, size=FULL):
+    """level or "two threads" -> nanoseconds an element by name: the medians of processes."""
+    best = levels[-1]
+    kinds = {level: dict(level=level, threads=1, names=EVERYWHERE if level != best else None) for level in levels}
+    kinds["two threads"] = dict(level=best, threads=2, names=TWO_THREADS)
+    answers = {who: [] for who in kinds}
+    for _ in range(PROCESSES):
+        for who, kind in kinds.items():
+            answers[who].append(ask(kind | size))
+    return {who: {name: statistics.median(a[name] for a in taken) * 1e9 for name in taken[0]}
+            for who, taken in answers.items()}
 
 
 def table(found, levels):
     """The steps as a Markdown table."""
-    best = found[levels[-1]]
-    rows = [(f"exp of 4,096 numbers, {level} kernels", found[level]["exp, 4,096"]) for level in levels]
-    rows += [("the same by NumPy", best["exp, 4,096, NumPy"]),
-             ("negation of 4,096 numbers", best["neg, 4,096"]),
-             ("negation of 16 million", best["neg, 16 million"]), ("exp of 16 million", best["exp, 16 million"]),
-             ("the same with two threads", found["two threads"]["exp, 16 million"]),
+    best, two = found[levels[-1]], found["two threads"]
+    rows = [(f"exp of 4,096 numbers, {level} kernels", found[level]["exp, small"]) for level in levels]
+    rows += [("the same by NumPy", best["exp, small, NumPy"]),
+             ("negation of 4,096 numbers", best["neg, small"]),
+             ("negation of 16 million", best["neg, large"]), ("exp of 16 million", best["exp, large"]),
+             ("the same with two threads", two["exp, large"]),
              ("softmax of 4,096 rows of 1,024 in five operations", best["softmax in five operations"]),
              ("softmax in one", best["softmax in one"]),
-             ("the same with two threads", found["two threads"]["softmax in one"])]
+             ("the same with two threads", two["softmax in one"])]
     lines = ["| float32 | ns an element |", "|---|---:|"]
     return "\n".join(lines + [f"| {name} | {ns:.3f} |" for name, ns in rows]) + "\n"
 
@@ -100,7 +135,8 @@ def main(argv=None):
     if args.child:
         json.dump(child(json.loads(args.child)), sys.stdout)
         return
-    text = table(*measure())
+    levels = built()
+    text = table(measure(levels), levels)
     args.output.mkdir(parents=True, exist_ok=True)
     (args.output / "steps.md").write_text(text)
     print(text)

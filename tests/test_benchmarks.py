@@ -7,13 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import collect, compare, imports, limits, machine, report, timing, work, worker
+from benchmarks import collect, compare, imports, limits, machine, report, steps, timing, work, worker
 from benchmarks.__main__ import arguments, main
 from benchmarks.goals import GOALS, Goal
 from benchmarks.memory import faults, kept, liveness
 from benchmarks.memory import page as memory_page
 from benchmarks.memory import peaks as memory_peaks
 from benchmarks.models import Problem, losses, trainers
+import cygrad as cg
+from cygrad.kernels import driver
 from cygrad.ops import ROWS
 
 LIBRARIES = ["cygrad", "NumPy"]
@@ -261,6 +263,82 @@ def test_the_peak_is_the_counters_peak():
     assert details["by_category"]["optimizer"] == 2 * parameters
     assert peak >= 3 * parameters and len(values) == peaks.STEPS
     assert peaks.cygrad_peak(problem, True, parameters)[0] <= peak
+
+
+# ---- the steps of a kernel -------------------------------------------------------------------------------------------
+
+def asked(**more):
+    """What one process of the steps is asked for, of a size for tests."""
+    return dict(level=driver.level(), threads=1, names=None, small=33, large=100, shape=(3, 5), rounds=2,
+                seconds=1e-4) | more
+
+
+def test_steps_are_timed_for_an_element():
+    made = steps.steps(33, 100, (3, 5))
+    assert {name: step.elements for name, step in made.items()} == {
+        "exp, small": 33, "exp, small, NumPy": 33, "neg, small": 33, "exp, large": 100, "neg, large": 100,
+        "softmax in five operations": 15, "softmax in one": 15}
+    for spec in (asked(), asked(names=steps.TWO_THREADS, threads=2), asked(names=steps.EVERYWHERE)):
+        before = cg.get_num_threads()
+        timed = steps.child(spec)
+        cg.set_num_threads(before)
+        assert list(timed) == (spec["names"] or list(made)) and all(seconds > 0 for seconds in timed.values())
+
+
+@pytest.mark.parametrize("name", ["exp", "neg", "sum", "softmax"])
+def test_a_step_that_computes_something_else_is_not_timed(monkeypatch, name):
+    right, threads = getattr(cg, name), cg.get_num_threads()
+    monkeypatch.setattr(cg, name, lambda *args, **how: right(*args, **how) * 1.001)
+    with pytest.raises(ValueError, match="NumPy and cygrad differ in array 0"):
+        steps.child(asked())
+    cg.set_num_threads(threads)
+
+
+def test_steps_are_taken_with_the_kernels_asked_for():
+    """In a process of its own, at each level that is built; in this one another level is refused."""
+    levels = steps.built()
+    assert levels[0] == "baseline" and driver.level() in levels
+    for level in levels:
+        assert steps.ask(asked(level=level, names=["neg, small"])).keys() == {"neg, small"}
+    with pytest.raises(RuntimeError, match=f"wanted kernels for avx1024, these are for {driver.level()}"):
+        steps.child(asked(level="avx1024"))
+    with pytest.raises(RuntimeError, match="(?s)ended with 1.*KeyError: 'cube'"):
+        steps.ask(asked(names=["cube"]))
+
+
+def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
+    """Medians of what processes say, each kind of process in turn, every figure in the row that names it."""
+    specs = []
+    own = {"baseline": 0.0, "avx2": 1e-11, "avx512": 2e-11}
+
+    def ask(spec):
+        specs.append((spec["level"], spec["threads"]))
+        names = spec["names"] or list(steps.steps(1, 1, (1, 1)))
+        last = [1e-9, 5e-9, 2e-9][(len(specs) - 1) // 4]        # the median of three processes is 2
+        return {name: last + own[spec["level"]] + 1e-10 * i + 1e-9 * (spec["threads"] - 1)
+                for i, name in enumerate(names)}
+
+    monkeypatch.setattr(steps, "ask", ask)
+    monkeypatch.setattr(steps, "built", lambda: list(own))
+    steps.main(["--output", str(tmp_path)])
+    assert specs == 3 * [("baseline", 1), ("avx2", 1), ("avx512", 1), ("avx512", 2)]
+    assert (tmp_path / "steps.md").read_text() == """\
+| float32 | ns an element |
+|---|---:|
+| exp of 4,096 numbers, baseline kernels | 2.000 |
+| exp of 4,096 numbers, avx2 kernels | 2.010 |
+| exp of 4,096 numbers, avx512 kernels | 2.020 |
+| the same by NumPy | 2.120 |
+| negation of 4,096 numbers | 2.220 |
+| negation of 16 million | 2.420 |
+| exp of 16 million | 2.320 |
+| the same with two threads | 3.020 |
+| softmax of 4,096 rows of 1,024 in five operations | 2.520 |
+| softmax in one | 2.620 |
+| the same with two threads | 3.120 |
+"""
+    assert "| softmax in one | 2.620 |" in capsys.readouterr().out
+    assert steps.FULL["small"] == 4096 and steps.FULL["large"] == 1 << 24 and steps.FULL["shape"] == (4096, 1024)
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------

@@ -146,6 +146,13 @@ def test_commands(document):
         assert target in targets, f"{name(document)}: make {target}"
 
 
+def test_the_steps_of_chapter_7_are_those_measured():
+    measured = ROOT.joinpath("benchmarks", "results", "steps.md").read_text()
+    assert measured.startswith("| float32 | ns an element |\n") and len(measured.splitlines()) > 10
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
+    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_links(document):
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
