@@ -5,6 +5,7 @@ themselves differ, in processes of each kind in turn. A process compares what it
 and its kernels with those asked for. Written to benchmarks/results/steps.md."""
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -94,9 +95,8 @@ def built():
     """The levels that kernels are built for and that this machine has, the best last."""
     from cygrad.kernels import cpu
 
-    here = Path(cpu.__file__).parent
     return [level for level in cpu.LEVELS[: cpu.LEVELS.index(cpu.best_level()) + 1]
-            if level == "baseline" or (here / level).is_dir()]
+            if importlib.util.find_spec(f"cygrad.kernels._{level}")]
 
 
 def measure(levels, size=FULL):

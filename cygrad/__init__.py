@@ -4,6 +4,7 @@ import os as _os
 
 import numpy as _np
 
+from cygrad import bundles  # before anything compiled
 from cygrad import autograd, memory, ops, optim, random, testing
 from cygrad.autograd import (
     GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode,

@@ -129,7 +129,7 @@ def copy_sources(target):
     target.mkdir()
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__"))
+            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy(ROOT / name, target / name)
     return target
@@ -230,8 +230,7 @@ def test_no_python_is_said_in_one_line(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("cygrad: there is no no-such-python; install Python 3.11")
 
 
-KERNELS = {path.stem for path in (ROOT / "cygrad" / "kernels").glob("*.pyx")}
-LEVELS = ("avx2", "avx512") if platform.machine() == "x86_64" else ()
+LEVELS = ("baseline", "avx2", "avx512") if platform.machine() == "x86_64" else ("baseline",)
 
 
 # ---- switches, on a package of one module ----------------------------------------------------------------------------
@@ -319,7 +318,8 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob("*.p*") if p.suffix in kinds}
     wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "include").rglob("*.h")}
     assert wanted | {"setup.py", "pyproject.toml", "LICENSE", "README.md", "cygrad/py.typed"} <= names
-    assert not [name for name in names if name.endswith((".c", ".so", ".o")) or name.startswith("build")]
+    assert [name for name in names if name.endswith(".c")] == ["cygrad/bundle.c"]
+    assert not [name for name in names if name.endswith((".so", ".o")) or name.startswith("build")]
 
 
 @pytest.mark.slow
@@ -330,11 +330,8 @@ def test_the_wheel_is_small_and_whole(distributions):
         names = set(archive.namelist())
         modules = {name: archive.read(name) for name in names if name.endswith(".so")}
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
-    for level in LEVELS:                            # the kernels again, all but the one that chooses
-        theirs = {name.rpartition("/")[2] for name in modules if f"/kernels/{level}/" in name}
-        assert {name.partition(".")[0] for name in theirs} == KERNELS - {"cpu"}
-    at_levels = len(LEVELS) * (len(KERNELS) - 1)
-    assert len(modules) == len(list((ROOT / "cygrad").rglob("*.pyx"))) + at_levels + 1  # and Cython's helpers
+    bundles = {"cygrad/_modules", *(f"cygrad/kernels/_{level}" for level in LEVELS)}
+    assert {name.partition(".")[0] for name in modules} == bundles
     for name, content in modules.items(): assert b".debug_info" not in content, f"{name} has debug info"
     for kind in ("*.pxd", "*.pyi", "*.py"):
         assert {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob(kind)} <= names
@@ -415,4 +412,4 @@ def test_builds_with_a_switch_train(switch, tmp_path):
 
 def test_compiled_modules_are_named_for_this_python():
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    assert list((ROOT / "cygrad" / "core").glob(f"graph{suffix}"))
+    assert (ROOT / "cygrad" / f"_modules{suffix}").exists()

@@ -438,7 +438,7 @@ def main():
         if name == "cygrad": continue
         made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]
         if not (surface.is_compiled(module) or module in packages or any(id(v) in shown for v in made)): continue
-        path = surface.ROOT.joinpath(*module.__name__.split("."))       # (not __file__: a level of instructions)
+        path = surface.ROOT.joinpath(*module.__name__.split("."))
         path = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
         files[path] = Stub(module, shown, errors).text()
     if errors: sys.exit("\n".join(["without a type in tools/make_stubs.py:", *errors]))

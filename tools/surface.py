@@ -4,7 +4,6 @@ and the generated pages of docs/ are written from this."""
 import functools
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import types
@@ -23,9 +22,10 @@ if Path(cygrad.__file__).resolve().parent.parent != ROOT:
 def modules():
     """Every module of the package that can be imported without starting something, by name. The demo is a program: it
     has no names for others, and needs packages that cygrad does not."""
-    names = [m.name for m in pkgutil.walk_packages(cygrad.__path__, "cygrad.") if not m.name.endswith("__main__")]
-    names = [name for name in names if not f"{name}.".startswith("cygrad.demo.")]
-    return {name: importlib.import_module(name) for name in ["cygrad", *sorted(names)] if "._" not in name}
+    sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
+    names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}
+    names = {name for name in names if "._" not in name and not f"{name}.".startswith("cygrad.demo.")}
+    return {name: importlib.import_module(name) for name in sorted(names)}
 
 
 def is_compiled(module):
@@ -37,7 +37,8 @@ def is_function(value):
 
 
 ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
-NOT_SHOWN = {f"cygrad.{name}" for name in ("config", "core", "demo", "kernels")}    # imported, but not to be used
+# Imported, but not to be used.
+NOT_SHOWN = {f"cygrad.{name}" for name in ("bundles", "config", "core", "demo", "kernels")}
 
 
 def is_attribute(value):

@@ -8,6 +8,8 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from cygrad.core.modes cimport Flags
 
+from cygrad import bundles
+
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
         pass
@@ -19,7 +21,7 @@ cdef extern from "Python.h":
     int PyFrame_GetLasti(PyFrameObject* frame)
     int PyCode_Addr2Line(PyCodeObject* code, int instruction)
 
-cdef str PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+cdef str PACKAGE = os.path.join(os.path.dirname(os.path.abspath(bundles.__file__)), "")
 cdef tuple PROGRAMS = tuple([PACKAGE + name + os.sep for name in ("demo", "estimators")])   # they use cygrad like users
 
 

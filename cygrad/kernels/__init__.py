@@ -1,13 +1,19 @@
 """Floor 0: loops over memory. Importing this enters every strip kernel in the driver's table.
 
-The build has the kernels once for each level of instructions, in directories named after them; the level's directory
-comes first on this package's path. What it has not (a build without levels) is taken from here, for any processor."""
+The build has the kernels once for each level of instructions, each level in a bundle. A level that was not built
+(CYGRAD_LEVELS, setup.py) is served by the next lower one."""
 
-import os
-
+from cygrad import bundles
 from cygrad.kernels import cpu
 
-__path__.insert(0, os.path.join(__path__[0], cpu.wanted_level()))
+
+def _take(wanted):
+    for level in reversed(cpu.LEVELS[:cpu.LEVELS.index(wanted) + 1]):
+        try: return bundles.take(f"cygrad.kernels._{level}")
+        except ModuleNotFoundError: pass            # not built
+
+
+_take(cpu.wanted_level())
 
 from cygrad.kernels import compare, driver, elementwise, functions, loss, reduce  # noqa: E402
 

@@ -1,0 +1,70 @@
+/* One shared object that holds many of the package's modules: what Python's own import does for a file of each, done
+   for a table. setup.py writes the table: MODULE(init, name) for each module, in a header named BUNDLE_TABLE, and
+   BUNDLE_INIT, the name that Python looks for. Each module's init function gives its definition (multi-phase
+   initialization, PEP 489): a module is made from that and a spec, and executed after, as for a file of its own. */
+
+#include <Python.h>
+#include <string.h>
+
+#define MODULE(init, name) PyObject* init(void);
+#include BUNDLE_TABLE
+#undef MODULE
+
+static const struct { const char* name; PyObject* (*init)(void); } modules[] = {
+#define MODULE(init, name) {name, init},
+#include BUNDLE_TABLE
+#undef MODULE
+};
+
+enum { COUNT = sizeof modules / sizeof *modules };
+
+static PyObject* names(PyObject* self, PyObject* none) {
+    (void)self; (void)none;
+    PyObject* result = PyTuple_New(COUNT);
+    for (Py_ssize_t i = 0; result && i < COUNT; ++i) {
+        PyObject* name = PyUnicode_InternFromString(modules[i].name);
+        if (!name) Py_CLEAR(result);
+        else PyTuple_SET_ITEM(result, i, name);
+    }
+    return result;
+}
+
+static PyObject* create_module(PyObject* self, PyObject* spec) {
+    (void)self;
+    PyObject* result = NULL;
+    PyObject* name = PyObject_GetAttrString(spec, "name");
+    const char* wanted = name ? PyUnicode_AsUTF8(name) : NULL;
+    if (wanted) {
+        Py_ssize_t i = 0;
+        while (i < COUNT && strcmp(modules[i].name, wanted)) ++i;
+        if (i == COUNT) PyErr_Format(PyExc_ImportError, "no module is named %R here", name);
+        else {
+            PyObject* definition = modules[i].init();
+            if (definition) result = PyModule_FromDefAndSpec((PyModuleDef*)definition, spec);
+        }
+    }
+    Py_XDECREF(name);
+    return result;
+}
+
+static PyObject* exec_module(PyObject* self, PyObject* module) {
+    (void)self;
+    PyModuleDef* definition = PyModule_GetDef(module);
+    if (!definition) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ImportError, "%R is not a module of a bundle", module);
+        return NULL;
+    }
+    if (PyModule_ExecDef(module, definition)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"names", names, METH_NOARGS, PyDoc_STR("The full names of the modules that this file holds.")},
+    {"create_module", create_module, METH_O, PyDoc_STR("A loader's create_module(spec).")},
+    {"exec_module", exec_module, METH_O, PyDoc_STR("A loader's exec_module(module).")},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "bundle", .m_methods = methods};
+
+PyMODINIT_FUNC BUNDLE_INIT(void) { return PyModuleDef_Init(&definition); }

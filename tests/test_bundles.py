@@ -1,0 +1,56 @@
+"""The shared objects that hold the compiled modules: who is in them, and which are opened."""
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+import cygrad as cg
+from cygrad import _modules, bundles
+from cygrad.kernels import cpu, driver
+
+PACKAGE = Path(cg.__file__).parent
+MODULES = sorted(".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts) for p in PACKAGE.rglob("*.pyx"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_is_in_a_bundle(name):
+    module = importlib.import_module(name)
+    spec = module.__spec__
+    assert module.__name__ == spec.name == name and isinstance(spec.loader, bundles.Bundle)
+    assert module.__file__ == spec.origin and os.path.exists(module.__file__)
+    kernel = name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"
+    wanted = f"kernels/_{driver.level()}" if kernel else "_modules"
+    assert module.__file__.removeprefix(f"{PACKAGE}{os.sep}").partition(".")[0] == wanted
+    assert importlib.reload(module) is module
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is mapped is read from /proc")
+def test_two_shared_objects_are_opened():
+    code = "import cygrad; print(*{line.split()[-1] for line in open('/proc/self/maps') if '/cygrad/' in line})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout.split()
+    assert sorted(Path(f).name.partition(".")[0] for f in found) == [f"_{driver.level()}", "_modules"]
+
+
+def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns("_avx*", "__pycache__"))
+    code = "from cygrad.kernels import driver; print(driver.level())"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path,
+                            env=os.environ | {"PYTHONPATH": str(tmp_path), "CYGRAD_LEVEL": cpu.best_level()})
+    assert result.stdout == "baseline\n", result.stderr
+
+
+def test_wording_of_what_is_not_there():
+    with pytest.raises(ImportError, match=r"no module is named 'cygrad\.sums' here"):
+        _modules.create_module(ModuleSpec("cygrad.sums", None))
+    with pytest.raises(ImportError, match="<module 'os' .* is not a module of a bundle"):
+        _modules.exec_module(os)
+    with pytest.raises(AttributeError): _modules.create_module(None)
+    with pytest.raises(TypeError): _modules.create_module(ModuleSpec(1, None))
+    with pytest.raises(ModuleNotFoundError, match="cygrad.kernels._avx1024"): bundles.take("cygrad.kernels._avx1024")
+    with pytest.raises(ModuleNotFoundError, match="named 'cygrad.sums'"): importlib.import_module("cygrad.sums")
