@@ -8,7 +8,8 @@ from benchmarks.goals import GOALS, TO_MULTIPLY
 PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
 TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits", "D": "D. Wide layers",
           "H": "H. 16 million numbers", "I": "I. Rows, sums and products", "J": "J. A million operations",
-          "peaks": "The peak of a step", "import": "Import"}
+          "peaks": "The peak of a step", "import": "Import",
+          "busy": "A machine that others use"}
 
 
 def number(x):
@@ -156,6 +157,14 @@ def peaks_table(results):
     return table(["step", "", "peak", "to the least", *CATEGORIES, "resident", "goal", "reached"], rows)
 
 
+def busy_table(results):
+    """Workloads and company down: for each peer the figure, and how many times as long as alone."""
+    peers = [p for p in ("cygrad", "cygrad one thread", *PEERS) if any(p in r["figures"] for r in results)]
+    rows = [[r["name"], *(f"{figure(r, p)} **{r['details']['times alone'][p]:.2g}x**" if p in r["figures"] else ""
+                          for p in peers)] for r in results]
+    return table(["us, and times as long as alone", *peers], rows)
+
+
 def description(row):
     """What the row does: its module's docstring."""
     return textwrap.dedent(work.module(row).__doc__).strip()
@@ -209,6 +218,8 @@ def write(results, pictures):
         elif row in ("H", "I"):
             parts.append(plain_table(mine) + "\n")
             show(row, title[3:])
+        elif row == "busy":
+            parts.append(busy_table(mine) + "\n")
         elif row == "peaks":
             parts.append(peaks_table(mine) + "\n")
             show("peaks", "Bytes at the peak of a step")

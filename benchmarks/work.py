@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "H": "large", "I": "matrices",
-        "J": "million", "peaks": "peaks", "import": "imports"}
+        "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
 
 # Who can take part, with the package that must be there. KEPT: PyTorch in processes whose allocator is told to give
 # nothing back to the system. LIMITS: the machine itself (limits.py).

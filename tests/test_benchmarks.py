@@ -1,5 +1,6 @@
 """The benchmarks' arithmetic, tables and pictures, on tiny inputs. Nothing here depends on how long anything takes."""
 
+import contextlib
 import gc
 import importlib.util
 import json
@@ -7,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import collect, compare, imports, limits, machine, report, steps, timing, work, worker
+from benchmarks import busy, collect, compare, imports, limits, machine, report, steps, timing, work, worker
 from benchmarks.__main__ import arguments, main
 from benchmarks.goals import GOALS, Goal
 from benchmarks.memory import faults, kept, liveness
@@ -220,6 +221,37 @@ def test_fresh_processes_all_take_the_same_step():
     assert answers["NumPy"].keys() & imports.MEASURES.keys() == {
         "import numpy", "first matmul", "resident after a first small step"}
     assert answers["cygrad"].keys() >= imports.MEASURES.keys() - {"import numpy"}
+
+
+@pytest.mark.parametrize("name", ["cygrad", busy.ALONE, "PyTorch", "NumPy"])
+def test_work_on_a_busy_machine(name):
+    """In a process of its own, whose threads it sets; it compares the results with NumPy's."""
+    if name == "PyTorch": pytest.importorskip("torch")
+    with busy.spinning(1): taken = busy.ask(name, 0.001)
+    assert taken.keys() == busy.works("NumPy").keys() and all(0 < us < 1e6 for us in taken.values())
+
+
+def test_a_busy_machine_is_told_from_a_quiet_one(monkeypatch):
+    spinning = []
+
+    @contextlib.contextmanager
+    def spin(n):
+        spinning.append(n)
+        yield
+
+    monkeypatch.setattr(busy, "spinning", spin)
+    monkeypatch.setattr(busy, "ask", lambda name, _: {"add": 2.0 + 3 * spinning[-1] * (name == "NumPy")})
+    assert busy.gather(["cygrad", "NumPy"], True, no_say) == []
+    made = {g.name: g for g in busy.gather(["cygrad", "NumPy"], False, no_say)}
+    assert set(spinning) == set(busy.SPINNERS.values()) and made.keys() == {f"add, {b}" for b in busy.SPINNERS}
+    one = made["add, beside one that spins"]
+    assert one.samples == {"cygrad": [2.0] * 3, busy.ALONE: [2.0] * 3, "NumPy": [5.0] * 3}
+    assert one.details == {"times alone": {"cygrad": 1.0, busy.ALONE: 1.0, "NumPy": 2.5}}
+
+
+def test_spinning_processes_end():
+    with busy.spinning(2) as processes: assert [p.poll() for p in processes] == [None, None]
+    assert all(p.returncode for p in processes)
 
 
 def test_imports_that_were_disturbed_are_taken_again(monkeypatch):
