@@ -26,6 +26,8 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for d in ("docs", "examples") for p
 CHAPTERS = sorted((ROOT / "docs" / "walkthrough").glob("*.md"))
 
 BLOCK = re.compile(r"(?:^<!-- (?P<path>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+COMMAND = r"(?:^|`)make ([\w-]+)"
+LINK = r"\]\(([^)#\s]+)[^)]*\)"
 LANGUAGES = {"python", "text", "cython", "c", "diff", "sh"}
 
 
@@ -42,6 +44,13 @@ def blocks(document):
 
 def name(document):
     return str(document.relative_to(ROOT)) if document.is_relative_to(ROOT) else document.name
+
+
+def every_document_with(pattern):
+    """A test for each document in which `pattern` stands; there are some."""
+    found = [d for d in DOCUMENTS if re.search(pattern, d.read_text(), re.M)]
+    assert found, f"no document has {pattern}"
+    return pytest.mark.parametrize("document", found, ids=name)
 
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
@@ -82,7 +91,7 @@ def test_everything_is_checked():
         assert ("python", None) in kinds and any(path for _, path in kinds), f"{name(chapter)} shows no code or no file"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@every_document_with(r"^```python$")
 def test_python_runs(document):
     result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,
                             timeout=120)
@@ -123,13 +132,13 @@ def apply(diff, root):
         file.write_text(whole.replace(old, new)[1:])
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@every_document_with(r"^<!-- \S+ -->\n```")
 def test_excerpts(document):
     for line, _, path, text, _ in blocks(document):
         assert path is None or stands_in(text, path), f"{name(document)}:{line}: this is not in {path}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@every_document_with(r"^```diff$")
 def test_diffs_apply(document, tmp_path):
     diffs = [text for _, language, _, text, _ in blocks(document) if language == "diff"]
     for path in {path for text in diffs for path, _, _ in hunks(text)}:
@@ -138,11 +147,11 @@ def test_diffs_apply(document, tmp_path):
     for text in diffs: apply(text, tmp_path)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@every_document_with(COMMAND)
 def test_commands(document):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     prose = document.read_text()
-    for target in re.findall(r"(?:^|`)make ([\w-]+)", prose, re.M):
+    for target in re.findall(COMMAND, prose, re.M):
         assert target in targets, f"{name(document)}: make {target}"
 
 
@@ -153,9 +162,9 @@ def test_the_steps_of_chapter_7_are_those_measured():
     assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@every_document_with(LINK)
 def test_links(document):
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
+    for link in re.findall(LINK, document.read_text()):
         there = link.startswith("https://") or (document.parent / link).exists()
         assert there, f"{name(document)}: {link} is not there"
 
