@@ -237,6 +237,82 @@ def test_softmax_along_any_axis(axis):
     agree(lambda x: cg.softmax(x.T, axis), lambda x: torch.softmax(x.permute(2, 1, 0), axis), [random(3, 4, 5)])
 
 
+COLUMNS = [(1, 16), (7, 17), (16, 256), (17, 257), (40, 100), (33, 300), (3, 5, 16), (2, 18, 31)]
+ALONG = {"softmax": (cg.softmax, torch.softmax), "log_softmax": (cg.log_softmax, torch.log_softmax),
+         "logsumexp": (cg.logsumexp, torch.logsumexp)}
+
+
+@pytest.mark.parametrize("shape", COLUMNS, ids=str)
+@pytest.mark.parametrize("name", ALONG)
+def test_softmax_down_columns(name, shape):
+    """Where what lies side by side belongs to different columns: whole vectors of them and not, whole tiles and not, as
+    many rows as go at a time and others; large numbers, operands written over, in single precision too."""
+    f, g = ALONG[name]
+    x, axis = 30 * random(*shape), len(shape) - 2
+    agree(lambda x: f(x, axis), lambda x: g(x, axis), [x])
+    agree(lambda x: f(x * 2, axis) * 2, lambda x: g(x * 2, axis) * 2, [x])
+    agree(lambda x: f(x[..., ::-1, :], axis), lambda x: g(x.flip(axis), axis), [x])
+    single, head = x.astype("float32"), random(*np.delete(shape, axis) if name == "logsumexp" else shape, seed=1)
+    ours = cg.tensor(single, requires_grad=True)
+    theirs = torch.tensor(single, dtype=torch.float64, requires_grad=True)
+    with cg.record():
+        y = f(ours, axis)
+    z = g(theirs, axis)
+    np.testing.assert_allclose(y.detach().numpy(), z.numpy(force=True), rtol=8e-6,
+                               atol=1e-37 if name == "softmax" else 8e-6)
+    dx = torch.autograd.grad(z, theirs, torch.tensor(head))[0].numpy(force=True)
+    np.testing.assert_allclose(cg.autograd.grad(y, ours, cg.tensor(head.astype("float32"))).numpy(), dx, rtol=2e-5,
+                               atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [32, 37])
+def test_softmax_of_specials_down_columns(name, dtype, columns):
+    """Special numbers among others, in columns of their own: as along rows, to the kind of special number."""
+    f, largest = ALONG[name][0], float(np.finfo(dtype).max)
+    for n in (1, 2, 15, 16, 17, 40):
+        x = np.random.default_rng(n).normal(size=(n, columns)).astype(dtype)
+        for at in {0, n // 2, n - 1}:
+            x[at, :7] = [INF, -INF, NAN, largest, -largest, 800, -800]
+            x[0, 7:11] = [INF, NAN, -INF, INF]
+            x[at, 7:11] = [NAN, INF, INF, INF]
+        x[:, 11:15] = [INF, -INF, -largest, largest]
+        down = f(cg.tensor(x), 0).numpy()
+        along = f(cg.tensor(x.T.copy()), 1).numpy()
+        np.testing.assert_allclose(down, along.T, rtol=2e-6 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape, axis", [((300, 301), 0), ((1200, 64), 0), ((5, 70, 257), 1)], ids=str)
+def test_columns_of_threads_agree_bit_for_bit(name, dtype, shape, axis, two_threads):
+    f = ALONG[name][0]
+    found = []
+    for threads in (1, 2):
+        cg.set_num_threads(threads)
+        x = cg.tensor(random(*shape).astype(dtype)).attach_grad()
+        with cg.record():
+            y = f(x, axis)
+        y.backward(cg.tensor(random(*y.shape, seed=1).astype(dtype)))
+        found.append((y.detach().numpy().tobytes(), x.grad.numpy().tobytes()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_softmax_down_columns_takes_its_results_alone(name):
+    """Nothing is turned or copied: above operand and head there are the result and the gradient."""
+    x = cg.tensor(random(200, 100).astype("float32")).attach_grad()
+    with cg.record():
+        head = cg.ones((100,) if name == "logsumexp" else (200, 100))
+        live = cg.memory.stats()["live_bytes"]
+        cg.memory.reset_peak()
+        y = ALONG[name][0](x, 0)
+        assert cg.memory.stats()["peak_bytes"] == live + y.nbytes
+    g = cg.autograd.grad(y, x, head)
+    assert cg.memory.stats()["peak_bytes"] == live + y.nbytes + g.nbytes
+
+
 def test_logsumexp_of_nothing():
     assert cg.zeros((2, 0)).logsumexp(1).tolist() == [-INF, -INF]
     assert cg.zeros((0, 2)).logsumexp(0, True).tolist() == [[-INF, -INF]]

@@ -1,19 +1,28 @@
-"""Kernels that need a whole row at a time: softmax and its kin, cross-entropy, products of all others; over the last
-axis of dense matrices.
+"""Kernels that need all elements along an axis of a dense array at a time: softmax and its kin, products of all
+others; and cross-entropy.
 
-Every row is shifted by its maximum, so no exponential overflows; rows are shared out among threads. The result may be
-the operand where it has its shape, but for `others`."""
+The array is seen as (outer, n, inner), n being the size of the axis. Where the axis is the last (inner is 1) these are
+rows; otherwise they are columns, of which a tile goes at a time. All are shifted by their maximum, so no exponential
+overflows; rows and tiles are shared out among threads. The result may be the operand where it has its shape, but for
+`others`."""
 
+from libc.float cimport DBL_MAX, FLT_MAX
 from libc.stdint cimport int64_t
 
-from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
+from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
 from cygrad.kernels.driver cimport range_t, share, threads_for
-from cygrad.kernels.lanes cimport dot_of, exps_of, most_of, sum_of
+from cygrad.kernels.lanes cimport PLAIN, PRODUCT, Term, dot_of, exps_of, most_of, sum_of, term
 from cygrad.kernels.mathematics cimport exp, log
+
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_prefetch(const char* p, size_t nbytes)
 
 cdef enum:
     SHORT = 128             # columns below which rows go several at a time,
     GROUP = 1024            # so many elements at a time
+    TILE = 256              # columns that go at a time where rows lie apart: what is known of them stays in the cache,
+    NARROW = 64             # so many, where threads would have nothing to do,
+    FEW = 16                # and so many rows of them at most
 
 ctypedef void (*two_f)(float[:, ::1], float[:, ::1]) noexcept nogil
 ctypedef void (*two_d)(double[:, ::1], double[:, ::1]) noexcept nogil
@@ -128,26 +137,6 @@ cdef void softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept
             dx[i, j] = y[i, j] * (g[i, j] - mean)
 
 
-cdef void others(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y_ij = the product of all x_ik but x_ij: what comes before times what comes after, so that zeros are no matter;
-    eight rows at a time, as one product waits for the one before"""
-    cdef real product[8]
-    cdef Py_ssize_t i = 0, j, n = x.shape[1], m, l
-    while i < x.shape[0]:
-        m = 8 if x.shape[0] - i >= 8 else 1
-        for l in range(m): product[l] = 1
-        for j in range(n):
-            for l in range(m):
-                y[i + l, j] = product[l]
-                product[l] *= x[i + l, j]
-        for l in range(m): product[l] = 1
-        for j in range(n - 1, -1, -1):
-            for l in range(m):
-                y[i + l, j] *= product[l]
-                product[l] *= x[i + l, j]
-        i += m
-
-
 cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* lse) noexcept nogil:
     cdef Py_ssize_t i = 0, m, k
     while i < x.shape[0]:
@@ -186,19 +175,204 @@ cdef void dots_(real[:, ::1] x, real[:, ::1] y, real* z) noexcept nogil:
         z[i] = <real>dot_of[real](&x[i, 0], &y[i, 0], x.shape[1])
 
 
+# ---- columns ---------------------------------------------------------------------------------------------------------
+# What lies side by side belongs to different columns. A few rows at a time give each column a new maximum, by which the
+# sum so far is scaled: memory is read once for the sums, and once more for the result, from the last row up, as those
+# are still in the cache. It is asked for before it is read: 4.1 ms instead of 6.3 for the sums of 16 million elements.
+# (A matrix that is turned, worked on by rows and turned back takes ten times as long.)
+
+cdef inline real larger(real x, real y) noexcept nogil: return x if x > y else y
+
+
+cdef inline void ask(real[:, ::1] x, Py_ssize_t k) noexcept nogil:
+    """For row k, which will be read soon if there is one."""
+    if 0 <= k < x.shape[0]: cg_prefetch(<const char*>&x[k, 0], x.shape[1] * sizeof(real))
+
+
+cdef inline void exps_by(real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, const real* by, real* restrict e) noexcept nogil:
+    """e = e^(x - by) of m rows from row k on, in one run: what is no whole vector of columns would go one by one"""
+    cdef Py_ssize_t wide = x.shape[1], r, i
+    for r in range(m):
+        for i in range(wide): e[r * wide + i] = x[k + r, i] - by[i]
+    exponentials(e, m * wide)
+
+
+cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restrict sums) noexcept nogil:
+    """sum_i e^(x_ij - most_j), and most_j = max_i x_ij between the largest and the smallest finite number: so sums are
+    infinite where a column has inf, and 0 where it has -inf alone."""
+    cdef real e[(FEW + 1) * TILE]
+    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, few, r, i
+    cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
+    for i in range(wide): most[i], sums[i] = -limit, 0
+    while k < n:
+        few = min(n - k, <Py_ssize_t>FEW)
+        for i in range(wide): e[i] = most[i]
+        for r in range(k, k + few):
+            for i in range(wide): most[i] = larger(x[r, i], most[i])
+        for i in range(wide):
+            most[i] = limit if most[i] > limit else most[i]
+            e[i] -= most[i]
+        exponentials(e, wide)
+        for i in range(wide):
+            sums[i] *= e[i]
+            e[i] = 0
+        if wide % FEWEST == 0:
+            for r in range(k, k + few):
+                ask(x, r + FEW)
+                for i in range(wide): e[i] += exp(x[r, i] - most[i])
+        else:
+            exps_by(x, k, few, most, e + wide)
+            for r in range(1, few + 1):
+                for i in range(wide): e[i] += e[r * wide + i]
+        for i in range(wide): sums[i] += e[i]
+        k += few
+
+
+cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double* restrict sums) noexcept nogil:
+    """sum_i x_ij, or sum_i x_ij y_ij"""
+    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, i
+    cdef real c = 0
+    for i in range(wide): sums[i] = 0
+    while n - k >= 4:
+        for i in range(wide):
+            sums[i] += ((term(what, &x[k, 0], &y[k, 0], c, i) + term(what, &x[k + 1, 0], &y[k + 1, 0], c, i))
+                        + (term(what, &x[k + 2, 0], &y[k + 2, 0], c, i) + term(what, &x[k + 3, 0], &y[k + 3, 0], c, i)))
+        k += 4
+    while k < n:
+        for i in range(wide): sums[i] += term(what, &x[k, 0], &y[k, 0], c, i)
+        k += 1
+
+
+cdef void logsumexp_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    cdef real most[TILE]
+    cdef double sums[TILE]
+    cdef Py_ssize_t i
+    column_sums(x, most, sums)
+    for i in range(x.shape[1]): y[0, i] = most[i] + log(<real>sums[i])
+
+
+cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    cdef real lse[TILE]
+    cdef double sums[TILE]
+    cdef Py_ssize_t k, i
+    column_sums(x, lse, sums)
+    for i in range(x.shape[1]): lse[i] += log(<real>sums[i])
+    for k in range(x.shape[0] - 1, -1, -1):
+        ask(x, k - 2)
+        for i in range(x.shape[1]): y[k, i] = x[k, i] - lse[i]
+
+
+cdef void softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    cdef real most[TILE]
+    cdef real factor[TILE]
+    cdef real e[TILE]
+    cdef double sums[TILE]
+    cdef Py_ssize_t wide = x.shape[1], k = x.shape[0], m, r, i
+    column_sums(x, most, sums)
+    for i in range(wide): factor[i] = <real>(1 / (sums[i] + (sums[i] - sums[i])))       # nan of inf
+    while k > 0:
+        m = min(k, TILE // wide) if wide % FEWEST else 1
+        k -= m
+        ask(x, k - 2)
+        if wide % FEWEST == 0:
+            for i in range(wide): y[k, i] = exp(x[k, i] - most[i]) * factor[i]
+        else:
+            exps_by(x, k, m, most, e)
+            for r in range(m):
+                for i in range(wide): y[k + r, i] = e[r * wide + i] * factor[i]
+
+
+cdef void log_softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
+    cdef real total[TILE]
+    cdef real zero[TILE]
+    cdef real e[TILE]
+    cdef double sums[TILE]
+    cdef Py_ssize_t wide = y.shape[1], k = y.shape[0], m, r, i
+    column_totals(PLAIN, g, y, sums)
+    for i in range(wide): total[i], zero[i] = <real>sums[i], 0
+    while k > 0:
+        m = min(k, TILE // wide) if wide % FEWEST else 1
+        k -= m
+        ask(g, k - 2)
+        ask(y, k - 2)
+        if wide % FEWEST == 0:
+            for i in range(wide): dx[k, i] = g[k, i] - exp(y[k, i]) * total[i]
+        else:
+            exps_by(y, k, m, zero, e)
+            for r in range(m):
+                for i in range(wide): dx[k + r, i] = g[k + r, i] - e[r * wide + i] * total[i]
+
+
+cdef void softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
+    cdef real mean[TILE]
+    cdef double sums[TILE]
+    cdef Py_ssize_t k, i
+    column_totals(PRODUCT, g, y, sums)
+    for i in range(y.shape[1]): mean[i] = <real>sums[i]
+    for k in range(y.shape[0] - 1, -1, -1):
+        ask(g, k - 2)
+        ask(y, k - 2)
+        for i in range(y.shape[1]): dx[k, i] = y[k, i] * (g[k, i] - mean[i])
+
+
+# ---- products of all others ------------------------------------------------------------------------------------------
+
+cdef void others(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    """y_ij = the product of all x_ik but x_ij: what comes before times what comes after, so that zeros are no matter;
+    eight rows at a time, as one product waits for the one before"""
+    cdef real product[8]
+    cdef Py_ssize_t i = 0, j, n = x.shape[1], m, l
+    while i < x.shape[0]:
+        m = 8 if x.shape[0] - i >= 8 else 1
+        for l in range(m): product[l] = 1
+        for j in range(n):
+            for l in range(m):
+                y[i + l, j] = product[l]
+                product[l] *= x[i + l, j]
+        for l in range(m): product[l] = 1
+        for j in range(n - 1, -1, -1):
+            for l in range(m):
+                y[i + l, j] *= product[l]
+                product[l] *= x[i + l, j]
+        i += m
+
+
+cdef void others_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    """The same down the columns; the second pass finds the first one's lines in the cache."""
+    cdef real product[TILE]
+    cdef Py_ssize_t n = x.shape[0], k, j
+    for j in range(x.shape[1]): product[j] = 1
+    for k in range(n):
+        for j in range(x.shape[1]):
+            y[k, j] = product[j]
+            product[j] *= x[k, j]
+    for j in range(x.shape[1]): product[j] = 1
+    for k in range(n - 1, -1, -1):
+        for j in range(x.shape[1]):
+            y[k, j] *= product[j]
+            product[j] *= x[k, j]
+
+
 # ---- the doors: from raw memory to views, ranges of rows to threads --------------------------------------------------
 
-cdef RowLoop LOG_SOFTMAX = RowLoop(<void*>log_softmax[float], <void*>log_softmax[double], 2, False)
-cdef RowLoop LOG_SOFTMAX_GRAD = RowLoop(<void*>log_softmax_grad[float], <void*>log_softmax_grad[double], 3, False)
-cdef RowLoop SOFTMAX = RowLoop(<void*>softmax[float], <void*>softmax[double], 2, False)
-cdef RowLoop SOFTMAX_GRAD = RowLoop(<void*>softmax_grad[float], <void*>softmax_grad[double], 3, False)
-cdef RowLoop LOGSUMEXP = RowLoop(<void*>logsumexp[float], <void*>logsumexp[double], 2, True)
-cdef RowLoop OTHERS = RowLoop(<void*>others[float], <void*>others[double], 2, False)
+cdef RowLoop LOG_SOFTMAX = RowLoop(<void*>log_softmax[float], <void*>log_softmax[double],
+                                   <void*>log_softmax_across[float], <void*>log_softmax_across[double], 2, False)
+cdef RowLoop LOG_SOFTMAX_GRAD = RowLoop(<void*>log_softmax_grad[float], <void*>log_softmax_grad[double],
+                                        <void*>log_softmax_grad_across[float], <void*>log_softmax_grad_across[double],
+                                        3, False)
+cdef RowLoop SOFTMAX = RowLoop(<void*>softmax[float], <void*>softmax[double],
+                               <void*>softmax_across[float], <void*>softmax_across[double], 2, False)
+cdef RowLoop SOFTMAX_GRAD = RowLoop(<void*>softmax_grad[float], <void*>softmax_grad[double],
+                                    <void*>softmax_grad_across[float], <void*>softmax_grad_across[double], 3, False)
+cdef RowLoop LOGSUMEXP = RowLoop(<void*>logsumexp[float], <void*>logsumexp[double],
+                                 <void*>logsumexp_across[float], <void*>logsumexp_across[double], 2, True)
+cdef RowLoop OTHERS = RowLoop(<void*>others[float], <void*>others[double],
+                              <void*>others_across[float], <void*>others_across[double], 2, False)
 
 cdef struct Rows:               # what threads share
     const RowLoop* loop
     int dtype
-    Py_ssize_t columns
+    Py_ssize_t columns          # of a matrix of rows; of (outer, n, inner) n
     const char* x
     const char* y
     char* z
@@ -206,6 +380,8 @@ cdef struct Rows:               # what threads share
     const char* g               # and of its gradient
     Py_ssize_t g_step
     double scale
+    Py_ssize_t inner            # of (outer, n, inner),
+    Py_ssize_t tile             # and how many columns go at a time
 
 
 cdef inline void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil:
@@ -214,28 +390,64 @@ cdef inline void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogi
     share(f, job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
-cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y,
-                   char* z) noexcept nogil:
-    """z = loop(x) or loop(x, y), matrices all of them; of a narrow loop the result has one column. There is at least
-    one column."""
-    cdef Rows job = Rows(loop, dtype, columns, x, y, z, NULL, NULL, 0, 0)
-    share_rows(some_rows, &job, rows)
+cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,
+                   const char* y, char* z) noexcept:
+    """z = loop(x) or loop(x, y) along n of (outer, n, inner), dense all of them; of a narrow loop the result is (outer,
+    inner). None of the sizes is 0."""
+    cdef Rows job = Rows(loop, dtype, n, x, y, z, NULL, NULL, 0, 0, inner, TILE)
+    if outer * n * inner < 16384:
+        share_outer(&job, outer)
+    else:
+        with nogil: share_outer(&job, outer)
+
+
+cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:
+    """Rows to threads, or tiles of columns."""
+    cdef Py_ssize_t tiles
+    cdef int t
+    if job.inner == 1:
+        share_rows(some_rows, job, outer)
+        return
+    t = threads_for((2 if job.dtype == FLOAT32 else 16) * outer * job.columns * job.inner)
+    if outer * job.inner < t * TILE: job.tile = NARROW
+    tiles = outer * ((job.inner + job.tile - 1) // job.tile)
+    share(some_tiles, job, tiles, tiles if t == 1 else (tiles + 4 * t - 1) // (4 * t), t)
 
 
 cdef void some_rows(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t n = b - a, columns = r.columns, step = a * columns, width = 1 if r.loop.narrow else columns
-    if r.loop.operands == 2:
-        if r.dtype == FLOAT32:
-            (<two_f>r.loop.single)(view2f(<float*>r.x + step, n, columns), view2f(<float*>r.z + a * width, n, width))
-        else:
-            (<two_d>r.loop.double)(view2d(<double*>r.x + step, n, columns), view2d(<double*>r.z + a * width, n, width))
+    cdef Py_ssize_t n = r.columns, width = 1 if r.loop.narrow else n
+    call(r, r.loop.single, r.loop.double, a * n, b - a, n, n, a * width, b - a)
+
+
+cdef void some_tiles(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef const Rows* r = <const Rows*>job
+    cdef Py_ssize_t tiles = (r.inner + r.tile - 1) // r.tile, n = r.columns, rows = 1 if r.loop.narrow else n, i, at
+    for i in range(a, b):
+        at = i % tiles * r.tile
+        call(r, r.loop.across_single, r.loop.across_double, i // tiles * n * r.inner + at, n,
+             min(r.tile, r.inner - at), r.inner, i // tiles * rows * r.inner + at, rows)
+
+
+cdef inline void call(const Rows* r, void* single, void* double_, Py_ssize_t at, Py_ssize_t rows, Py_ssize_t columns,
+                      Py_ssize_t step, Py_ssize_t z_at, Py_ssize_t z_rows) noexcept nogil:
+    """One kernel call on matrices that begin at an element of x and y, and at one of z; rows lie `step` apart."""
+    cdef Py_ssize_t wide = columns, apart = step
+    if r.loop.narrow and r.inner == 1: wide = apart = 1
+    if r.loop.operands == 2 and r.dtype == FLOAT32:
+        (<two_f>single)(steps2f(<float*>r.x + at, rows, columns, step),
+                        steps2f(<float*>r.z + z_at, z_rows, wide, apart))
+    elif r.loop.operands == 2:
+        (<two_d>double_)(steps2d(<double*>r.x + at, rows, columns, step),
+                         steps2d(<double*>r.z + z_at, z_rows, wide, apart))
     elif r.dtype == FLOAT32:
-        (<three_f>r.loop.single)(view2f(<float*>r.x + step, n, columns), view2f(<float*>r.y + step, n, columns),
-                                 view2f(<float*>r.z + a * width, n, width))
+        (<three_f>single)(steps2f(<float*>r.x + at, rows, columns, step),
+                          steps2f(<float*>r.y + at, rows, columns, step),
+                          steps2f(<float*>r.z + z_at, z_rows, wide, apart))
     else:
-        (<three_d>r.loop.double)(view2d(<double*>r.x + step, n, columns), view2d(<double*>r.y + step, n, columns),
-                                 view2d(<double*>r.z + a * width, n, width))
+        (<three_d>double_)(steps2d(<double*>r.x + at, rows, columns, step),
+                           steps2d(<double*>r.y + at, rows, columns, step),
+                           steps2d(<double*>r.z + z_at, z_rows, wide, apart))
 
 
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil:
@@ -256,7 +468,7 @@ cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* la
 cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
                         char* loss, char* lse) noexcept nogil:
     """The labels are known to be columns."""
-    cdef Rows job = Rows(NULL, dtype, columns, x, lse, loss, labels, NULL, 0, 0)
+    cdef Rows job = Rows(NULL, dtype, columns, x, lse, loss, labels, NULL, 0, 0, 1, 0)
     share_rows(some_cross_entropy, &job, rows)
 
 
@@ -274,7 +486,7 @@ cdef void some_cross_entropy(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nog
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                              double scale, const char* x, const int64_t* labels, const char* lse,
                              char* dx) noexcept nogil:
-    cdef Rows job = Rows(NULL, dtype, columns, x, lse, dx, labels, g, g_step, scale)
+    cdef Rows job = Rows(NULL, dtype, columns, x, lse, dx, labels, g, g_step, scale, 1, 0)
     share_rows(some_cross_entropy_grad, &job, rows)
 
 
@@ -293,7 +505,7 @@ cdef void some_cross_entropy_grad(void* job, Py_ssize_t a, Py_ssize_t b) noexcep
 
 cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                          const char* x, const char* y, char* dx) noexcept nogil:
-    cdef Rows job = Rows(NULL, dtype, columns, x, y, dx, NULL, g, g_step, 0)
+    cdef Rows job = Rows(NULL, dtype, columns, x, y, dx, NULL, g, g_step, 0, 1, 0)
     share_rows(some_logsumexp_grad, &job, rows)
 
 

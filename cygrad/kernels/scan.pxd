@@ -4,4 +4,3 @@ cdef void cumsum(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, co
                  bint reverse) noexcept nogil
 cdef void arg(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, int64_t* y,
               bint least) noexcept nogil
-cdef void others(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y) noexcept nogil

@@ -1,4 +1,4 @@
-"""Kernels that go along one axis in order: running sums, the place of the largest, products of all others.
+"""Kernels that go along one axis in order: running sums, the place of the largest.
 
 A dense array is seen as (outer, n, inner), n being the size of the axis. Where the axis is the last a row is a run;
 otherwise the inner loop goes across, over `inner` neighbours that are all at the same place of the axis."""
@@ -77,26 +77,6 @@ cdef void arg_(real[:, ::1] x, int64_t* y, bint least) noexcept nogil:
             if ((v < best) if least else (v > best)) or (v != v and best == best): y[j] = k
 
 
-cdef void others_(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y_kj = the product of all x_ij but x_kj: what comes before times what comes after, in columns WIDE at a time, of
-    which the second pass finds the first one's lines in the cache."""
-    cdef real product[WIDE]
-    cdef Py_ssize_t n = x.shape[0], inner = x.shape[1], start = 0, m, k, j
-    while start < inner:
-        m = min(inner - start, <Py_ssize_t>WIDE)
-        for j in range(m): product[j] = 1
-        for k in range(n):
-            for j in range(m):
-                y[k, start + j] = product[j]
-                product[j] *= x[k, start + j]
-        for j in range(m): product[j] = 1
-        for k in range(n - 1, -1, -1):
-            for j in range(m):
-                y[k, start + j] *= product[j]
-                product[j] *= x[k, start + j]
-        start += m
-
-
 cdef void cumsum(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y,
                  bint reverse) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
@@ -113,12 +93,3 @@ cdef void arg(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const
     for i in range(outer):
         if dtype == FLOAT32: arg_[float](view2f(<float*>x + i * step, n, inner), y + i * inner, least)
         else:                arg_[double](view2d(<double*>x + i * step, n, inner), y + i * inner, least)
-
-
-cdef void others(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y) noexcept nogil:
-    cdef Py_ssize_t i, step = n * inner
-    for i in range(outer):
-        if dtype == FLOAT32:
-            others_[float](view2f(<float*>x + i * step, n, inner), view2f(<float*>y + i * step, n, inner))
-        else:
-            others_[double](view2d(<double*>x + i * step, n, inner), view2d(<double*>y + i * step, n, inner))

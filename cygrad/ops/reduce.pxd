@@ -21,7 +21,7 @@ cdef int binary(const Loop* loop, const Array* x, double number, const Array* y)
 cdef Array number_array(double* bits, double number, int dtype) noexcept
 cdef int scale(const Array* x, const Array* y, double n) except -1
 cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept
-cdef bint is_last(const Layout* x, attributes)
+cdef Py_ssize_t inner_of(const Layout* x, attributes)
 cdef tuple read_axes(Tensor x, axis, keepdims)
 cdef tuple axes_of(const Layout* x, attributes)
 cdef int refuse_nothing(str name, const Layout* x, attributes) except -1

@@ -17,7 +17,6 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64,
 from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
-from cygrad.kernels.scan cimport others
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.shape import broadcast_to, reshape, transpose
@@ -111,12 +110,17 @@ cdef tuple axes_of(const Layout* x, attributes):
     return tuple([d for d in range(x.ndim) if (<object>(<tuple>attributes)[0] >> d) & 1])
 
 
-cdef bint is_last(const Layout* x, attributes):
-    """Whether the reduced axes are the last ones, side by side in memory: the operand is a matrix of rows."""
+cdef Py_ssize_t inner_of(const Layout* x, attributes):
+    """The elements for each place of the reduced axes, where these are neighbours in dense memory, which is (outer, n,
+    inner) then; 0 where not."""
     cdef uint32_t mask = (<tuple>attributes)[0]
+    cdef Py_ssize_t inner = 1
     cdef int d = x.ndim
+    while d > 0 and not (mask >> (d - 1)) & 1:
+        inner *= x.shape[d - 1]
+        d -= 1
     while d > 0 and (mask >> (d - 1)) & 1: d -= 1
-    return x.dense and not mask & ((<uint32_t>1 << d) - 1)
+    return 0 if not x.dense or mask & ((<uint32_t>1 << d) - 1) else inner
 
 
 # ---- sum and mean ----------------------------------------------------------------------------------------------------
@@ -261,18 +265,14 @@ cdef class Prod(Reduction):
     cdef int backward(self, Backward b) except -1:
         cdef Array g = b.gradient(0), x = b.kept(0), dx = b.make(0, x.layout, b.node.dtype)
         cdef Array a[3]
-        cdef Py_ssize_t results = b.node.layout.size, n, row, inner = 1
-        cdef int size = itemsize(b.node.dtype), d
-        cdef tuple axes = axes_of(x.layout, b.node.attributes)
+        cdef Py_ssize_t results = b.node.layout.size, inner = inner_of(x.layout, b.node.attributes), n, row
+        cdef int size = itemsize(b.node.dtype)
         cdef Spread wide
         cdef Buffer* workspace
         if x.layout.size == 0: return 0
         n = x.layout.size // results
-        if is_last(x.layout, b.node.attributes):
-            rows.each_row(&rows.OTHERS, x.dtype, results, n, x.data, NULL, dx.data)
-        elif x.layout.dense and axes[len(axes) - 1] - axes[0] == len(axes) - 1:
-            for d in range(<int>axes[len(axes) - 1] + 1, x.layout.ndim): inner *= x.layout.shape[d]
-            with nogil: others(x.dtype, results // inner, n, inner, x.data, dx.data)
+        if inner:
+            rows.each_row(&rows.OTHERS, x.dtype, results // inner, n, inner, x.data, NULL, dx.data)
         else:                                       # row by row, packed
             workspace = allocate(2 * n * size, WORKSPACE)
             a[0], a[1] = x, dx
@@ -281,7 +281,7 @@ cdef class Prod(Reduction):
                 a[0].layout, a[1].layout = reduced_last(x.layout, b), reduced_last(dx.layout, b)
                 for row in range(results):
                     gather(workspace.data, &a[0], row * n, n)
-                    rows.each_row(&rows.OTHERS, x.dtype, 1, n, workspace.data, NULL, workspace.data + n * size)
+                    rows.each_row(&rows.OTHERS, x.dtype, 1, n, 1, workspace.data, NULL, workspace.data + n * size)
                     scatter(workspace.data + n * size, &a[1], row * n, n)
             finally:
                 drop(workspace)

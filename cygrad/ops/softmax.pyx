@@ -11,7 +11,7 @@ from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.rows cimport RowLoop
-from cygrad.ops.reduce cimport Reduction, is_last, read_axes, slope
+from cygrad.ops.reduce cimport Reduction, inner_of, read_axes, slope
 
 from cygrad.ops.functions import exp
 from cygrad.ops.reduce import spread, sum
@@ -24,10 +24,11 @@ cdef Loop* FINITE_LOOP = driver.find("finite")
 cdef Loop* EXP_SLOPE = driver.find("exp_slope")
 
 
-# ---- softmax and log_softmax: along the last axis --------------------------------------------------------------------
+# ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
 
 cdef class ByRows(Operator):
-    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output."""
+    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output. The attribute is the
+    axis."""
     cdef RowLoop* value
     cdef RowLoop* gradient
 
@@ -40,14 +41,13 @@ cdef class ByRows(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef const Layout* l = c.y[0].layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
+        cdef Array y = c.y[0]
         cdef const char* x = c.x[0].data
-        if l.size == 0: return 0
+        if y.layout.size == 0: return 0
         if not c.x[0].layout.dense:
-            gather(c.y[0].data, &c.x[0], 0, l.size)
-            x = c.y[0].data
-        rows.each_row(self.value, c.y[0].dtype, l.size // columns, columns, x, NULL, c.y[0].data)
+            gather(y.data, &c.x[0], 0, y.layout.size)
+            x = y.data
+        along(self.value, <object>c.attributes, x, NULL, &y)
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
@@ -56,51 +56,51 @@ cdef class ByRows(Operator):
     cdef int backward(self, Backward b) except -1:
         cdef Array g = b.gradient(0), y = b.kept(OWN), out
         cdef const Layout* l = b.node.layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
         cdef const char* given = g.data
+        cdef Buffer* workspace = NULL
         if not b.over(0, OWN, &out) and not b.over_gradient(0, &out): out = b.make(0, l, b.node.dtype)
         if l.size == 0: return 0
         if not g.layout.dense:                      # packed into the result, unless that is y's own memory
-            if out.data == y.data: return self.packed(b, &g, &y, &out)
-            gather(out.data, &g, 0, l.size)
-            given = out.data
-        rows.each_row(self.gradient, b.node.dtype, l.size // columns, columns, given, y.data, out.data)
+            if out.data == y.data: workspace = allocate(l.size * itemsize(b.node.dtype), WORKSPACE)
+            given = workspace.data if workspace != NULL else out.data
+            gather(<char*>given, &g, 0, l.size)
+        along(self.gradient, b.node.attributes, given, y.data, &out)
+        if workspace != NULL: drop(workspace)
         b.done(OWN)
         b.done_gradient(0)
         return 0
 
-    cdef int packed(self, Backward b, const Array* g, const Array* y, const Array* out) except -1:
-        cdef const Layout* l = b.node.layout
-        cdef Py_ssize_t columns = l.shape[l.ndim - 1]
-        cdef Buffer* workspace = allocate(l.size * itemsize(b.node.dtype), WORKSPACE)
-        gather(workspace.data, g, 0, l.size)
-        rows.each_row(self.gradient, b.node.dtype, l.size // columns, columns, workspace.data, y.data, out.data)
-        drop(workspace)
-        b.done_gradient(0)
-        return 0
+
+cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, const Array* z) noexcept:
+    """z = loop(x) or loop(x, y) along an axis; x and y are dense, and of z's shape."""
+    cdef const Layout* l = z.layout
+    cdef Py_ssize_t inner = 1
+    cdef int d
+    for d in range(axis + 1, l.ndim): inner *= l.shape[d]
+    rows.each_row(loop, z.dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, x, y, z.data)
 
 
 @final
 cdef class LogSoftmax(ByRows):
-    """y = x - log sum e^x        dx = g - e^y sum g        (along the last axis)"""
+    """y = x - log sum e^x        dx = g - e^y sum g        (along an axis)"""
 
     def __cinit__(self):
         self.name, self.value, self.gradient = "log_softmax", &rows.LOG_SOFTMAX, &rows.LOG_SOFTMAX_GRAD
 
     def formula(self, c, int i, g):
-        return g - exp(c.output(0)) * sum(g, -1, True)
+        return g - exp(c.output(0)) * sum(g, c.attributes, True)
 
 
 @final
 cdef class Softmax(ByRows):
-    """y = e^x / sum e^x        dx = y (g - sum g y)        (along the last axis)"""
+    """y = e^x / sum e^x        dx = y (g - sum g y)        (along an axis)"""
 
     def __cinit__(self):
         self.name, self.value, self.gradient = "softmax", &rows.SOFTMAX, &rows.SOFTMAX_GRAD
 
     def formula(self, c, int i, g):
         y = c.output(0)
-        return y * (g - sum(g * y, -1, True))
+        return y * (g - sum(g * y, c.attributes, True))
 
 
 # ---- logsumexp: along any axes ---------------------------------------------------------------------------------------
@@ -114,15 +114,17 @@ cdef class LogSumExp(Reduction):
 
     cdef int infer(self, Call* c) except -1:
         Reduction.infer(self, c)
-        if not by_rows(c): c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
+        if not by_rows(c.x[0].layout, <tuple>c.attributes):
+            c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef Py_ssize_t results = c.y[0].layout.size
+        cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, <tuple>c.attributes)
         cdef Array y = c.y[0], most = y
         cdef Array a[3]
-        if by_rows(c):
-            rows.each_row(&rows.LOGSUMEXP, y.dtype, results, c.x[0].layout.size // results, c.x[0].data, NULL, y.data)
+        if inner:
+            rows.each_row(&rows.LOGSUMEXP, y.dtype, results // inner, c.x[0].layout.size // results, inner, c.x[0].data,
+                          NULL, y.data)
             return 0
         most.data = c.workspace
         self.fold(c, &folds.MAX, NULL, &most)
@@ -140,7 +142,7 @@ cdef class LogSumExp(Reduction):
     cdef int backward(self, Backward b) except -1:
         cdef Array g = b.gradient(0), y = b.kept(OWN), x = b.kept(0), out
         cdef Py_ssize_t results = y.layout.size
-        if x.layout.size and is_last(x.layout, b.node.attributes) and (g.layout.dense or g.layout.ndim == 1):
+        if by_rows(x.layout, b.node.attributes) == 1 and (g.layout.dense or g.layout.ndim == 1):
             if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
             rows.logsumexp_grad(b.node.dtype, results, x.layout.size // results, g.data,
                                 1 if g.layout.dense else g.layout.strides[0], x.data, y.data, out.data)
@@ -155,9 +157,10 @@ cdef class LogSumExp(Reduction):
         return spread(c, g) * exp(c.input(0) - spread(c, c.output(0)))
 
 
-cdef bint by_rows(const Call* c) except -1:
-    """Whether there are rows to go through, side by side."""
-    return c.x[0].layout.size > 0 and is_last(c.x[0].layout, <tuple>c.attributes)
+cdef Py_ssize_t by_rows(const Layout* x, attributes):
+    """As inner_of(): 0 also where there is nothing, or columns are too few."""
+    cdef Py_ssize_t inner = inner_of(x, attributes) if x.size else 0
+    return inner if inner == 1 or inner >= rows.FEWEST else 0
 
 
 cdef Operator LOG_SOFTMAX = LogSoftmax(), SOFTMAX = Softmax(), LOGSUMEXP = LogSumExp()
@@ -166,22 +169,24 @@ OPERATORS = {o.name: o for o in (LOG_SOFTMAX, SOFTMAX, LOGSUMEXP)}
 
 def log_softmax(x, axis=-1):
     """x - log sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
-    return along_last(LOG_SOFTMAX, x, axis)
+    return along_axis(LOG_SOFTMAX, x, axis)
 
 
 def softmax(x, axis=-1):
     """e^x / sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
-    return along_last(SOFTMAX, x, axis)
+    return along_axis(SOFTMAX, x, axis)
 
 
-cdef object along_last(Operator op, x, axis):
-    """An operator of rows along another axis: that axis is brought to the end, and back."""
+cdef object along_axis(Operator op, x, axis):
+    """An operator along an axis, which is brought to the end and back where what lies side by side is no vector."""
     cdef Tensor t = ensure_tensor(x)
-    cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1
-    if a == last: return apply1(op, t, None)
+    cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1, d
+    cdef Py_ssize_t inner = 1
+    for d in range(a + 1, last + 1): inner *= t.layout.shape[d]
+    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, a)
     order = list(range(last + 1))
     order[a], order[last] = last, a
-    return transpose(apply1(op, transpose(t, order), None), order)
+    return transpose(apply1(op, transpose(t, order), last), order)
 
 
 def logsumexp(x, axis=None, keepdims=False):
