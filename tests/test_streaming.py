@@ -37,7 +37,7 @@ def supply(dtype):
     them is like another."""
     few = np.random.default_rng(0).standard_normal(65521)
     few[::1000], few[1::1000] = 0.0, -0.0
-    a = np.resize(few.astype(dtype), STREAM + 100 * STRIP)
+    a = np.resize(few.astype(dtype), STREAM // (1 if dtype == "float32" else 4) + 100 * STRIP)      # for bools: more
     a.flags.writeable = False
     return a
 
