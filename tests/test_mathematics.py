@@ -61,6 +61,18 @@ def test_special_powers(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("p", [-1, 3, 1.5, 2.5])
+def test_powers_of_special_numbers(p, dtype):
+    """Exponents that need no logarithm, and one that does, as NumPy's and within the bounds; special ones among many,
+    where strips are packed."""
+    x = np.concatenate([special(dtype), np.linspace(1e-6, 9, 1200).astype(dtype), special(dtype)])
+    with np.errstate(all="ignore"):
+        wanted = np.power(x, np.full(x.size, p, dtype))
+    same(cg.pow(cg.tensor(x), p).numpy(), wanted, ulps.bound("pow", dtype))
+    same(cg.pow(cg.tensor(np.repeat(x, 2))[::2], p).numpy(), wanted, ulps.bound("pow", dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "erf", "sin", "gelu", "pow", "atan", "asinh"])
 def test_place_does_not_matter(name, dtype):
     """A number alone, at the end of a strip, or beside one that sin sends to the C library: the same bits."""

@@ -10,6 +10,7 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
     void* whole             # int64
     void* truth             # bool
     int operands            # the result is the last
+    int number              # the operand that is one element, of which a strip is not filled; or -1
     int cost                # an element's time in single precision, measured in that of an exponential (0.15 ns),
     int double_cost         # and in double
 
@@ -18,7 +19,7 @@ ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept 
 
 cdef Loop* find(str name) except NULL
 cdef int enter(str name, void* single, void* double, int operands, void* whole=*, void* truth=*, int cost=*,
-               int double_cost=*) except -1
+               int double_cost=*, int number=*) except -1
 cdef int enter_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1

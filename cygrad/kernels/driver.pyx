@@ -49,8 +49,9 @@ cdef int threads = 1
 # ---- the table of loops ----------------------------------------------------------------------------------------------
 
 cdef int enter(str name, void* single, void* double, int operands, void* whole=NULL, void* truth=NULL, int cost=1,
-               int double_cost=2) except -1:
-    """Enter a kernel under `name`; a later one of the same name takes its place."""
+               int double_cost=2, int number=-1) except -1:
+    """Enter a kernel under `name`; a later one of the same name takes its place. `number`: the operand, if there is
+    one, that is always one element, and that the kernel reads as such: no strip has to be filled with it."""
     cdef int at = names.setdefault(name, len(names))
     if at >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
@@ -59,6 +60,7 @@ cdef int enter(str name, void* single, void* double, int operands, void* whole=N
     loops[at].whole = whole
     loops[at].truth = truth
     loops[at].operands = operands
+    loops[at].number = number
     loops[at].cost = cost
     loops[at].double_cost = double_cost
     return 0
@@ -293,6 +295,8 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
         size[k] = itemsize(a[k].dtype)
         if a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
             p[k] = a[k].data + start * size[k]
+        elif k == loop.number:
+            p[k] = a[k].data
         elif k < n - 1 and one_element(a[k].layout):
             flat = False
             p[k] = &scratch[k][0]
@@ -311,14 +315,14 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
         count = stop - start if stop - start < STRIP else STRIP
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
-            elif streams and p[k] != &scratch[k][0]: cg_prefetch(p[k] + AHEAD, count * size[k])
+            elif streams and p[k] != &scratch[k][0] and k != loop.number: cg_prefetch(p[k] + AHEAD, count * size[k])
         call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
         if streams:
             cg_stream(target, p[n - 1], count * size[n - 1])
             target += count * size[n - 1]
         for k in range(n):
-            if p[k] != &scratch[k][0]: p[k] += count * size[k]
+            if p[k] != &scratch[k][0] and k != loop.number: p[k] += count * size[k]
         start += count
     if streams: cg_stream_end()
 

@@ -7,7 +7,7 @@ from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
-from cygrad.kernels.mathematics cimport fabs, log, pow, sqrt
+from cygrad.kernels.mathematics cimport fabs, log, pow, pow_of_ordinary, pow_ordinary, sqrt
 
 
 cdef inline real floor(real x) noexcept nogil:    return math.floorf(x) if real is float else math.floor(x)
@@ -99,11 +99,30 @@ cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
 
+# Most powers are ordinary, and their function takes half the time: kernels look first whether all of a strip are. An
+# element's bits do not depend on its neighbours, pow gives those the same.
+cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int all = real is float
+    for i in range(n):
+        all &= pow_ordinary(x[i], e)
+    return all
+
+cdef bint all_pairs_ordinary(real[::1] x, real[::1] y, real less, Py_ssize_t n) noexcept nogil:
+    """x to the power of y - less"""
+    cdef Py_ssize_t i
+    cdef int all = real is float
+    for i in range(n):
+        all &= pow_ordinary(x[i], y[i] - less)
+    return all
+
+# Exponents that are common and cost a multiplication or two, where these are within the bounds of pow: x x x has up to
+# 1.5 ulp, which float64 is not to have.
 cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     cdef real e
     if y.shape[0] == 0: return
-    e = p[0]                                        # a scalar: the strip holds it everywhere
+    e = p[0]                                        # a number
     if e == 2:
         for i in range(y.shape[0]):
             y[i] = x[i] * x[i]
@@ -113,6 +132,18 @@ cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
     elif e == 0.5:
         for i in range(y.shape[0]):
             y[i] = sqrt(x[i])
+    elif e == -1:
+        for i in range(y.shape[0]):
+            y[i] = 1 / x[i]
+    elif real is float and e == 3:
+        for i in range(y.shape[0]):
+            y[i] = x[i] * x[i] * x[i]
+    elif real is float and e == 1.5:
+        for i in range(y.shape[0]):                 # (of -inf inf, and no root)
+            y[i] = <real>math.INFINITY if x[i] == <real>-math.INFINITY else x[i] * sqrt(x[i])
+    elif all_ordinary(x, e, y.shape[0]):
+        for i in range(y.shape[0]):
+            y[i] = pow_of_ordinary(x[i], e)
     else:
         for i in range(y.shape[0]):
             y[i] = pow(x[i], e)
@@ -125,21 +156,39 @@ cdef void pow_grad(real[::1] g, real[::1] x, real[::1] p, real[::1] dx) noexcept
     if e == 2:
         for i in range(dx.shape[0]):
             dx[i] = g[i] * (2 * x[i])
+    elif e == 3:
+        for i in range(dx.shape[0]):
+            dx[i] = g[i] * (3 * (x[i] * x[i]))
+    elif e == 1.5:
+        for i in range(dx.shape[0]):
+            dx[i] = g[i] * (<real>1.5 * sqrt(x[i]))
+    elif all_ordinary(x, e - 1, dx.shape[0]):
+        for i in range(dx.shape[0]):
+            dx[i] = g[i] * (e * pow_of_ordinary(x[i], e - 1))
     else:
         for i in range(dx.shape[0]):
             dx[i] = g[i] * (e * pow(x[i], e - 1))
 
 cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(z.shape[0]):
-        z[i] = pow(x[i], y[i])
+    if all_pairs_ordinary(x, y, 0, z.shape[0]):
+        for i in range(z.shape[0]):
+            z[i] = pow_of_ordinary(x[i], y[i])
+    else:
+        for i in range(z.shape[0]):
+            z[i] = pow(x[i], y[i])
 
 cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real slope
-    for i in range(dx.shape[0]):
-        slope = g[i] * (y[i] * pow(x[i], y[i] - 1))
-        dx[i] = 0 if y[i] == 0 else slope           # (computed in any case: a choice between numbers becomes vectors)
+    if all_pairs_ordinary(x, y, 1, dx.shape[0]):
+        for i in range(dx.shape[0]):
+            slope = g[i] * (y[i] * pow_of_ordinary(x[i], y[i] - 1))
+            dx[i] = 0 if y[i] == 0 else slope       # (computed in any case: a choice between numbers becomes vectors)
+    else:
+        for i in range(dx.shape[0]):
+            slope = g[i] * (y[i] * pow(x[i], y[i] - 1))
+            dx[i] = 0 if y[i] == 0 else slope
 
 cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
     cdef Py_ssize_t i
@@ -197,10 +246,10 @@ cdef int table() except -1:
     driver.enter("div_grad_y", <void*>div_grad_y[float], <void*>div_grad_y[double], 4)
     driver.enter("neg", <void*>neg_[float], <void*>neg_[double], 2)
     driver.enter("copy", <void*>copy_[float], <void*>copy_[double], 2)
-    driver.enter("pow", <void*>pow_[float], <void*>pow_[double], 3, NULL, NULL, 8, 64)
-    driver.enter("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4, NULL, NULL, 8, 64)
-    driver.enter("power", <void*>power_[float], <void*>power_[double], 3, NULL, NULL, 8, 64)
-    driver.enter("power_grad_x", <void*>power_grad_x[float], <void*>power_grad_x[double], 4, NULL, NULL, 8, 64)
+    driver.enter("pow", <void*>pow_[float], <void*>pow_[double], 3, NULL, NULL, 5, 64, 1)
+    driver.enter("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4, NULL, NULL, 5, 64, 2)
+    driver.enter("power", <void*>power_[float], <void*>power_[double], 3, NULL, NULL, 5, 64)
+    driver.enter("power_grad_x", <void*>power_grad_x[float], <void*>power_grad_x[double], 4, NULL, NULL, 5, 64)
     driver.enter("power_grad_y", <void*>power_grad_y[float], <void*>power_grad_y[double], 4, NULL, NULL, 8, 64)
     driver.enter("square", <void*>square_[float], <void*>square_[double], 2)
     driver.enter("square_grad", <void*>square_grad[float], <void*>square_grad[double], 3)

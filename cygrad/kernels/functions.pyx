@@ -6,7 +6,7 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
     ROOT_2_PI, ROOT_EIGHT_PI, TWO_ROOT_PI, acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp,
-    expm1, fabs, far, gauss, log, log1p, logistic, normal, sin, sin_far, sinh, sqrt, tan, tan_far, tanh,
+    expm1, far, gauss, gelu, log, log1p, logistic, normal, sin, sin_far, sinh, softplus, sqrt, tan, tan_far, tanh,
 )
 
 
@@ -234,20 +234,28 @@ cdef void silu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 cdef void softplus_(real[::1] x, real[::1] b, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v
-    for i in range(y.shape[0]):
-        v = b[i] * x[i]
-        y[i] = ((0 if v <= 0 else v) + log1p(exp(-fabs(v)))) / b[i]
+    cdef real beta
+    if y.shape[0] == 0: return
+    beta = b[0]                                     # a number
+    if beta == 1:
+        for i in range(y.shape[0]):
+            y[i] = softplus(x[i])
+    else:
+        for i in range(y.shape[0]):
+            y[i] = softplus(beta * x[i]) / beta
 
 cdef void softplus_grad(real[::1] g, real[::1] y, real[::1] b, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
+    cdef real beta
+    if dx.shape[0] == 0: return
+    beta = b[0]
     for i in range(dx.shape[0]):
-        dx[i] = -g[i] * expm1(-b[i] * y[i])
+        dx[i] = -g[i] * expm1(-beta * y[i])
 
 cdef void gelu_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
-        y[i] = x[i] * normal(x[i])
+        y[i] = gelu(x[i])
 
 cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -284,9 +292,10 @@ cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
         dx[i] = 0 if y[i] <= 0 else v
 
 
-cdef int enter(str name, void* single, void* double, int operands, int cost=1) except -1:
+cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
+               int number=-1) except -1:
     """What computes a polynomial takes about six times as long in double precision, for twice the bytes."""
-    return driver.enter(name, single, double, operands, NULL, NULL, cost, 6 * cost)
+    return driver.enter(name, single, double, operands, NULL, NULL, cost, double_cost or 6 * cost, number)
 
 
 cdef int table() except -1:
@@ -308,17 +317,17 @@ cdef int table() except -1:
     driver.enter("acos_grad", <void*>acos_grad[float], <void*>acos_grad[double], 3)
     enter("atan", <void*>atan_[float], <void*>atan_[double], 2, 2)
     driver.enter("atan_grad", <void*>atan_grad[float], <void*>atan_grad[double], 3)
-    enter("sinh", <void*>sinh_[float], <void*>sinh_[double], 2, 3)
-    enter("sinh_grad", <void*>sinh_grad[float], <void*>sinh_grad[double], 3, 3)
-    enter("cosh", <void*>cosh_[float], <void*>cosh_[double], 2, 3)
-    enter("cosh_grad", <void*>cosh_grad[float], <void*>cosh_grad[double], 3, 3)
+    enter("sinh", <void*>sinh_[float], <void*>sinh_[double], 2, 2, 18)
+    enter("sinh_grad", <void*>sinh_grad[float], <void*>sinh_grad[double], 3, 2, 18)
+    enter("cosh", <void*>cosh_[float], <void*>cosh_[double], 2, 2, 18)
+    enter("cosh_grad", <void*>cosh_grad[float], <void*>cosh_grad[double], 3, 2, 18)
     enter("tanh", <void*>tanh_[float], <void*>tanh_[double], 2)
     driver.enter("tanh_grad", <void*>tanh_grad[float], <void*>tanh_grad[double], 3)
-    enter("asinh", <void*>asinh_[float], <void*>asinh_[double], 2, 8)
+    enter("asinh", <void*>asinh_[float], <void*>asinh_[double], 2, 3, 48)
     driver.enter("asinh_grad", <void*>asinh_grad[float], <void*>asinh_grad[double], 3)
-    enter("acosh", <void*>acosh_[float], <void*>acosh_[double], 2, 6)
+    enter("acosh", <void*>acosh_[float], <void*>acosh_[double], 2, 3, 36)
     driver.enter("acosh_grad", <void*>acosh_grad[float], <void*>acosh_grad[double], 3)
-    enter("atanh", <void*>atanh_[float], <void*>atanh_[double], 2, 5)
+    enter("atanh", <void*>atanh_[float], <void*>atanh_[double], 2, 2, 30)
     driver.enter("atanh_grad", <void*>atanh_grad[float], <void*>atanh_grad[double], 3)
     enter("erf", <void*>erf_[float], <void*>erf_[double], 2, 2)
     enter("erf_grad", <void*>erf_grad[float], <void*>erf_grad[double], 3)
@@ -326,8 +335,8 @@ cdef int table() except -1:
     driver.enter("sigmoid_grad", <void*>sigmoid_grad[float], <void*>sigmoid_grad[double], 3)
     enter("silu", <void*>silu_[float], <void*>silu_[double], 2)
     enter("silu_grad", <void*>silu_grad[float], <void*>silu_grad[double], 3, 2)
-    enter("softplus", <void*>softplus_[float], <void*>softplus_[double], 3, 7)
-    enter("softplus_grad", <void*>softplus_grad[float], <void*>softplus_grad[double], 4, 2)
+    enter("softplus", <void*>softplus_[float], <void*>softplus_[double], 3, 2, 42, 1)
+    enter("softplus_grad", <void*>softplus_grad[float], <void*>softplus_grad[double], 4, 2, 12, 2)
     enter("gelu", <void*>gelu_[float], <void*>gelu_[double], 2, 2)
     enter("gelu_grad", <void*>gelu_grad[float], <void*>gelu_grad[double], 3, 3)
     enter("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2, 3)

@@ -1,7 +1,7 @@
 /* Mathematics in float32, for loops that become vectors: no function here has a branch, a call or a table, so a plain
    loop over one of them is compiled to 4, 8 or 16 elements at a time. Within 2 ulp of the exact result, for denormals
    too; NaN, infinities and signed zeros as NumPy has them (tests/ulps.py measures it). What networks use is computed in
-   float32; what they use seldom in float64 and rounded once, which is shorter and half as fast.
+   float32; tan, and the logarithm in pow, in float64, which is shorter and half as fast.
 
    Polynomials are minimax for the relative error of the function (Remez's exchange in 200 bits), their coefficients
    rounded to float32 one by one, lowest first, and the rest fitted anew each time. */
@@ -77,10 +77,13 @@ static inline float cg_exp_f(float x) {
 }
 
 /* The same where the result is neither a denormal nor infinite: n goes into the exponent by one addition. */
+static inline float cg_times_power_f(float y, float shifted) {
+    return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(y) + ((uint32_t)cg_bits_f(shifted) << 23)));
+}
+
 static inline float cg_exp_near_f(float x) {
     float shifted = cg_fma_f(x, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
-    float p = cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x)));
-    return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(p) + ((uint32_t)cg_bits_f(shifted) << 23)));
+    return cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
 }
 
 /* 2^n (e^r - 1) + (2^n - 1), where n is 0 below 1/2: a sum that loses half of its digits is then never made. Halves,
@@ -104,10 +107,24 @@ static inline float cg_expm1_f(float x) {
 }
 
 /* e^(-x^2 / 2) and e^(-x^2): x^2 in two parts, the square of the upper 12 bits, which is exact, and the rest. (Rounded,
-   the square has an error of up to 50 in the exponential's 2^-24.) */
+   the square has an error of up to 50 in the exponential's 2^-24.) The first times 2^64, so that it is never a denormal
+   and 2^n is put into the exponent by one addition; for 0 <= b <= 15. */
+static inline float cg_bell_core_f(float b) {
+    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff), most = -0.5f * (high * high), rest = (b - high) * (b + high);
+    float shifted = cg_fma_f(most, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
+    float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(rest, -0.5f, cg_fma_f(-n, CG_LN2_HIGH_F, most)));
+    return cg_times_power_f(cg_exp_core_f(r), shifted);
+}
+
+/* |x|, but at most `most`, which a NaN becomes: one instruction for integers, seven with masks for floats. */
+static inline float cg_size_f(float x, float most) {
+    uint32_t size = (uint32_t)cg_bits_f(x) & 0x7fffffff, top = (uint32_t)cg_bits_f(most);
+    return cg_from_bits_f((int32_t)(size < top ? size : top));
+}
+
 static inline float cg_bell_f(float x) {
-    float a = fabsf(x), b = a > 15.0f ? 15.0f : a, high = cg_from_bits_f(cg_bits_f(b) & ~0xfff);
-    return cg_exp_sum_f(-0.5f * (high * high), -0.5f * ((b - high) * (b + high)));
+    float y = 0x1p-64f * cg_bell_core_f(cg_size_f(x, 15));
+    return x == x ? y : x;
 }
 
 static inline float cg_gauss_f(float x) {
@@ -127,10 +144,64 @@ static inline float cg_tanh_f(float x) {
 }
 
 /* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
-   in rounding is put right afterwards, times 1 / (1 + e), for which 1 - e / 2 is near enough (2.3 ulp without). */
+   in rounding is put right afterwards; 0.9 of it, as where e is near 1 it matters half as much (2.3 ulp without). e has
+   a factor of 2^64 until the end, so that it is never a denormal. */
 static inline float cg_sigmoid_f(float x) {
-    float e = cg_exp_of_number_f(-fabsf(x)), sum = 1 + e, lost = e - (sum - 1), y = (x >= 0 ? 1 : e) / sum;
-    y = cg_fma_f(y * lost, cg_fma_f(0.5f, e, -1), y);
+    float b = -cg_size_f(x, 104), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
+    float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
+    float e = cg_times_power_f(cg_exp_core_f(r), shifted), sum = cg_fma_f(e, 0x1p-64f, 1);
+    float lost = cg_fma_f(e, 0x1p-64f, 1 - sum), y = (x >= 0 ? 0x1p64f : e) / sum;
+    y = 0x1p-64f * cg_fma_f(-0.9f * y, lost, y);
+    return x == x ? y : x;
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x|: e + e^2 (log 2 - 1 + (1 - e) P(e)), where 1 - e takes the
+   rounding errors of P from where they would count most. */
+static inline float cg_softplus_f(float x) {
+    float e = cg_exp_of_number_f(-fabsf(x)), p = 0x1.a66146p-9f;
+    p = cg_fma_f(p, e, -0x1.0f92d8p-6f);
+    p = cg_fma_f(p, e, 0x1.4ac1eep-5f);
+    p = cg_fma_f(p, e, -0x1.0d5abep-4f);
+    p = cg_fma_f(p, e, 0x1.661e3ap-4f);
+    p = cg_fma_f(p, e, -0x1.c02408p-4f);
+    p = cg_fma_f(p, e, 0x1.1f0aaap-3f);
+    p = cg_fma_f(p, e, -0x1.8b9060p-3f);
+    p = cg_fma_f(1 - e, p, -0x1.3a37a0p-2f);
+    return (x <= 0 ? 0 : x) + cg_fma_f(e * e, p, e); /* a NaN stays a NaN */
+}
+
+/* For |x| = n log 2 + r: sinh and cosh of r by polynomials, and from these e^r - 1 and e^-r, so that e^-|x| needs no
+   division. h = 2^(n - 2) and its reciprocal's sixteenth: the result is doubled last, which alone may overflow. n is
+   0 below `from`. */
+static inline void cg_hyperbolic_f(float x, float from, float *s, float *c, float *h, float *q) {
+    float b = cg_size_f(x, 89.5f), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F), n, r, z;
+    int32_t i, j;
+    if (from > 0) shifted = b < from ? CG_ROUNDER_F : shifted; /* `from` is a constant */
+    n = shifted - CG_ROUNDER_F;
+    r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
+    z = r * r;
+    *c = z * cg_fma_f(z, cg_fma_f(z, 0x1.6d4f06p-10f, 0x1.5554e6p-5f), 0.5f); /* cosh r - 1, for |r| <= log(2) / 2 */
+    *s = cg_fma_f(0x1.75a6f4p-19f, z, 0x1.a02156p-13f);                       /* sinh r, for |r| <= 1 */
+    *s = cg_fma_f(*s, z, 0x1.1110e2p-7f);
+    *s = cg_fma_f(*s, z, 0x1.555556p-3f);
+    *s = cg_fma_f(r * z, *s, r);
+    i = cg_bits_f(shifted) - cg_bits_f(CG_ROUNDER_F), j = 125 - i;
+    *h = cg_from_bits_f((i + 125) << 23);
+    *q = cg_from_bits_f((j > 0 ? j : 0) << 23);
+}
+
+static inline float cg_sinh_f(float x) {
+    float s, c, h, q, y;
+    cg_hyperbolic_f(x, 1, &s, &c, &h, &q);
+    y = 2 * (h + cg_fma_f(h, c + s, (s - c - 1) * q));
+    y = fabsf(x) < 1 ? s : y;
+    return copysignf(x == x ? y : x, x);
+}
+
+static inline float cg_cosh_f(float x) {
+    float s, c, h, q, y;
+    cg_hyperbolic_f(x, 0, &s, &c, &h, &q);
+    y = 2 * (h + cg_fma_f(h, c + s, (1 - (s - c)) * q));
     return x == x ? y : x;
 }
 
@@ -172,6 +243,58 @@ static inline float cg_log1p_f(float x) {
     return x < INFINITY ? y : x;
 }
 
+/* log u + more log 2 for positive normal u; and with what u lost in rounding. */
+static inline float cg_log_near_f(float u, int32_t more) {
+    int32_t i = cg_bits_f(u) - 0x3f3504f3;
+    return cg_log_core_f(cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3) - 1, (float)((i >> 23) + more));
+}
+
+static inline float cg_log_sum_f(float u, float lost, int32_t more) {
+    int32_t i = cg_bits_f(u) - 0x3f3504f3, j = (i & 0x7fffff) + 0x3f3504f3;
+    float power = cg_from_bits_f(j - cg_bits_f(u) + cg_bits_f(1)); /* m / u */
+    return cg_log_core_f(cg_fma_f(lost, power, cg_from_bits_f(j) - 1), (float)((i >> 23) + more));
+}
+
+/* log(a + sqrt(a^2 + 1)); below 0.53, a + a^3 P(a^2); above 2^13, log(2 a). (2.2 ulp without `lost`.) */
+static inline float cg_asinh_f(float x) {
+    float a = fabsf(x), z = a * a, s = sqrtf(z + 1), u = a + s, lost = a - (u - s), p = -0x1.992688p-7f, y;
+    int large = a > 0x1p13f;
+    y = cg_log_sum_f(large ? 0.5f * a : u, large ? 0 : lost, large ? 2 : 0);
+    p = cg_fma_f(p, z, 0x1.c66642p-6f);
+    p = cg_fma_f(p, z, -0x1.6ae578p-5f);
+    p = cg_fma_f(p, z, 0x1.331e36p-4f);
+    p = cg_fma_f(p, z, -0x1.555522p-3f);
+    y = a < 0.53f ? cg_fma_f(a * z, p, a) : y;
+    return copysignf(a < INFINITY ? y : a, x);
+}
+
+/* log(x + sqrt(x^2 - 1)); for t = x - 1 below 0.55, s + s t P(t) with s = sqrt(2 t); above 2^13, log(2 x). */
+static inline float cg_acosh_f(float x) {
+    float t = x - 1, s = sqrtf(t + t), p = -0x1.99811ep-12f, y;
+    int large = x > 0x1p13f;
+    y = cg_log_near_f(large ? 0.5f * x : x + sqrtf(t * (x + 1)), large ? 2 : 0);
+    p = cg_fma_f(p, t, 0x1.c67e1cp-10f);
+    p = cg_fma_f(p, t, -0x1.6ae768p-8f);
+    p = cg_fma_f(p, t, 0x1.331e42p-6f);
+    p = cg_fma_f(p, t, -0x1.555522p-4f);
+    y = t < 0.55f ? cg_fma_f(s * t, p, s) : y;
+    y = t >= 0 ? y : NAN;
+    return t < INFINITY ? y : t;
+}
+
+/* log((1 + a) / (1 - a)) / 2; below 1/2, a + a^3 P(a^2) */
+static inline float cg_atanh_f(float x) {
+    float a = fabsf(x), z = a * a, y = 0.5f * cg_log_near_f((1 + a) / (1 - a), 0), p = 0x1.6afe32p-3f;
+    p = cg_fma_f(p, z, 0x1.a15940p-5f);
+    p = cg_fma_f(p, z, 0x1.e4c58cp-4f);
+    p = cg_fma_f(p, z, 0x1.23408ap-3f);
+    p = cg_fma_f(p, z, 0x1.99a73cp-3f);
+    p = cg_fma_f(p, z, 0x1.55553ep-2f);
+    y = a < 0.5f ? cg_fma_f(a * z, p, a) : y;
+    y = a < 1 ? y : a == 1 ? INFINITY : NAN;
+    return copysignf(y, x);
+}
+
 /* ---- the error function and the normal distribution -------------------------------------------------------------- */
 
 /* erf x = x + x P(x^2) below 1; above, 1 - e^Q(x), where Q is log erfc. */
@@ -193,28 +316,32 @@ static inline float cg_erf_f(float x) {
     return copysignf(a >= 1 ? 1 - cg_exp_near_f(q) : cg_fma_f(b, p, b), x);
 }
 
-/* The normal distribution's probability of less than x, with all digits also where that is small: for x < 0
-   e^(-x^2 / 2) P(t) / (4 - x), t = (-x - 4) / (4 - x); for x > 0 what is left of 1; near 0, 1/2 + x S(x^2). The part
-   for x < 0 has errors of up to 4 ulp: five factors are rounded. */
+/* The normal distribution's probability of more than b, 0 <= b <= 15: e^(-b^2 / 2) w P(b w) with w = 1 / (b + 1.875).
+   Errors of up to 5 ulp: five factors are rounded. P has a factor of 2^-64, for the 2^64 of cg_bell_core_f. */
+static inline float cg_tail_f(float b) {
+    float w = 1 / (b + 1.875f), u = b * w, p = 0x1.08d464p-67f;
+    p = cg_fma_f(p, u, -0x1.8ef4ecp-66f);
+    p = cg_fma_f(p, u, 0x1.a0275cp-66f);
+    p = cg_fma_f(p, u, -0x1.030364p-66f);
+    p = cg_fma_f(p, u, 0x1.391ea4p-67f);
+    p = cg_fma_f(p, u, 0x1.13e6b6p-68f);
+    p = cg_fma_f(p, u, 0x1.0d3d10p-69f);
+    p = cg_fma_f(p, u, -0x1.c21b32p-67f);
+    p = cg_fma_f(p, u, -0x1.dc304cp-66f);
+    p = cg_fma_f(p, u, 0x1.e00000p-65f);
+    return cg_bell_core_f(b) * (w * p);
+}
+
+/* The probability of less than x, all digits also where that is small; a NaN counts as a large number. */
 static inline float cg_normal_f(float x) {
-    float a = fabsf(x), b = a > 15.0f ? 15.0f : a, w = 1 / (b + 4), t = (b - 4) * w, z = b * b, y;
-    float p = -0x1.b55ebap-14f, s = 0x1.9dedc8p-14f;
-    p = cg_fma_f(p, t, 0x1.d723a2p-13f);
-    p = cg_fma_f(p, t, 0x1.9ac034p-10f);
-    p = cg_fma_f(p, t, -0x1.d07c14p-9f);
-    p = cg_fma_f(p, t, -0x1.ed8118p-8f);
-    p = cg_fma_f(p, t, 0x1.eee328p-5f);
-    p = cg_fma_f(p, t, -0x1.7dff64p-3f);
-    p = cg_fma_f(p, t, 0x1.8c6d74p-2f);
-    p = cg_fma_f(p, t, -0x1.373e3ap-1f);
-    p = cg_fma_f(p, t, 0x1.82b4bcp-1f);
-    s = cg_fma_f(s, z, -0x1.34387ep-10f);
-    s = cg_fma_f(s, z, 0x1.46b204p-7f);
-    s = cg_fma_f(s, z, -0x1.1057b8p-4f);
-    s = cg_fma_f(s, z, 0x1.988452p-2f);
-    y = cg_bell_f(x) * (p * w);
-    y = x > 0 ? 1 - y : y;
-    return a < 0.8f ? cg_fma_f(x, s, 0.5f) : y;
+    float y = cg_tail_f(cg_size_f(x, 15));
+    return x > 0 ? 1 - y : y;
+}
+
+/* x times that: for x > 0, x - x (probability of more than x), which rounds less. Where b is not |x|, the tail is 0. */
+static inline float cg_gelu_f(float x) {
+    float b = cg_size_f(x, 15);
+    return cg_fma_f(x > 0 ? -b : x, cg_tail_f(b), x > 0 ? x : -0.0f);
 }
 
 /* ---- trigonometry ------------------------------------------------------------------------------------------------ */
@@ -314,7 +441,7 @@ static inline float cg_atan_f(float x) {
     return copysignf(y, x);
 }
 
-/* ---- in float64, exact enough for a float32 ---------------------------------------------------------------------- */
+/* ---- powers --------------------------------------------------------------------------------------------------- */
 
 static inline int64_t cg_wide_bits(double x) {
     int64_t i;
@@ -322,108 +449,65 @@ static inline int64_t cg_wide_bits(double x) {
     return i;
 }
 
-static inline double cg_from_wide_bits(int64_t i) {
-    double x;
-    memcpy(&x, &i, sizeof x);
-    return x;
+/* 2^(e log2 a) for a = 2^k m, from the bits of a less those of sqrt(1/2): log2 m = s P(s^2) with s = (m - 1) / (m + 1),
+   to 2^-36, as the exponent makes its error 2^7 times as large. `clamped`: where the result may be a denormal, 0 or
+   infinite; otherwise the same bits for less. */
+static inline float cg_pow_core_f(int32_t i, int32_t k, float e, int clamped) {
+    float m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3), q = 1 / (m + 1), r, y = 0x1.442fd4p-13f;
+    double f = m - 1, s = f * q, z, p = 0x1.5ceaef3851218p-2, t, n;
+    uint32_t bits, half;
+    s = cg_fma_d(cg_fma_d(-s, f + 2, f), q, s); /* Newton's step: q has 24 bits */
+    z = s * s;
+    p = cg_fma_d(p, z, 0x1.a58d6154fb6e7p-2);
+    p = cg_fma_d(p, z, 0x1.27778045f6973p-1);
+    p = cg_fma_d(p, z, 0x1.ec709d1241be7p-1);
+    p = cg_fma_d(p, z, 0x1.71547652bee78p+1);
+    t = e * cg_fma_d(s, p, k);
+    if (clamped) {
+        t = t > 200 ? 200 : t;
+        t = t < -200 ? -200 : t;
+    }
+    n = t + (0x1.8p52 + 254);
+    r = (float)(t - (n - (0x1.8p52 + 254)));
+    y = cg_fma_f(y, r, 0x1.5f0a78p-10f);
+    y = cg_fma_f(y, r, 0x1.3b2a3ep-7f);
+    y = cg_fma_f(y, r, 0x1.c6af78p-5f);
+    y = cg_fma_f(y, r, 0x1.ebfbe0p-3f);
+    y = cg_fma_f(y, r, 0x1.62e430p-1f);
+    y = cg_fma_f(y, r, 1);
+    bits = (uint32_t)(uint64_t)cg_wide_bits(n);
+    if (!clamped) return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(y) + ((bits - 254) << 23)));
+    half = (bits & 0xfff) >> 1;
+    return y * cg_from_bits_f((int32_t)(half << 23)) * cg_from_bits_f((int32_t)((bits - half) << 23));
 }
 
-#define CG_ROOT_HALF_BITS 0x3fe6a09e667f3bcd
-
-/* e^x for |x| < 700, to 2^-31 */
-static inline double cg_wide_exp(double x) {
-    double shifted = cg_fma_d(x, 0x1.71547652b82fep+0, 0x1.8p52), p = 0x1.ab28cf92d6133p-13;
-    double r = cg_fma_d(shifted - 0x1.8p52, -0x1.62e42fefa39efp-1, x);
-    p = cg_fma_d(p, r, 0x1.6dcf1cba27032p-10);
-    p = cg_fma_d(p, r, 0x1.110ef9e173049p-7);
-    p = cg_fma_d(p, r, 0x1.5554450e7d05ap-5);
-    p = cg_fma_d(p, r, 0x1.55554e72b024dp-3);
-    p = cg_fma_d(p, r, 0x1.0000005aa9392p-1);
-    p = cg_fma_d(p, r, 0x1.00000009617c7p+0);
-    p = cg_fma_d(p, r, 0x1.ffffffffabbfap-1);
-    return cg_from_wide_bits((int64_t)((uint64_t)cg_wide_bits(p) + ((uint64_t)cg_wide_bits(shifted) << 52)));
+/* Whether x^e is ordinary: of a positive normal number, and a normal number itself. */
+static inline int cg_pow_ordinary_f(float x, float e) {
+    int32_t i = cg_bits_f(x), k = (i - 0x3f3504f3) >> 23;
+    return (i >= 0x800000) & (i < 0x7f800000) & (fabsf(e) * (float)((k < 0 ? -k : k) + 1) <= 120);
 }
 
-/* u = 2^k m, m from sqrt(1/2) on, for positive normal u: m, and k by the exponent of 2^52, into which it is or'ed. */
-static inline double cg_wide_split(double u, double *k) {
-    uint64_t i = (uint64_t)cg_wide_bits(u) - CG_ROOT_HALF_BITS + 0x3ff0000000000000;
-    *k = cg_from_wide_bits((int64_t)(i >> 52 | 0x4330000000000000)) - (0x1p52 + 1023);
-    return cg_from_wide_bits((int64_t)((i & 0xfffffffffffff) + CG_ROOT_HALF_BITS));
+static inline float cg_pow_of_ordinary_f(float x, float e) {
+    int32_t i = cg_bits_f(x) - 0x3f3504f3;
+    return cg_pow_core_f(i, i >> 23, e, 0);
 }
 
-/* log(1 + f) for 1 + f in [sqrt(1/2), sqrt 2): 2 s + s^3 P(s^2) with s = f / (2 + f), to 2^-38 */
-static inline double cg_wide_log_core(double f) {
-    double s = f / (2 + f), z = s * s, p = 0x1.e2f9bf2774d95p-3;
-    p = cg_fma_d(p, z, 0x1.2438c7384c744p-2);
-    p = cg_fma_d(p, z, 0x1.999a7ab3508a6p-2);
-    p = cg_fma_d(p, z, 0x1.555554fd95022p-1);
-    return cg_fma_d(z * s, p, 2 * s);
-}
-
-/* log(1 + x) for x > -1, all digits also for small x */
-static inline double cg_wide_log1p(double x) {
-    double u = 1 + x, lost = x >= 1 ? 1 - (u - x) : x - (u - 1), k, m = cg_wide_split(u, &k);
-    double power = cg_from_wide_bits(cg_wide_bits(m) - cg_wide_bits(u) + 0x3ff0000000000000); /* m / u = 2^-k */
-    return cg_fma_d(k, 0x1.62e42fefa39efp-1, cg_wide_log_core(cg_fma_d(lost, power, m - 1)));
-}
-
-static inline float cg_sinh_f(float x) {
-    double a = fabsf(x), b = a > 100 ? 100 : a, z = b * b, p = 0x1.7a158ac876f2dp-19, e = cg_wide_exp(b);
-    p = cg_fma_d(p, z, 0x1.9ffe9450a04fcp-13);
-    p = cg_fma_d(p, z, 0x1.111134f694871p-7);
-    p = cg_fma_d(p, z, 0x1.5555551b460edp-3);
-    return copysignf((float)(b < 1 ? cg_fma_d(p * z, b, b) : 0.5 * (e - 1 / e)), x);
-}
-
-static inline float cg_cosh_f(float x) {
-    double a = fabsf(x), e = cg_wide_exp(a > 100 ? 100 : a);
-    return (float)(0.5 * (e + 1 / e));
-}
-
-/* log(a + sqrt(a^2 + 1)) */
-static inline float cg_asinh_f(float x) {
-    double a = fabsf(x), z = a * a, y = cg_wide_log1p(a + z / (1 + sqrt(z + 1)));
-    return copysignf((float)(a < INFINITY ? y : a), x);
-}
-
-/* log(x + sqrt(x^2 - 1)), written in t = x - 1 */
-static inline float cg_acosh_f(float x) {
-    double t = (double)x - 1, y = cg_wide_log1p(t + sqrt(t * (t + 2)));
-    y = t >= 0 ? y : NAN;
-    return (float)(t < INFINITY ? y : t);
-}
-
-/* log((1 + a) / (1 - a)) / 2 */
-static inline float cg_atanh_f(float x) {
-    double a = fabsf(x), y = 0.5 * cg_wide_log1p(2 * a / (1 - a));
-    y = a < 1 ? y : a == 1 ? INFINITY : NAN;
-    return copysignf((float)y, x);
-}
-
-/* x^y = 2^(y log2 |x|), its sign where y is an odd number, and what C99 says of zeros, infinities and NaN. */
-static inline float cg_pow_f(float x, float y) {
-    double d = x, a = fabs(d), e = y, k, m = cg_wide_split(a, &k), t, n, r, p, half = 0.5 * e, odd, whole;
-    t = cg_fma_d(cg_wide_log_core(m - 1), 0x1.71547652b82fep+0, k);
-    t = a > 0 ? t : a == 0 ? -INFINITY : a;
-    t = a < INFINITY ? t : a;
-    t = e * t;
-    t = t > 200 ? 200 : t < -200 ? -200 : t;
-    n = t + 0x1.8p52, r = t - (n - 0x1.8p52), p = 0x1.06b2e8f509480p-16;
-    p = cg_fma_d(p, r, 0x1.448fc712407c9p-13);
-    p = cg_fma_d(p, r, 0x1.5d85516bf0296p-10);
-    p = cg_fma_d(p, r, 0x1.3b29bb94310ccp-7);
-    p = cg_fma_d(p, r, 0x1.c6b08444459a8p-5);
-    p = cg_fma_d(p, r, 0x1.ebfbe0a6681ccp-3);
-    p = cg_fma_d(p, r, 0x1.62e42ffca4c9ap-1);
-    p = cg_fma_d(p, r, 0x1.ffffffffabbfap-1);
-    p = cg_from_wide_bits((int64_t)((uint64_t)cg_wide_bits(p) + ((uint64_t)cg_wide_bits(n) << 52)));
-    whole = (e + 0x1.8p52) - 0x1.8p52; /* y, if y is whole; large float32 are, and even */
-    odd = (half + 0x1.8p52) - 0x1.8p52 == half ? 1 : copysign(1, d);
-    p = whole == e ? p * odd : d < 0 ? a < INFINITY ? NAN : p : p;
-    t = a == 1 ? 1 : p; /* (-1)^inf is 1 too */
-    p = fabs(e) == INFINITY ? t : p;
-    p = d == 1 ? 1 : p;
-    return (float)(e == 0 ? 1 : p);
+/* x^e for any, its sign where e is an odd number, and what C99 says of zeros, infinities and NaN. */
+static inline float cg_pow_f(float x, float e) {
+    float a = fabsf(x), near = cg_size_f(e, 0x1p24f), y; /* from there on numbers are even */
+    int denormal = a < 0x1p-126f;
+    int32_t i = cg_bits_f(denormal ? a * 0x1p23f : a) - 0x3f3504f3, k = i >> 23, whole = (int32_t)near;
+    int32_t broken = (float)whole != near, odd = (int32_t)((uint32_t)(whole & (broken - 1)) << 31);
+    y = cg_pow_core_f(i, denormal ? k - 23 : k, e, 1);
+    y = a == 0 ? e > 0 ? 0 : INFINITY : y;
+    y = a == INFINITY ? e > 0 ? INFINITY : 0 : y;
+    y = fabsf(e) == INFINITY ? a == 1 ? 1 : y : y; /* (-1)^inf is 1 too */
+    y = cg_from_bits_f(cg_bits_f(y) ^ (odd & cg_bits_f(x)));
+    y = broken & (x < 0) & (a < INFINITY) ? NAN : y;
+    y = x == x ? y : x;
+    y = e == e ? y : e;
+    y = x == 1 ? 1 : y;
+    return e == 0 ? 1 : y;
 }
 
 #endif
