@@ -1,8 +1,8 @@
 """What two threads do on a machine that others use: the same work alone and beside processes that only spin.
 
 Threads meet at the end of a parallel loop, and where a processor is taken the last one comes milliseconds late. Each
-figure is a mean over a second (a median would not see what happens now and then), in processes of its own, the libraries
-in turn; *alone*, beside *one* process that spins, and beside one for *every* processor. Not in a quick run."""
+figure is a mean over a second (a median would not see what happens now and then), in processes of its own, the
+libraries in turn; *alone*, beside *one* process that spins, and beside one for *every* processor. Not in a quick run."""
 
 import contextlib
 import json
