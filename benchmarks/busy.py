@@ -2,7 +2,8 @@
 
 Threads meet at the end of a parallel loop, and where a processor is taken the last one comes milliseconds late. Each
 figure is a mean over a second (a median would not see what happens now and then), in processes of its own, the
-libraries in turn; *alone*, beside *one* process that spins, and beside one for *every* processor. Not in a quick run."""
+libraries in turn; *alone*, beside *one* process that spins, and beside one for *every* processor. Not in a quick
+run."""
 
 import contextlib
 import json

@@ -25,6 +25,9 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, 
 
 from cygrad.core.dtypes import DTYPES
 
+cdef extern from "cygrad/platform.h":
+    int lowest_bit "cg_lowest_bit"(uint32_t mask)
+
 
 # ---- operands --------------------------------------------------------------------------------------------------------
 
@@ -117,18 +120,22 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     cdef Node node = Node.__new__(Node)
     cdef Slot* s
     cdef Layout** layouts
-    cdef uint32_t mask = op.keeps(c, wanted)
+    cdef uint32_t rest, mask = op.keeps(c, wanted)
     cdef int i, k, count = 0
     take_edges(node, n)
     for i in range(n):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
         set_edge(node, i, (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr)
     if mask:
-        for i in range(32): count += (mask >> i) & 1
+        rest = mask
+        while rest:
+            count += 1
+            rest &= rest - 1
         s = take_slots(node, count)
         k = 0
-        for i in range(32):
-            if not (mask >> i) & 1: continue
+        while mask:
+            i = lowest_bit(mask)
+            mask &= mask - 1
             if i < OUTPUT:
                 s[k].source = i
                 s[k].dtype = c.x[i].dtype

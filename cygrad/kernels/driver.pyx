@@ -345,6 +345,15 @@ cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     span((<Spans*>job).loop, (<Spans*>job).a, start, stop)
 
 
+cdef inline bint flat(const Loop* loop, const Array* a, char** p) noexcept nogil:
+    """Whether all operands are contiguous and as long as the result, so that one call does it; `p` has their memory."""
+    cdef int k
+    for k in range(loop.operands):
+        if not a[k].layout.dense or a[k].layout.size != a[loop.operands - 1].layout.size: return False
+        p[k] = a[k].data
+    return True
+
+
 cdef int each(const Loop* loop, Array* a) except -1:
     """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
     or strides of 0 where they are broadcast. The dtype of the last operand before the result chooses the kernel, which
@@ -353,9 +362,12 @@ cdef int each(const Loop* loop, Array* a) except -1:
     cdef int t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     cdef Py_ssize_t parts
     cdef Spans spans = Spans(loop, a)
+    cdef char* p[MAX_OPERANDS]
     if t == 1:
         if n >= GRAIN:
             with nogil: span(loop, a, 0, n)
+        elif flat(loop, a, p):
+            call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
             span(loop, a, 0, n)
         return 0

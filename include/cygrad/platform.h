@@ -80,6 +80,17 @@ static inline float cg_fma_f(float a, float b, float c) { return a * b + c; }
 static inline double cg_fma_d(double a, double b, double c) { return a * b + c; }
 #endif
 
+/* The place of the lowest bit that is set, of a mask with one at least. */
+static inline int cg_lowest_bit(unsigned mask) {
+#if defined(_MSC_VER)
+    unsigned long place;
+    _BitScanForward(&place, mask);
+    return (int)place;
+#else
+    return __builtin_ctz(mask);
+#endif
+}
+
 /* A typed memoryview over raw memory, as a value: no object and no count (its owner is None), so it may be made without
    the GIL and costs a few stores. It must not outlive the memory. Shapes count elements, strides bytes. Cython's struct
    has room for few dimensions (buffer_max_dims in setup.py), so that it is small enough to be passed by value. */
