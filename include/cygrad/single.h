@@ -144,14 +144,14 @@ static inline float cg_tanh_f(float x) {
 }
 
 /* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
-   in rounding is put right afterwards; 0.9 of it, as where e is near 1 it matters half as much (2.3 ulp without). e has
+   in rounding is put right afterwards (2.3 ulp without), too far where e is near 1, but there it matters little. e has
    a factor of 2^64 until the end, so that it is never a denormal. */
 static inline float cg_sigmoid_f(float x) {
     float b = -cg_size_f(x, 104), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
     float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
     float e = cg_times_power_f(cg_exp_core_f(r), shifted), sum = cg_fma_f(e, 0x1p-64f, 1);
     float lost = cg_fma_f(e, 0x1p-64f, 1 - sum), y = (x >= 0 ? 0x1p64f : e) / sum;
-    y = 0x1p-64f * cg_fma_f(-0.9f * y, lost, y);
+    y = 0x1p-64f * cg_fma_f(-y, lost, y);
     return x == x ? y : x;
 }
 
