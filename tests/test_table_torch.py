@@ -32,7 +32,7 @@ def torch_counterparts(torch):
         "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not where matmul").split()}
     same |= {"less": torch.lt, "less_equal": torch.le, "equal": torch.eq, "not_equal": torch.ne, "greater": torch.gt,
              "greater_equal": torch.ge, "power": torch.pow, "silu": f.silu, "softplus": f.softplus, "gelu": f.gelu,
-             "linear": f.linear, "cross_entropy": f.cross_entropy}
+             "cross_entropy": f.cross_entropy}
 
     def of_tensors(like, dtype=None):
         return lambda x, y: like(x, torch.as_tensor(y, dtype=dtype))
@@ -41,6 +41,8 @@ def torch_counterparts(torch):
     same |= {name: of_tensors(getattr(torch, name)) for name in ("logical_and", "logical_or", "logical_xor")}
     return same | {
         "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),
+        "linear": lambda x, w, b=None, activation=None: (
+            getattr(torch, activation) if activation else torch.clone)(f.linear(x, w, b)),
         "clip": lambda x, min=None, max=None: x * 1 if min is max is None else torch.clamp(x, min, max),
         "sum": lambda x, axis=None, keepdims=False: torch.sum(x, axis, keepdim=keepdims),
         "mean": lambda x, axis=None, keepdims=False: torch.mean(x, axis, keepdim=keepdims),

@@ -22,6 +22,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",
     "data": "_Data", "labels": "_Data", "p": "_Operand", "dropout.p": "float", "beta": "float", "condition": "_Data",
     "clip.min": "_Data | None", "clip.max": "_Data | None", "approximate": "Literal['none', 'tanh']",
+    "activation": "Literal['relu', 'tanh', 'sigmoid'] | None",
     "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data", "targets": "_Data", "log_probabilities": "_Data",
     "weight": "_Data", "bias": "_Data",
     "correction": "float", "ord": "float", "log_softmax.axis": "int", "softmax.axis": "int",

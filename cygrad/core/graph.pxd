@@ -15,7 +15,8 @@ cdef enum:
     MAX_OUTPUTS = 4         # of one operation, hidden ones included
     FEW = 4                 # inputs that need no allocation of their own
 
-    OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k
+    OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k,
+    SIGNS_ALONE = 1 << 30   # and this one says that of outputs only signs are needed, in this call
     OWN = 0x80              # Slot.source: input i, or OWN | k for output k
 
 cdef enum State:

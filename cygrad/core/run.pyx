@@ -13,8 +13,8 @@ from libc.string cimport memcpy
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, Call, Node, Operator, Slot, Tensor, attach, ensure_tensor,
-    fill, note_made, plug_run, plugged, shell,
+    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor, attach,
+    ensure_tensor, fill, note_made, plug_run, plugged, shell,
 )
 from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
@@ -121,7 +121,9 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     cdef Slot* s
     cdef Layout** layouts
     cdef uint32_t rest, mask = op.keeps(c, wanted)
+    cdef bint signs = op.signs or mask & SIGNS_ALONE
     cdef int i, k, count = 0
+    mask &= ~SIGNS_ALONE
     take_edges(node, n)
     for i in range(n):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
@@ -146,7 +148,7 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
                 s[k].dtype = c.y[i - OUTPUT].dtype
                 s[k].layout = lay.share(c.y[i - OUTPUT].layout)
                 s[k].what.buffer = buffers[i - OUTPUT]
-                if op.signs and not s[k].what.buffer.signs and s[k].layout.dense and s[k].layout.offset == 0:
+                if signs and not s[k].what.buffer.signs and s[k].layout.dense and s[k].layout.offset == 0:
                     s[k].need = SIGNS               # one such slot a buffer: its link names the node
                     s[k].what.buffer.signs = 1
                     s[k].what.buffer.link = <void*>node

@@ -1,10 +1,11 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 import numpy.typing as npt
 from cygrad.core.graph import Operator
 from cygrad.core.graph import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
+ACTIVATIONS: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @final
 class Linear(Operator):
@@ -12,5 +13,5 @@ class Linear(Operator):
 @final
 class MatMul(Operator):
     def formula(self, c: Any, i: Any, g: Any) -> Any: ...
-def linear(x: _Data, w: _Data, b: _Data | None = None) -> Tensor: ...
+def linear(x: _Data, w: _Data, b: _Data | None = None, *, activation: Literal['relu', 'tanh', 'sigmoid'] | None = None) -> Tensor: ...
 def matmul(x: _Data, y: _Data) -> Tensor: ...

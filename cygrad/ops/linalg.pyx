@@ -1,25 +1,28 @@
-"""Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one).
+"""Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one, and an activation over it).
 
 The products are BLAS's. A matrix goes to it as it lies where one of its two steps is 1 (a transpose is a flag); any
 other is packed into the workspace first."""
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport OUTPUT, OWN, SIGNS_ALONE, Backward, Call, Operator, Tensor, ensure_tensor, sole
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.bits cimport mask
 from cygrad.kernels.blas cimport check_sizes, gemm
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 
 import numpy as np
 
+from cygrad.ops.elementwise import square
+from cygrad.ops.functions import relu_gradient
 from cygrad.ops.reduce import sum_to as sum_to_shape
 from cygrad.ops.shape import reshape, transpose
 
@@ -203,7 +206,10 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
 
 @final
 cdef class Linear(Operator):
-    """y = x w' + b        dx = g w        dw = g' x        db = sum of g over all but its last axis"""
+    """y = x w' + b        dx = g w        dw = g' x        db = sum of g over all but its last axis
+
+    With an activation, which is written over the product: y = a(x w' + b), and g is first multiplied by its slope, had
+    from y."""
 
     def __cinit__(self):
         self.name, self.promotes, self.fused, self.differentiable = "linear", True, True, True
@@ -236,6 +242,7 @@ cdef class Linear(Operator):
         cdef Array copies[2]
         cdef Py_ssize_t strides[2]
         cdef char* workspace = c.workspace + room_flat(&c.x[0])
+        cdef int kind
         if c.n_in == 3:                             # y starts as b in every row
             bias = y.layout[0]
             strides[0], strides[1] = 0, c.x[2].layout.strides[0]
@@ -244,22 +251,32 @@ cdef class Linear(Operator):
             copies[0], copies[1] = c.x[2], y
             copies[0].layout = &bias
             driver.each(COPY_LOOP, copies)
-        return products(&x, False, &c.x[1], True, &y, 1 if c.n_in == 3 else 0, workspace)
+        products(&x, False, &c.x[1], True, &y, 1 if c.n_in == 3 else 0, workspace)
+        kind = place(<object>c.attributes)
+        if kind >= 0:
+            copies[0] = copies[1] = c.y[0]
+            driver.each(VALUES[kind], copies)
+        return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+        cdef uint32_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+        cdef int kind = place(<object>c.attributes)
+        if kind < 0: return inputs
+        return inputs | <uint32_t>1 << OUTPUT | (SIGNS_ALONE if kind == 0 else 0)
 
     cdef int backward(self, Backward b) except -1:
         cdef Layout g_rows, x_rows, out_rows
         cdef Py_ssize_t dims[12]
         cdef Array g0 = b.gradient(0), g, x, x0, w, out, made
+        cdef Buffer* sloped = NULL
         cdef Buffer* pack_g = NULL
         cdef Buffer* pack = NULL
         cdef bint first = True
         cdef int dtype = b.node.dtype
-        if room_flat(&g0): pack_g = allocate(room_flat(&g0), WORKSPACE)
-        g = flat(&g0, &g_rows, dims, pack_g.data if pack_g != NULL else NULL)
         try:
+            if b.node.attributes is not None: sloped = times_slope(b, &g0)
+            if room_flat(&g0): pack_g = allocate(room_flat(&g0), WORKSPACE)
+            g = flat(&g0, &g_rows, dims, pack_g.data if pack_g != NULL else NULL)
             if b.want[1]:
                 x0 = b.kept(0)
                 if room_flat(&x0): pack = allocate(room_flat(&x0), WORKSPACE)
@@ -284,15 +301,58 @@ cdef class Linear(Operator):
         finally:
             if pack != NULL: drop(pack)
             if pack_g != NULL: drop(pack_g)
+            if sloped != NULL: drop(sloped)
         return 0
 
     def formula(self, c, int i, g):
+        y = None if c.attributes is None else c.output(0)
+        if c.attributes == "relu": g = relu_gradient(g, y)
+        elif c.attributes == "tanh": g = g * (1 - square(y))
+        elif c.attributes == "sigmoid": g = g * (y * (1 - y))
         if i == 0: return matmul(g, c.input(1))
         if i == 2: return sum_to_shape(g, g.shape[-1:])
         x = c.input(0)
         n = int(np.prod(g.shape[:-1], dtype=int))   # (-1 says nothing where a size is 0)
         rows = reshape(g, (n, g.shape[-1])) if g.ndim != 2 else g
         return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
+
+
+ACTIVATIONS = ("relu", "tanh", "sigmoid")           # those whose slope is had from their value
+cdef driver.Loop* VALUES[3]
+cdef driver.Loop* SLOPES[3]
+VALUES[0], VALUES[1], VALUES[2] = driver.find("relu"), driver.find("tanh"), driver.find("sigmoid")
+SLOPES[0], SLOPES[1], SLOPES[2] = driver.find("relu_gradient"), driver.find("tanh_grad"), driver.find("sigmoid_grad")
+
+
+cdef int place(object activation) noexcept:
+    """The place of an activation's name among ACTIVATIONS; -1 for None."""
+    if activation is None: return -1
+    return 0 if activation == "relu" else 1 if activation == "tanh" else 2
+
+
+cdef Buffer* times_slope(Backward b, Array* g) except? NULL:
+    """Multiply the gradient of the output by the slope of the activation: over itself where nobody else has it, or else
+    in a workspace, which is returned. What was kept of the output goes."""
+    cdef const uint8_t* bits = b.bits(OWN)
+    cdef Buffer* workspace = NULL
+    cdef Array a[3]
+    a[0] = a[2] = g[0]
+    if not sole(b.g[0].buffer, g.layout, b.node.layout, g.dtype):
+        workspace = allocate(b.node.layout.size * itemsize(g.dtype), WORKSPACE)
+        a[2].data, a[2].layout = workspace.data, b.node.layout
+    try:
+        if bits == NULL:
+            a[1] = b.kept(OWN)
+            driver.each(SLOPES[place(b.node.attributes)], a)
+        else:
+            if workspace != NULL: gather(workspace.data, &a[0], 0, a[0].layout.size)
+            mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
+    except:
+        if workspace != NULL: drop(workspace)
+        raise
+    b.done(OWN)
+    g[0] = a[2]
+    return workspace
 
 
 cdef size_t room_flat(const Array* a) noexcept:
@@ -359,7 +419,12 @@ def matmul(x, y):
     return reshape(z, shape)
 
 
-def linear(x, w, b=None):
-    """x w' + b: x is (..., n_in), w is (n_out, n_in), b is (n_out,) or None; the result is (..., n_out)."""
+def linear(x, w, b=None, *, activation=None):
+    """x w' + b: x is (..., n_in), w is (n_out, n_in), b is (n_out,) or None; the result is (..., n_out).
+
+    With activation="relu", "tanh" or "sigmoid" that function of it, in one operation: relu(linear(x, w, b)) without the
+    memory and the pass in between. Raises ValueError for other names."""
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"linear: activation is {activation!r}; it is 'relu', 'tanh', 'sigmoid' or None")
     return apply_list(LINEAR, [ensure_tensor(x), ensure_tensor(w)] if b is None
-                      else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], None)
+                      else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], activation)

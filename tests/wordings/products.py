@@ -32,6 +32,8 @@ CASES = [
      "linear: b is (3,) but w is (2, 3); wanted b (2,)"),
     (lambda: cg.linear(cg.zeros((2, 3), dtype="int64"), cg.zeros((2, 3), dtype="int64")), TypeError,
      "linear wants floating tensors; cast x and w with astype"),
+    (lambda: cg.linear(cg.zeros((2, 3)), cg.zeros((2, 3)), activation="gelu"), ValueError,
+     "linear: activation is 'gelu'; it is 'relu', 'tanh', 'sigmoid' or None"),
     (lambda: cg.log_softmax(cg.tensor(1.0)), IndexError,
      "axis -1 is out of range for a tensor of 0 dimensions"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 1, 2])), ValueError,

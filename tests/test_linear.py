@@ -1,0 +1,84 @@
+"""linear with an activation: the same numbers as in two operations, in one node, with less memory."""
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+
+ACTIVATIONS = ["relu", "tanh", "sigmoid"]
+ROWS, N_IN, N_OUT = 40, 12, 8
+
+
+def operands(dtype="float32", shape=(ROWS,)):
+    rng = np.random.default_rng(3)
+    arrays = rng.normal(size=(*shape, N_IN)), rng.normal(size=(N_OUT, N_IN)), rng.normal(size=N_OUT)
+    return [cg.tensor(a.astype(dtype)).attach_grad() for a in arrays]
+
+
+def fused(x, w, b, activation):
+    return cg.linear(x, w, b, activation=activation)
+
+
+def apart(x, w, b, activation):
+    return getattr(cg, activation)(cg.linear(x, w, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(ROWS,), (5, 4, 2)])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_same_bits_as_in_two(activation, shape, dtype):
+    """Value and gradients, with gradients of the output that may be written over (square), that may not (the caller's),
+    and that are one number (sum)."""
+    found = []
+    for f in (fused, apart):
+        xs = operands(dtype, shape)
+        with cg.record():
+            y = f(*xs, activation)
+            loss = cg.square(y).sum()
+        loss.backward()
+        found.append([y.numpy(), *(x.grad.numpy().copy() for x in xs)])
+        head = cg.full(y.shape, 0.25, dtype=dtype)
+        with cg.record():
+            y = f(*xs, activation)
+        y.backward(head, retain_graph=True)
+        found[-1] += [x.grad.numpy().copy() for x in xs]
+        y.backward(head)
+        found[-1] += [head.numpy().copy(), *(x.grad.numpy().copy() for x in xs)]
+        with cg.record():
+            y = f(*xs, activation).sum()
+        y.backward()
+        found[-1] += [x.grad.numpy().copy() for x in xs]
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_relu_comes_down_to_bits():
+    """Where nobody else has the output, a bit an element is kept of it; also under create_graph."""
+    x, w, b = operands()
+    with cg.record() as tape:
+        loss = (fused(x, w, b, "relu") * cg.ones(N_OUT)).sum()
+    assert tape.saved_bytes == ROWS * N_OUT // 8 + N_OUT * 4
+    dx, dw = cg.autograd.grad(loss, [x, w], create_graph=True)
+    with cg.record():
+        z = (apart(x, w, b, "relu") * cg.ones(N_OUT)).sum()
+    wanted = cg.autograd.grad(z, [x, w])
+    np.testing.assert_array_equal(dx.numpy(), wanted[0].numpy())
+    np.testing.assert_array_equal(dw.numpy(), wanted[1].numpy())
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_one_node_and_one_array_less(activation):
+    x, w, b = operands()
+    sizes = []
+    for f in (fused, apart):
+        with cg.record() as tape:
+            y = f(x, w, b, activation)
+        sizes.append(tape.nodes)
+        del y
+    assert sizes == [1, 2]
+    peaks = []
+    for f in (fused, apart):
+        with cg.memory.track() as tracked:
+            f(x, w, b, activation)
+        peaks.append(tracked.peak_bytes)
+    assert peaks[1] - peaks[0] == ROWS * N_OUT * 4
