@@ -346,10 +346,12 @@ cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
 
 
 cdef inline bint flat(const Loop* loop, const Array* a, char** p) noexcept nogil:
-    """Whether all operands are contiguous and as long as the result, so that one call does it; `p` has their memory."""
+    """Whether all operands are contiguous and as long as the result, or the number, so that one call does it; `p` has
+    their memory."""
     cdef int k
     for k in range(loop.operands):
-        if not a[k].layout.dense or a[k].layout.size != a[loop.operands - 1].layout.size: return False
+        if k != loop.number and (not a[k].layout.dense or a[k].layout.size != a[loop.operands - 1].layout.size):
+            return False
         p[k] = a[k].data
     return True
 
