@@ -435,6 +435,41 @@ def test_special_numbers(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 100, 127, 128, 129, 200, 256])
+def test_extremes_of_rows(n, dtype):
+    """Rows of any length, negative ones, denormal ones; in some a NaN of either sign, an infinity, zeros of both."""
+    a = np.random.default_rng(n).normal(size=(7 * n, n)).astype(dtype)
+    rows, places = np.arange(n), np.arange(n)
+    a[rows, places] = -NAN if n % 2 else NAN
+    a[rows + n, places] = np.copysign(NAN, -1)
+    a[rows + 2 * n, places] = INF
+    a[rows + 3 * n, places] = -INF
+    a[4 * n:5 * n] = np.copysign(0, a[4 * n:5 * n])
+    a[5 * n:6 * n] = -1 - np.abs(a[5 * n:6 * n])
+    a[6 * n:] *= np.finfo(dtype).smallest_normal / 8
+    x = cg.tensor(a)
+    for name in ("max", "min", "argmax", "argmin"):
+        np.testing.assert_array_equal(getattr(x, name)(1).numpy(), VALUES[name](a, 1))
+    np.testing.assert_array_equal(cg.norm(x, INF, 1).numpy(), np.abs(a).max(1))
+    np.testing.assert_array_equal(cg.norm(x, -INF, 1).numpy(), np.abs(a).min(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [4095, 4096, 4097, 4159, 4161, 8192, 16 * 4096, 17 * 4096 + 77, 34 * 4096 - 1])
+def test_long_rows_in_blocks(n, dtype):
+    """Rows of one block and of several, with rests shorter and longer than lanes are many."""
+    a = np.random.default_rng(0).normal(1, 0.1, size=(3, n)).astype(dtype)
+    a[1, n - 1], a[2, n // 2] = 3, -3
+    x, wide = cg.tensor(a), a.astype("float64")
+    for f, wanted in ((cg.sum, np.sum), (cg.mean, np.mean), (cg.var, np.var), (cg.max, np.max), (cg.min, np.min),
+                      (lambda x, a: cg.norm(x, 3, a), lambda x, a: (np.abs(x) ** 3).sum(a) ** (1 / 3)),
+                      (cg.logsumexp, lambda x, a: np.log(np.exp(x).sum(a)))):
+        np.testing.assert_allclose(f(x, 1).numpy(), wanted(wide, 1), rtol=1e-6 if dtype == "float32" else 1e-13)
+        np.testing.assert_allclose(f(x, None).numpy(), wanted(wide.ravel(), 0),
+                                   rtol=1e-6 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
 @pytest.mark.parametrize("shape", [(2, 3, 70), (19, 3, 2), (3, 130, 1)])
 def test_products_of_all_others(shape, axis, dtype):

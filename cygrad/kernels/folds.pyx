@@ -9,7 +9,9 @@ from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
-from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, exps_of, gathered, squares_of, sum_of, total
+from cygrad.kernels.lanes cimport (
+    LANES, WIDE, differences_of, exps_of, extreme_of, further, gathered, squares_of, sum_of, total,
+)
 from cygrad.kernels.mathematics cimport exp, fabs, pow
 
 cdef extern from "cygrad/lanes.h" nogil:
@@ -24,7 +26,7 @@ cdef inline real square(real x) noexcept nogil: return x * x
 cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef Py_ssize_t n = x.shape[1], r
     if real is float:
-        if n < 4 * WIDE:
+        if n < 2 * WIDE:
             cg_short_sums(&x[0, 0], x.strides[0] // <Py_ssize_t>sizeof(float), x.shape[0], n, &y[0],
                           y.strides[0] // <Py_ssize_t>sizeof(double))
             return
@@ -69,41 +71,10 @@ cdef void prod_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
 
 # ---- extremes: a NaN that came stays, one that comes takes over ------------------------------------------------------
 
-cdef inline real larger(real x, real y) noexcept nogil:
-    cdef real z = x if x > y else y                # one instruction, which gives y if either is NaN
-    return x if x != x else z
-
-cdef inline real smaller(real x, real y) noexcept nogil:
-    cdef real z = x if x < y else y                # one instruction, which gives y if either is NaN
-    return x if x != x else z
-
-cdef inline real further(bint least, bint sizes, real x, real y) noexcept nogil:
-    """The extreme of x, or of its size, and y: least or largest, known where a loop is compiled."""
-    cdef real v = fabs(x) if sizes else x
-    return smaller(v, y) if least else larger(v, y)
-
 cdef inline void extremes_along(bint least, bint sizes, real[:, ::1] x, double[:] y) noexcept nogil:
-    cdef real lane[WIDE]
-    cdef real most
-    cdef Py_ssize_t n = x.shape[1], r, i, l
+    cdef Py_ssize_t r
     for r in range(x.shape[0]):
-        most = <real>y[r]
-        i = 0
-        if n >= 2 * WIDE:
-            for l in range(WIDE): lane[l] = most
-            while i + WIDE <= n:
-                for l in range(WIDE): lane[l] = further(least, sizes, x[r, i + l], lane[l])
-                i += WIDE
-            for l in range(32): lane[l] = further(least, False, lane[l], lane[l + 32])
-            for l in range(16): lane[l] = further(least, False, lane[l], lane[l + 16])
-            for l in range(4):
-                lane[l] = further(least, False, further(least, False, lane[l], lane[l + 4]),
-                                  further(least, False, lane[l + 8], lane[l + 12]))
-            for l in range(4): most = further(least, False, lane[l], most)
-        while i < n:
-            most = further(least, sizes, x[r, i], most)
-            i += 1
-        y[r] = most
+        y[r] = further(least, False, extreme_of[real](least, sizes, &x[r, 0], x.shape[1]), <real>y[r])
 
 cdef inline void extremes_across(bint least, bint sizes, real[:, ::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4

@@ -26,6 +26,7 @@ cdef enum:
     PARTS = 64              # how many parts there are at most,
     PARTIAL = 8192          # and how many results all parts have at most
     PACKED = 512            # elements of a strided row that are packed at once
+    BLOCKS = 16             # blocks of a long row that a kernel is called for: a call costs a fifth of a block's time
     LINE = 64               # bytes of a line of the cache
 
 cdef struct Dimension:
@@ -74,12 +75,12 @@ cdef inline char* aligned(char* p) noexcept nogil:
     return <char*>((<size_t>p + LINE - 1) & ~<size_t>(LINE - 1))
 
 
-cdef inline void call_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t rows, Py_ssize_t n,
-                            Py_ssize_t row) noexcept nogil:
+cdef inline void call_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t step,
+                            Py_ssize_t rows, Py_ssize_t n, Py_ssize_t row) noexcept nogil:
     if real is float:
-        fold.along_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, 1))
+        fold.along_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, step))
     else:
-        fold.along_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, 1))
+        fold.along_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, step))
 
 
 cdef inline void call_across(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t n,
@@ -94,15 +95,21 @@ cdef void fold_along(const Walk* w, const real* x, const real* by, double* y, Py
                      Py_ssize_t n) noexcept nogil:
     """n elements each of some rows, each row into one result; long ones in blocks."""
     cdef real px[PACKED]
-    cdef Py_ssize_t step = w.inner.x, most = BLOCK if step == 1 else PACKED, r, i, k
+    cdef real same[BLOCKS]
+    cdef Py_ssize_t step = w.inner.x, r, i, k
     if step == 1 and n <= BLOCK:
-        call_along(w.fold, x, by, y, rows, n, w.rows.x)
+        call_along(w.fold, x, by, y, 1, rows, n, w.rows.x)
         return
     for r in range(rows):
         i = 0
+        for k in range(BLOCKS): same[k] = by[r]
+        while step == 1 and n - i >= BLOCK:         # as rows into one result
+            k = min((n - i) // BLOCK, <Py_ssize_t>BLOCKS)
+            call_along(w.fold, x + r * w.rows.x + i, <const real*>same, y + r, 0, k, BLOCK, BLOCK)
+            i += k * BLOCK
         while i < n:
-            k = min(n - i, most)
-            call_along(w.fold, packed(x + r * w.rows.x + i * step, step, k, px), by + r, y + r, 1, k, 0)
+            k = min(n - i, BLOCK if step == 1 else PACKED)
+            call_along(w.fold, packed(x + r * w.rows.x + i * step, step, k, px), by + r, y + r, 1, 1, k, 0)
             i += k
 
 

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
 from cygrad.kernels.driver cimport range_t, share, threads_for
-from cygrad.kernels.lanes cimport PLAIN, PRODUCT, Term, dot_of, exps_of, most_of, sum_of, term
+from cygrad.kernels.lanes cimport NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, most_of, sum_of, sum_terms, term
 from cygrad.kernels.mathematics cimport exp, log
 
 cdef extern from "cygrad/platform.h" nogil:
@@ -122,7 +122,7 @@ cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
                 for j in range(n): y[k, j] = exp(x[k, j] - most)
         if n < SHORT: exponentials[real](&y[i, 0], m * n)
         for k in range(i, i + m):
-            factor = <real>(1 / sum_of[real](&y[k, 0], n))
+            factor = <real>(1 / sum_terms[real](NEAR, &y[k, 0], &y[k, 0], 0, n))
             for j in range(n): y[k, j] *= factor
         i += m
 

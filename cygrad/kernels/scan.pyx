@@ -6,7 +6,7 @@ otherwise the inner loop goes across, over `inner` neighbours that are all at th
 from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
-from cygrad.kernels.lanes cimport WIDE
+from cygrad.kernels.lanes cimport WIDE, extreme_of
 
 
 cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:
@@ -31,35 +31,20 @@ cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:
                 y[at, j] = y[before, j] + x[at, j]
 
 
-cdef inline real larger(real x, real y) noexcept nogil:
-    cdef real z = x if x > y else y                # a NaN that came stays, one that comes takes over
-    return x if x != x else z
-
-
-cdef Py_ssize_t first_largest(const real* x, Py_ssize_t n, real sign) noexcept nogil:
-    """The first k where sign x_k is largest, or is the first NaN, of at least WIDE: the largest is found in lanes, then
-    the first that is it. (A comparison at a time takes seven times as long for 1,000.)"""
-    cdef real lane[WIDE]
-    cdef real best
-    cdef Py_ssize_t i = WIDE, l
+cdef Py_ssize_t first_extreme(bint least, const real* x, Py_ssize_t n) noexcept nogil:
+    """The first k where x_k is the largest (least: the smallest), or is the first NaN: which it is is found first. (A
+    comparison at a time takes seven times as long for 1,000.)"""
+    cdef real best = extreme_of[real](least, False, x, n)
+    cdef Py_ssize_t i = 0, l
     cdef int hits = 0
-    for l in range(WIDE): lane[l] = sign * x[l]
-    while i < n:
-        i = min(i, n - WIDE)                        # (the last ones may be some of those before once more)
-        for l in range(WIDE): lane[l] = larger(sign * x[i + l], lane[l])
-        i += WIDE
-    for l in range(16): lane[l] = larger(larger(lane[l], lane[l + 16]), larger(lane[l + 32], lane[l + 48]))
-    for l in range(4): lane[l] = larger(larger(lane[l], lane[l + 4]), larger(lane[l + 8], lane[l + 12]))
-    best = larger(larger(lane[0], lane[1]), larger(lane[2], lane[3]))
-    i = 0
     if best != best:
         while x[i] == x[i]: i += 1
         return i
     while i + WIDE <= n:
-        for l in range(WIDE): hits |= sign * x[i + l] == best
+        for l in range(WIDE): hits |= x[i + l] == best
         if hits: break
         i += WIDE
-    while sign * x[i] != best: i += 1
+    while x[i] != best: i += 1
     return i
 
 
@@ -67,8 +52,8 @@ cdef void arg_(real[:, ::1] x, int64_t* y, bint least) noexcept nogil:
     """y_j = the first k where x_kj is largest (least: smallest), or is the first NaN."""
     cdef Py_ssize_t n = x.shape[0], inner = x.shape[1], k, j
     cdef real best, v
-    if inner == 1 and n >= WIDE:
-        y[0] = first_largest[real](&x[0, 0], n, -1 if least else 1)
+    if inner == 1:
+        y[0] = first_extreme[real](True, &x[0, 0], n) if least else first_extreme[real](False, &x[0, 0], n)
         return
     for j in range(inner): y[j] = 0
     for k in range(1, n):
