@@ -6,7 +6,7 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
     ROOT_2_PI, ROOT_EIGHT_PI, TWO_ROOT_PI, acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp,
-    expm1, far, gauss, gelu, log, log1p, logistic, normal, sin, sin_far, sinh, softplus, sqrt, tan, tan_far, tanh,
+    expm1, far, gauss, gelu, log, log1p, logistic, normal, silu, sin, sin_far, sinh, softplus, sqrt, tan, tan_far, tanh,
 )
 
 
@@ -223,7 +223,7 @@ cdef void sigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
 cdef void silu_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
-        y[i] = x[i] * logistic(x[i])
+        y[i] = silu(x[i])
 
 cdef void silu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i

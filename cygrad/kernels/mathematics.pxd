@@ -33,6 +33,7 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_sigmoid_f(float x) noexcept
     float cg_softplus_f(float x) noexcept
     float cg_gelu_f(float x) noexcept
+    float cg_silu_f(float x) noexcept
 
 cdef extern from "cygrad/double.h" nogil:
     const double CG_FAR_D
@@ -116,6 +117,8 @@ cdef inline real logistic(real x) noexcept nogil:
 cdef inline real softplus(real x) noexcept nogil:
     """log(1 + e^x)"""
     return cg_softplus_f(x) if real is float else (0 if x <= 0 else x) + cg_log1p_d(cg_exp_d(-fabs(x)))
+
+cdef inline real silu(real x) noexcept nogil: return cg_silu_f(x) if real is float else x * cg_sigmoid_d(x)
 
 cdef inline real gelu(real x) noexcept nogil:
     """x normal(x)"""

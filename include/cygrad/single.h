@@ -146,13 +146,31 @@ static inline float cg_tanh_f(float x) {
 /* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
    in rounding is put right afterwards (2.3 ulp without), too far where e is near 1, but there it matters little. e has
    a factor of 2^64 until the end, so that it is never a denormal. */
-static inline float cg_sigmoid_f(float x) {
-    float b = -cg_size_f(x, 104), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
+static inline float cg_sigmoid_parts_f(float x, float *top, float *sum, float *lost) {
+    float b = -cg_size_f(x, 110), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
     float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
-    float e = cg_times_power_f(cg_exp_core_f(r), shifted), sum = cg_fma_f(e, 0x1p-64f, 1);
-    float lost = cg_fma_f(e, 0x1p-64f, 1 - sum), y = (x >= 0 ? 0x1p64f : e) / sum;
+    float e = cg_times_power_f(cg_exp_core_f(r), shifted);
+    *sum = cg_fma_f(e, 0x1p-64f, 1);
+    *lost = cg_fma_f(e, 0x1p-64f, 1 - *sum);
+    *top = x >= 0 ? 0x1p64f : e;
+    return *top / *sum;
+}
+
+static inline float cg_sigmoid_f(float x) {
+    float top, sum, lost, y = cg_sigmoid_parts_f(x, &top, &sum, &lost);
     y = 0x1p-64f * cg_fma_f(-y, lost, y);
     return x == x ? y : x;
+}
+
+/* x times that, with what the quotient lost too, so that the product is rounded once (3.1 ulp
+   without; 1.7 with fused multiplication, 2.5 else); 1 / (1 + e) is
+   the quotient or what is left of 1. The factor goes before large numbers are multiplied and after small ones. */
+static inline float cg_silu_f(float x) {
+    float top, sum, lost, y = cg_sigmoid_parts_f(x, &top, &sum, &lost), b = x > -110 ? x : -110, q = 0x1p-64f * y;
+    float more = cg_fma_f(-y, lost, cg_fma_f(-y, sum, top)) * (x >= 0 ? q : 1 - q);
+    y = x >= 0 ? cg_fma_f(b, q, b * (0x1p-64f * more)) : 0x1p-64f * cg_fma_f(b, y, b * more);
+    y = x > -INFINITY ? y : NAN; /* as inf / inf is */
+    return x < INFINITY ? y : x;
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x|: e + e^2 (log 2 - 1 + (1 - e) P(e)), where 1 - e takes the
