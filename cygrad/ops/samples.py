@@ -77,6 +77,11 @@ def sigmoid_like(x):
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
+def silu_like(x):
+    wide = x.astype(np.float64)                     # where the sigmoid is a denormal float32, x times it is not
+    return (wide * sigmoid_like(wide)).astype(x.dtype)
+
+
 def gelu_like(x):
     return x * (0.5 * np.array([math.erfc(-v / math.sqrt(2)) for v in x.ravel()])).reshape(x.shape).astype(x.dtype)
 

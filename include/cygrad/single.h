@@ -162,9 +162,9 @@ static inline float cg_sigmoid_f(float x) {
     return x == x ? y : x;
 }
 
-/* x times that, with what the quotient lost too, so that the product is rounded once (3.1 ulp
-   without; 1.7 with fused multiplication, 2.5 else); 1 / (1 + e) is
-   the quotient or what is left of 1. The factor goes before large numbers are multiplied and after small ones. */
+/* x times that, with what the quotient lost too, so that the product is rounded once (3.1 ulp without; 1.7 with fused
+   multiplication, 2.5 else); 1 / (1 + e) is the quotient or what is left of 1. The factor goes before large numbers are
+   multiplied and after small ones. */
 static inline float cg_silu_f(float x) {
     float top, sum, lost, y = cg_sigmoid_parts_f(x, &top, &sum, &lost), b = x > -110 ? x : -110, q = 0x1p-64f * y;
     float more = cg_fma_f(-y, lost, cg_fma_f(-y, sum, top)) * (x >= 0 ? q : 1 - q);
