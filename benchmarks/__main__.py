@@ -4,10 +4,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import perf_counter
 
 from benchmarks import collect, machine, work
-from benchmarks.compare import moved
+from benchmarks.compare import entries, moved
 from benchmarks.pictures import draw
 from benchmarks.report import write
 
@@ -50,22 +51,34 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def results_of(option, path):
+    """What an earlier run wrote; the program ends where that is none."""
+    try:
+        results = json.loads(path.read_text())
+        entries(results)
+    except FileNotFoundError:
+        sys.exit(f"{option}: there is no file {path}; measure first")
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        sys.exit(f"{option}: {path} has no results of python -m benchmarks: {type(e).__name__}: {e}")
+    return results
+
+
 def main(argv=None):
     args = arguments(argv)
     path = args.output / "results.json"
-    if args.compare and not args.compare.exists():
-        sys.exit(f"--compare: there is no file {args.compare}")
-    old = json.loads(args.compare.read_text()) if args.compare else None
+    old = results_of("--compare", args.compare) if args.compare else None
     if args.render:
-        if not path.exists():
-            sys.exit(f"--render: there is no {path}; measure first")
-        results = json.loads(path.read_text())
+        results = results_of("--render", path)
     else:
+        try:                                        # before the minutes of measuring, not after
+            args.output.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=args.output).close()
+        except OSError as e:
+            sys.exit(f"--output: nothing can be written into {args.output}: {e}")
         start, load = perf_counter(), machine.load()
         measured = collect.run(args.rows, args.threads, args.quick, say)
         results = {"machine": machine.describe(), "quick": args.quick, "seconds": round(perf_counter() - start),
                    "load": [load, machine.load()], "results": measured}
-        args.output.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=1) + "\n")
     pictures = draw(results, args.output)
     text = write(results, pictures)

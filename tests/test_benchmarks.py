@@ -541,6 +541,19 @@ def test_command_line(tmp_path, capsys):
         main(["--render", "--output", str(tmp_path / "nowhere")])
 
 
+def test_what_cannot_be_read_or_written_is_told_before_measuring(tmp_path, monkeypatch):
+    monkeypatch.setattr(collect, "run", lambda *_: pytest.fail("it measured"))
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "old.json"
+    for text in ("{", "[]", "{}", '{"results": [{}]}', '{"results": 3}'):
+        file.write_text(text)
+        for argv in (["--compare", str(file)], ["--render", "--output", str(tmp_path), "--compare", str(file)]):
+            with pytest.raises(SystemExit, match="old.json has no results of python -m benchmarks: "): main(argv)
+    with pytest.raises(SystemExit, match="has no results"): main(["--compare", str(tmp_path)])
+    with pytest.raises(SystemExit, match="there is no file"): main(["--compare", str(tmp_path / "none.json")])
+    with pytest.raises(SystemExit, match="--output: nothing can be written into"): main(["--output", str(file)])
+
+
 def test_one_row_from_start_to_end(monkeypatch):
     monkeypatch.setattr(collect, "QUICK", dict(rounds=2, seconds=1e-4, patience=0, processes=1, repeats=1))
     monkeypatch.setattr(work, "installed", lambda _: LIBRARIES)
