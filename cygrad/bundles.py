@@ -4,6 +4,7 @@ A file for each would be opened, mapped and linked 79 times: half of the time an
 modules are those of the .pyx files, under their names, for `import` and `cimport` alike. Importing this takes the
 bundle of all but the kernels, of which there is one for each level of instructions (kernels/__init__.py)."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -24,11 +25,24 @@ class Bundle:
         spec.has_location = True                    # so that the module has a __file__
         return spec
 
+    def get_source(self, name):
+        """None, as of a module that is a file of its own: there is nothing in Python."""
+        return None
 
-def take(name):
-    """From now on the modules of the bundle with that module name are found there, before anywhere else. Raises
-    ImportError when the build has none of that name."""
-    sys.meta_path.insert(0, Bundle(import_module(name)))
+    get_code = get_source                           # for `python -m`, which then says that there is none
+
+
+def take(*names):
+    """From now on the modules of a bundle are found there, before anywhere else: of the first of these names that the
+    build has. Raises ModuleNotFoundError when it has none."""
+    for name in names:
+        try: held = import_module(name)
+        except ModuleNotFoundError: continue
+        sys.meta_path.insert(0, Bundle(held))
+        return
+    raise ModuleNotFoundError(f"no {name} for this Python ({sys.implementation.cache_tag}) in "
+                              f"{os.path.dirname(__file__)}: build cygrad there (make build), or install it (pip "
+                              f"install .); from a zip file it cannot be imported", name=name)
 
 
 take("cygrad._modules")

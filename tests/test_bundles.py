@@ -1,6 +1,7 @@
 """The shared objects that hold the compiled modules: who is in them, and which are opened."""
 
 import importlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -45,6 +46,23 @@ def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
     assert result.stdout == "baseline\n", result.stderr
 
 
+@pytest.mark.parametrize("gone, missing", [("*.so", "cygrad._modules"), ("_[ab]*.so", "cygrad.kernels._baseline")])
+def test_a_package_that_was_not_built_says_so(tmp_path, gone, missing):
+    shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns(gone, "*.pyd", "__pycache__"))
+    result = subprocess.run([sys.executable, "-c", "import cygrad"], capture_output=True, text=True, timeout=60,
+                            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    said = result.stderr.splitlines()[-1]
+    assert said.startswith(f"ModuleNotFoundError: no {missing} for this Python ("), said
+    assert "build cygrad there (make build)" in said
+
+
+def test_a_module_has_no_code_in_python():
+    result = subprocess.run([sys.executable, "-m", "cygrad.core.graph"], capture_output=True, text=True, timeout=60,
+                            cwd=PACKAGE.parent)
+    assert result.returncode == 1 and result.stderr.endswith("No code object available for cygrad.core.graph\n")
+    with pytest.raises(OSError, match="source code not available"): inspect.getsource(sys.modules["cygrad.core.graph"])
+
+
 def test_wording_of_what_is_not_there():
     with pytest.raises(ImportError, match=r"no module is named 'cygrad\.sums' here"):
         _modules.create_module(ModuleSpec("cygrad.sums", None))
@@ -52,5 +70,4 @@ def test_wording_of_what_is_not_there():
         _modules.exec_module(os)
     with pytest.raises(AttributeError): _modules.create_module(None)
     with pytest.raises(TypeError): _modules.create_module(ModuleSpec(1, None))
-    with pytest.raises(ModuleNotFoundError, match="cygrad.kernels._avx1024"): bundles.take("cygrad.kernels._avx1024")
     with pytest.raises(ModuleNotFoundError, match="named 'cygrad.sums'"): importlib.import_module("cygrad.sums")

@@ -6,14 +6,7 @@ The build has the kernels once for each level of instructions, each level in a b
 from cygrad import bundles
 from cygrad.kernels import cpu
 
-
-def _take(wanted):
-    for level in reversed(cpu.LEVELS[:cpu.LEVELS.index(wanted) + 1]):
-        try: return bundles.take(f"cygrad.kernels._{level}")
-        except ModuleNotFoundError: pass            # not built
-
-
-_take(cpu.wanted_level())
+bundles.take(*(f"cygrad.kernels._{level}" for level in reversed(cpu.LEVELS[:cpu.LEVELS.index(cpu.wanted_level()) + 1])))
 
 from cygrad.kernels import compare, driver, elementwise, functions, loss, reduce  # noqa: E402
 

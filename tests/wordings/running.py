@@ -3,6 +3,7 @@
 import numpy as np
 
 import cygrad as cg
+from cygrad import bundles
 from cygrad.core.replay import Replay
 from cygrad.testing import fail_allocation, gradcheck
 from wrong import counting, failing_allocation, leaking, nested_failures
@@ -11,6 +12,9 @@ CASES = [
     (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
      "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
      "counts outside of what is captured"),
+    (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
+     "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
+     "from a zip file it cannot be imported"),
     (lambda: cg.set_num_threads(0), ValueError,
      "set_num_threads wants a whole number of at least 1, got 0"),
     (lambda: cg.record("yes"), TypeError,
