@@ -48,6 +48,30 @@ print("fine")
 """)
 
 
+def test_a_child_that_asks_for_threads():
+    """It has none of those that its parent had, and would wait for them for ever; without any it may start its own."""
+    run("""
+import signal
+from cygrad.kernels import driver
+def asks(given):
+    def body():
+        signal.alarm(30)
+        cg.set_num_threads(2)
+        assert cg.get_num_threads() == given
+        for _ in range(3): assert step() == expected
+    return body
+cg.set_num_threads(1)
+expected = step()
+assert child_of(asks(2 if driver.has_openmp() else 1)) == 0
+cg.set_num_threads(2)
+assert step() == expected
+assert child_of(asks(1)) == 0
+cg.set_num_threads(2)
+assert step() == expected
+print("fine")
+""")
+
+
 def test_children_while_other_threads_are_in_backward():
     run("""
 expected = step()

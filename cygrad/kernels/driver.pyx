@@ -44,6 +44,8 @@ cdef enum:
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
 cdef int threads = 1
+cdef int most_threads = 1024 if CG_HAVE_OPENMP else 1
+cdef bint started = False       # whether there has been work for several
 
 
 # ---- the table of loops ----------------------------------------------------------------------------------------------
@@ -100,11 +102,12 @@ def kernel_names():
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 def set_num_threads(n):
-    """Let kernels use up to `n` threads (1 in a build without OpenMP). Raises ValueError below 1."""
+    """Let kernels use up to `n` threads (1 in a build without OpenMP, and in a child of fork whose parent had used
+    more). Raises ValueError below 1."""
     global threads
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"set_num_threads wants a whole number of at least 1, got {n!r}")
-    threads = min(n, 1024) if CG_HAVE_OPENMP else 1
+    threads = min(n, most_threads)
 
 
 def get_num_threads():
@@ -127,15 +130,21 @@ def _threads_at_start():
     if not asked:
         ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
         return max(1, min(omp_get_num_procs(), ours))
-    if not asked.isdigit() or int(asked) < 1:
+    if not asked.isdecimal() or int(asked) < 1:
         raise ValueError(f"CYGRAD_NUM_THREADS is {asked!r}; it wants a whole number of at least 1")
     return int(asked)
 
 
+def _after_fork():
+    """A child of fork has none of the parent's OpenMP threads. If there were any it would wait for them for ever: it
+    works alone, whatever it asks for; else until it asks for more."""
+    global most_threads
+    if started: most_threads = 1
+    set_num_threads(1)
+
+
 set_num_threads(_threads_at_start())
-if hasattr(os, "register_at_fork"):
-    # A child of fork has none of the parent's OpenMP threads and would wait for them for ever: it works alone.
-    os.register_at_fork(after_in_child=lambda: set_num_threads(1))
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef int threads_for(Py_ssize_t work) noexcept nogil:
@@ -159,7 +168,7 @@ cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noex
 
     On a machine whose processors others use, the last part may wait for a slice of time, of milliseconds. So whoever
     had to wait works alone for a while, on the same parts, in order: what they compute does not depend on it."""
-    global alone_until
+    global alone_until, started
     cdef long long begin, mine, end
     cdef Py_ssize_t parts, i
     if n <= 0: return
@@ -168,6 +177,7 @@ cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noex
         begin = cg_now()
         if begin >= alone_until:
             mine = begin
+            started = True
             for i in prange(parts, num_threads=t, schedule="dynamic", chunksize=1):
                 f(job, i * part, min(n, (i + 1) * part))
                 if omp_get_thread_num() == 0: set_time(&mine)
