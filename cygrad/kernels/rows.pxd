@@ -18,9 +18,9 @@ cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t 
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil
 cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil
 cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
-                        char* loss, char* lse) noexcept nogil
+                        char* loss, char* logs) noexcept nogil
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                             double scale, const char* x, const int64_t* labels, const char* lse,
+                             double scale, const char* x, const int64_t* labels, const char* logs,
                              char* dx) noexcept nogil
 cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
                          const char* x, const char* y, char* dx) noexcept nogil

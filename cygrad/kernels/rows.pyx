@@ -20,6 +20,7 @@ cdef extern from "cygrad/platform.h" nogil:
 cdef enum:
     SHORT = 128             # columns below which rows go several at a time,
     GROUP = 1024            # so many elements at a time
+    LONG = 4096             # columns up to which the next row has room in the first-level cache
     TILE = 256              # columns that go at a time where rows lie apart: what is known of them stays in the cache,
     NARROW = 64             # so many, where threads would have nothing to do,
     FEW = 16                # and so many rows of them at most
@@ -44,27 +45,34 @@ cdef inline void exponentials(real* x, Py_ssize_t n) noexcept nogil:
         x[i] = exp(x[i])
 
 
-cdef void log_sum_exp(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* lse) noexcept nogil:
-    """log sum_j e^x_ij of rows i to i + m, the maximum taken out first (a maximum that is no number stays in)."""
+cdef inline real shift_of(const real* x, Py_ssize_t n) noexcept nogil:
+    """The maximum of a row, by which it is shifted; one that is no number stays in."""
+    cdef real most = most_of(x, n)
+    return most if most - most == 0 else 0
+
+
+cdef void log_sums(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* most, real* logs) noexcept nogil:
+    """What rows i to i + m are shifted by, and log sum_j e^(x_ij - most_i). They stay two numbers: their sum has no
+    room for the second where the first is large, and e^(x - sum) would be wrong by that many digits."""
     cdef real e[GROUP]
-    cdef real most[GROUP]
     cdef Py_ssize_t n = x.shape[1], j, k
     for k in range(m):
-        most[k] = most_of[real](&x[i + k, 0], n)
-        if most[k] - most[k] != 0: most[k] = 0
+        most[k] = shift_of[real](&x[i + k, 0], n)
         for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - most[k]
     if n < SHORT: exponentials[real](e, m * n)
     for k in range(m):
-        lse[k] = <real>(sum_of[real](e + k * n, n) if n < SHORT else exps_of[real](&x[i + k, 0], most[k], n))
+        logs[k] = <real>(sum_of[real](e + k * n, n) if n < SHORT else exps_of[real](&x[i + k, 0], most[k], n))
     for k in range(m):
-        lse[k] = most[k] + log(lse[k])
+        logs[k] = log(logs[k])
 
 
 cdef void logsumexp(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef Py_ssize_t i = 0, m
+    cdef real most[GROUP]
+    cdef Py_ssize_t i = 0, m, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sum_exp(x, i, m, &y[i, 0])
+        log_sums[real](x, i, m, most, &y[i, 0])
+        for k in range(m): y[i + k, 0] += most[k]
         i += m
 
 
@@ -79,14 +87,15 @@ cdef void logsumexp_grad_(const real* g, Py_ssize_t g_step, real[:, ::1] x, cons
 
 
 cdef void log_softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real lse[GROUP]
+    cdef real most[GROUP]
+    cdef real logs[GROUP]
     cdef Py_ssize_t i = 0, m, j, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sum_exp[real](x, i, m, lse)
+        log_sums[real](x, i, m, most, logs)
         for k in range(m):
             for j in range(x.shape[1]):
-                y[i + k, j] = x[i + k, j] - lse[k]
+                y[i + k, j] = (x[i + k, j] - most[k]) - logs[k]
         i += m
 
 
@@ -137,33 +146,37 @@ cdef void softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept
             dx[i, j] = y[i, j] * (g[i, j] - mean)
 
 
-cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* lse) noexcept nogil:
+cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* logs) noexcept nogil:
+    cdef real most[GROUP]
     cdef Py_ssize_t i = 0, m, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sum_exp(x, i, m, lse + i)
+        log_sums[real](x, i, m, most, logs + i)
         for k in range(i, i + m):
-            loss[k] = lse[k] - x[k, labels[k]]
+            loss[k] = logs[k] - (x[k, labels[k]] - most[k - i])
         i += m
 
 
 cdef void cross_entropy_grad_(const real* g, Py_ssize_t g_step, real scale, real[:, ::1] x, const int64_t* labels,
-                              const real* lse, real[:, ::1] dx) noexcept nogil:
-    """dx = g scale (e^(x - lse) - [j = label])"""
+                              const real* logs, real[:, ::1] dx) noexcept nogil:
+    """dx = g scale (e^(x - max - logs) - [j = label]); the maximum is found again, as two numbers a row are not kept"""
     cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef real factor
+    cdef real factor, most
     while i < x.shape[0]:
         m = group(i, x.shape[0], n)
         if n < SHORT:
             for k in range(i, i + m):
-                for j in range(n): dx[k, j] = x[k, j] - lse[k]
+                most = shift_of[real](&x[k, 0], n)
+                for j in range(n): dx[k, j] = (x[k, j] - most) - logs[k]
             exponentials[real](&dx[i, 0], m * n)
         for k in range(i, i + m):
             factor = g[k * g_step] * scale
             if n < SHORT:
                 for j in range(n): dx[k, j] *= factor
             else:
-                for j in range(n): dx[k, j] = factor * exp(x[k, j] - lse[k])
+                most = shift_of[real](&x[k, 0], n)
+                if n <= LONG: ask(x, k + 1)         # a maximum waits for memory, exponentials do not
+                for j in range(n): dx[k, j] = factor * exp((x[k, j] - most) - logs[k])
             dx[k, labels[k]] -= factor
         i += m
 
@@ -252,14 +265,15 @@ cdef void logsumexp_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
 
 
 cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real lse[TILE]
+    cdef real most[TILE]
+    cdef real logs[TILE]
     cdef double sums[TILE]
     cdef Py_ssize_t k, i
-    column_sums(x, lse, sums)
-    for i in range(x.shape[1]): lse[i] += log(<real>sums[i])
+    column_sums(x, most, sums)
+    for i in range(x.shape[1]): logs[i] = log(<real>sums[i])
     for k in range(x.shape[0] - 1, -1, -1):
         ask(x, k - 2)
-        for i in range(x.shape[1]): y[k, i] = x[k, i] - lse[i]
+        for i in range(x.shape[1]): y[k, i] = (x[k, i] - most[i]) - logs[i]
 
 
 cdef void softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
@@ -466,9 +480,9 @@ cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* la
 
 
 cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
-                        char* loss, char* lse) noexcept nogil:
-    """The labels are known to be columns."""
-    cdef Rows job = Rows(NULL, dtype, columns, x, lse, loss, labels, NULL, 0, 0, 1, 0)
+                        char* loss, char* logs) noexcept nogil:
+    """The labels are known to be columns. `logs` has log sum e^(x - max) of each row, for cross_entropy_grad()."""
+    cdef Rows job = Rows(NULL, dtype, columns, x, logs, loss, labels, NULL, 0, 0, 1, 0)
     share_rows(some_cross_entropy, &job, rows)
 
 
@@ -484,9 +498,9 @@ cdef void some_cross_entropy(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nog
 
 
 cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                             double scale, const char* x, const int64_t* labels, const char* lse,
+                             double scale, const char* x, const int64_t* labels, const char* logs,
                              char* dx) noexcept nogil:
-    cdef Rows job = Rows(NULL, dtype, columns, x, lse, dx, labels, g, g_step, scale, 1, 0)
+    cdef Rows job = Rows(NULL, dtype, columns, x, logs, dx, labels, g, g_step, scale, 1, 0)
     share_rows(some_cross_entropy_grad, &job, rows)
 
 

@@ -134,7 +134,7 @@ cdef class LabelLoss(Operator):
 cdef class CrossEntropy(LabelLoss):
     """y = mean of (log sum e^x - x[label])        dx = g (softmax(x) - onehot(label)) / n
 
-    Keeps x, the labels and, of every row, log sum e^x (a hidden output)."""
+    Keeps x, the labels and, of every row, log sum e^(x - max) (a hidden output)."""
 
     def __cinit__(self):
         self.name = "cross_entropy"
@@ -163,7 +163,7 @@ cdef class CrossEntropy(LabelLoss):
         return 1 | 2 | (2 << OUTPUT)
 
     cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), x = b.kept(0), labels = b.kept(1), lse = b.kept(OWN | 1), out
+        cdef Array g = b.gradient(0), x = b.kept(0), labels = b.kept(1), logs = b.kept(OWN | 1), out
         cdef Py_ssize_t n = x.layout.shape[0]
         cdef int reduction = <object>b.node.attributes
         cdef const char* given = x.data
@@ -174,7 +174,7 @@ cdef class CrossEntropy(LabelLoss):
             given = out.data
         rows.cross_entropy_grad(b.node.dtype, n, x.layout.shape[1], g.data,
                                 g.layout.strides[0] if reduction == NONE else 0, share(n, reduction), given,
-                                <const int64_t*>labels.data, lse.data, out.data)
+                                <const int64_t*>labels.data, logs.data, out.data)
         b.done(0)
         b.done(1)
         b.done(OWN | 1)
