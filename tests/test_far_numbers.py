@@ -25,3 +25,21 @@ def test_what_is_far_from_zero_keeps_its_digits(axis, n, far):
     loss.backward()
     np.testing.assert_allclose(loss.numpy(), -wanted[np.arange(40), labels], rtol=3e-7, atol=2e-7)
     np.testing.assert_allclose(x.grad.numpy() + (np.arange(n) == labels[:, None]), np.exp(wanted), rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 65, 300])
+def test_layer_norm_of_equal_numbers_is_its_bias(n, dtype):
+    """A mean that is off by its last bit was 7e-5, where the rate is 1 / sqrt(eps)."""
+    x = cg.tensor(np.repeat([[3.3], [1e6], [-0.1]], n, 1).astype(dtype))
+    assert cg.layer_norm(x, cg.ones(n, dtype=dtype), cg.full(n, 2.0, dtype=dtype)).tolist() == [[2.0] * n] * 3
+
+
+@pytest.mark.parametrize("n", [65, 300])
+def test_layer_norm_far_from_zero(n):
+    """What is left is the rounding of the mean itself, half an ulp of 8, and not that of its sum."""
+    a = (np.arange(2 * n).reshape(2, n) % 7 * 8 + 1e8).astype("float32")
+    y = cg.layer_norm(cg.tensor(a), cg.ones(n), cg.zeros(n)).numpy()
+    near = a.astype("float64")
+    wanted = (near - near.mean(1, keepdims=True)) / near.std(1, keepdims=True)
+    assert np.abs(y - wanted).max() < 4 / near.std(1).min()

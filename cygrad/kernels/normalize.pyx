@@ -4,10 +4,16 @@ from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
 from cygrad.kernels.driver cimport share, threads_for
-from cygrad.kernels.lanes cimport LANES, WIDE, dot_of, gathered, squares_of, sum_of, total
+from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, gathered, squares_of, total
 
 cdef enum:
     FEW = 32                # rows whose shares in the gradients of weight and bias add up in single precision
+
+
+cdef inline real mean_of(const real* x, Py_ssize_t n) noexcept nogil:
+    """The first, and the mean of the differences from it: of equal numbers exactly that. The last bit of a sum's share
+    would be much, times 1 / sqrt(eps)."""
+    return <real>(x[0] + differences_of[real](x, x[0], n) / n)
 
 
 cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, real* rate,
@@ -16,7 +22,7 @@ cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, 
     cdef Py_ssize_t n = x.shape[1], i, j
     cdef real mean, r
     for i in range(x.shape[0]):
-        mean = <real>(sum_of[real](&x[i, 0], n) / n)
+        mean = mean_of[real](&x[i, 0], n)
         r = <real>(1 / math.sqrt(squares_of[real](&x[i, 0], mean, n) / n + eps))
         if rate != NULL: rate[i] = r
         for j in range(n):
@@ -50,7 +56,7 @@ cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const 
     cdef real mean, a, b, r
     for j in range(2 * n if sums != NULL else 0): some[j] = 0
     for i in range(x.shape[0]):
-        mean, r = <real>(sum_of[real](&x[i, 0], n) / n), rate[i]
+        mean, r = mean_of[real](&x[i, 0], n), rate[i]
         if sums != NULL:
             for j in range(n): some[j] += g[i, j] * ((x[i, j] - mean) * r)
             for j in range(n): some[n + j] += g[i, j]
