@@ -46,6 +46,21 @@ def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
     assert result.stdout == "baseline\n", result.stderr
 
 
+@pytest.mark.parametrize("name", ["core.graph", "ops", "autograd", "memory", "optim", "random", "testing"])
+def test_a_part_that_comes_before_the_whole(name):
+    """A thread that imports a part while another is at the first line of the whole does not wait for that: Python looks
+    for a package in sys.modules, where it is from its beginning on."""
+    code = f"""
+import sys, types
+whole = types.ModuleType("cygrad")
+whole.__path__ = [{str(PACKAGE)!r}]
+sys.modules["cygrad"] = whole
+import cygrad.{name}
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("gone, missing", [("*.so", "cygrad._modules"), ("_[ab]*.so", "cygrad.kernels._baseline")])
 def test_a_package_that_was_not_built_says_so(tmp_path, gone, missing):
     shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns(gone, "*.pyd", "__pycache__"))

@@ -1,5 +1,6 @@
 """Scopes, variables, backward and grad."""
 
+import cygrad.bundles  # before anything compiled
 from cygrad.autograd.function import Function, FunctionContext
 import cygrad.autograd.hooks  # noqa: F401 (it adds to Tensor)
 from cygrad.autograd.passes import GradientEdge, backward, grad

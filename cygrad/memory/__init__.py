@@ -1,5 +1,6 @@
 """Every byte of tensor data, accounted for: what is live and what for, how high it went, what the cache holds."""
 
+import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core import memory as _core
 from cygrad.core.freed import scope
 from cygrad.core.memory import empty_cache, stats

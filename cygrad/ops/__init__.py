@@ -1,5 +1,6 @@
 """Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
 
+import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.graph import install, install_operators
 from cygrad.ops import compare, elementwise, linalg, reduce, shape, slices
 from cygrad.ops.table import ROWS, TABLE, Row

@@ -1,5 +1,6 @@
 """Solvers: rules that move parameters along their gradients."""
 
+import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.optim.solver import Adam, Sgd, Solver
 
 __all__ = ["Adam", "Sgd", "Solver"]

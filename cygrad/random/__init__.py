@@ -4,6 +4,7 @@ seed gives the same numbers for any number of threads, and a state that was kept
 The functions here draw from one default generator, which all threads share; it is seeded by the system until `seed` is
 called. A forked child goes on from its parent's state: seed it."""
 
+import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.generator import Generator, default_generator
 
 __all__ = ["Generator", "bernoulli", "default_generator", "integers", "normal", "permutation", "seed", "uniform"]
