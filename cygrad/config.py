@@ -17,7 +17,8 @@ def blas():
     import scipy.__config__
 
     found = scipy.__config__.show("dicts")["Build Dependencies"]["blas"]
-    return {"name": found["name"], "version": found["version"], "through": "scipy.linalg.cython_blas"}
+    return {"name": found["name"], "version": found["version"], "through": "scipy.linalg.cython_blas",
+            "told to run as on": os.environ.get("OPENBLAS_CORETYPE")}
 
 
 def show_config(mode="stdout"):

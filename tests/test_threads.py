@@ -199,3 +199,12 @@ def test_the_counters_stay_right():
     in_threads(4, body)
     stats = cg.memory.stats()
     assert stats["live_bytes"] == stats["live_buffers"] == 0
+
+
+def test_the_number_of_threads_is_any_whole_number():
+    before = cg.get_num_threads()
+    try:
+        cg.set_num_threads(np.int64(1))
+        assert cg.get_num_threads() == 1 and type(cg.get_num_threads()) is int
+    finally:
+        cg.set_num_threads(before)

@@ -49,9 +49,9 @@ def in_numpy(row, expressions):
 
 
 def formula(row):
-    """The first line of the operator's docstring: value, and the gradient of each input."""
-    value, *gradients = surface.first_line(type(row.operator)).split("        ")
-    return "<br>".join(f"`{' '.join(part.split())}`" for part in [value, *gradients] if part.strip())
+    """The first paragraph of the operator's docstring: value, and the gradient of each input."""
+    parts = re.split(r" {8}|\n", surface.text(type(row.operator)).partition("\n\n")[0])
+    return "<br>".join(f"`{' '.join(part.split())}`" for part in parts if part.strip())
 
 
 def keeps(row):
@@ -83,7 +83,7 @@ def operators():
     for family, members in families.items():
         text += ["", f"## {family}", ""]
         text += [table(["operator", "value, gradients", "kept for the gradient of", "in words", "NumPy"],
-                       [[call(row), formula(row), keeps(row), escaped(surface.first_line(row.function)),
+                       [[call(row), formula(row), keeps(row), escaped(surface.first_sentence(row.function)),
                          in_numpy(row, expressions)] for row in members])]
     text += ["", "An inner operator is reached through syntax (`x[1:3]`) or by another's gradient; it has no public "
              "name."]

@@ -82,6 +82,12 @@ def first_line(value):
     return text(value).partition("\n")[0]
 
 
+def first_sentence(value):
+    """The first sentence of a docstring, or its first paragraph where that comes sooner."""
+    paragraph = " ".join(text(value).partition("\n\n")[0].split())
+    return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
+
+
 def constructor(cls):
     """The parameters of a class, self left out, as inspect.Parameters; None where it has no constructor of its own."""
     if isinstance(vars(cls).get("__new__"), staticmethod):

@@ -296,7 +296,11 @@ CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", 
 
 
 def stats():
-    """What is held right now: the dict that `cygrad.memory.stats` documents."""
+    """What is held right now, a dict. In bytes: `live_bytes`, of all tensors; `peak_bytes`, the most that were live
+    since the start or `reset_peak()`; `cached_bytes`, what the pool holds beyond that for what comes next;
+    `external_bytes`, memory of NumPy and others that tensors share, which is not ours to count. `live_buffers` are
+    blocks that live; `system_allocations`, how often the system was asked for memory. `by_category`: the live bytes by
+    what they are for, a dict of "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
     cdef int c
     return {
         "live_bytes": counters.live,

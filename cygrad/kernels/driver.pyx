@@ -103,11 +103,13 @@ def kernel_names():
 
 def set_num_threads(n):
     """Let kernels use up to `n` threads (1 in a build without OpenMP, and in a child of fork whose parent had used
-    more). Raises ValueError below 1."""
+    more), and matrix products too. A kernel takes more than one only where there is enough work. At the start it is
+    CYGRAD_NUM_THREADS of the environment or, without it, the number of processors that the process may use. Raises
+    ValueError below 1."""
     global threads
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise ValueError(f"set_num_threads wants a whole number of at least 1, got {n!r}")
-    threads = min(n, most_threads)
+    threads = min(int(n), most_threads)
 
 
 def get_num_threads():

@@ -206,10 +206,10 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
 
 @final
 cdef class Linear(Operator):
-    """y = x w' + b        dx = g w        dw = g' x        db = sum of g over all but its last axis
+    """y = a(x w' + b)        dx = s w        dw = s' x        db = sum of s over all but its last axis
+    s = g a', the activation's slope had from y (without one a = 1, s = g)
 
-    With an activation, which is written over the product: y = a(x w' + b), and g is first multiplied by its slope, had
-    from y."""
+    The activation is written over the product."""
 
     def __cinit__(self):
         self.name, self.promotes, self.fused, self.differentiable = "linear", True, True, True
