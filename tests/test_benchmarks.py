@@ -125,6 +125,10 @@ def test_the_machine_copies_reads_multiplies():
         loops.copy(y.ctypes.data_as(limits.ctypes.c_void_p), x.ctypes.data_as(limits.ctypes.c_void_p),
                    limits.ctypes.c_long(x.size), threads)
         assert (x == y).all()
+        for n in (0, 7, 513, 1001):
+            z = np.arange(n, dtype=np.float32)
+            read = loops.read_all(z.ctypes.data_as(limits.ctypes.c_void_p), limits.ctypes.c_long(n), threads)
+            assert read == n * (n - 1) / 2
     assert loops.operations() in (2 * 12 * 8, 2 * 12 * 16)
     made = limits.cases([work.LIMITS], ("copy", "read", "fma"))
     assert [c.details["shown"] for c in made] == ["GB/s", "GB/s", "GFLOP/s"]
