@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 from time import perf_counter
 
 from benchmarks import collect, machine, work
-from benchmarks.compare import entries, moved
+from benchmarks.compare import entries, moved, settings
 from benchmarks.pictures import draw
 from benchmarks.report import write
 
@@ -55,7 +55,7 @@ def results_of(option, path):
     """What an earlier run wrote; the program ends where that is none."""
     try:
         results = json.loads(path.read_text())
-        entries(results)
+        entries(results), settings(results)
     except FileNotFoundError:
         sys.exit(f"{option}: there is no file {path}; measure first")
     except (OSError, ValueError, KeyError, TypeError) as e:

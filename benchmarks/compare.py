@@ -3,53 +3,118 @@
 
 Times are compared by the ratio to PyTorch within each run where there is one, because machines and days differ; else
 and for bytes by cygrad's own figure. Disturbed figures are left out. Something moved if it differs by more than `least`
-and the quartiles of the two runs do not touch."""
+and the quartiles of the two runs do not touch; a time of which a run has one sample, and so no quartiles, if it differs
+by a factor of more than 1 + `alone`. What differs between the machines or the settings of the runs is said first; with
+other kernels of BLAS (OPENBLAS_CORETYPE), what has products in it is neither better nor worse."""
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
+
+SETTINGS = {"cpu": "processor", "cores": "cores", "vectors": "vectors", "core_type": "OPENBLAS_CORETYPE",
+            "memory_gib": "GiB of memory", "system": "system", "python": "Python", "numpy": "NumPy", "scipy": "SciPy",
+            "torch": "PyTorch", "jax": "jax", "autograd": "HIPS autograd"}
+
+
+class Entry(NamedTuple):
+    """What is compared: the unit in words, its spread, whether more is better, whether it is bytes, whether there are
+    products of matrices in it."""
+    what: str
+    spread: dict
+    more_is_better: bool
+    exact: bool
+    products: bool
 
 
 def entries(results):
-    """By (row, name, threads): what is compared, its spread, and whether more is better."""
+    """The Entry of each (row, name, threads) that was not disturbed."""
     made = {}
     for r in results["results"]:
         if r["disturbed"]:
             continue
-        key = r["row"], r["name"], r["threads"]
-        if r["unit"] != "B" and "PyTorch" in r["ratios"]:
-            made[key] = "times faster than PyTorch", r["ratios"]["PyTorch"], True
+        exact, products = r["unit"] == "B", r["row"] in ("B", "C", "D") or "matmul" in r["name"]
+        key = key_of(r)
+        if not exact and "PyTorch" in r["ratios"]:
+            made[key] = Entry("times faster than PyTorch", r["ratios"]["PyTorch"], True, exact, products)
         elif "cygrad" in r["figures"]:
-            made[key] = r["unit"], r["figures"]["cygrad"], False
+            made[key] = Entry(r["unit"], r["figures"]["cygrad"], False, exact, products)
     return made
 
 
-def differences(old, new, least=0.05):
-    """What moved: a list of (key, what, before, after, better), the largest change first."""
+def key_of(result):
+    return result["row"], result["name"], result["threads"]
+
+
+def settings(results):
+    """What the run was made on and how, by the name that is shown."""
+    machine = results["machine"]
+    return {shown: machine.get(key) for key, shown in SETTINGS.items()} | {"quick": results["quick"]}
+
+
+def differences(old, new, least=0.05, alone=0.5):
+    """What moved: a list of (key, Entry before, Entry after), the largest change first."""
     before, found = entries(old), []
-    for key, (what, after, more_is_better) in entries(new).items():
-        if key not in before or before[key][0] != what:
+    for key, entry in entries(new).items():
+        then = before.get(key)
+        if then is None or then.what != entry.what or then.spread["median"] <= 0:
             continue
-        then = before[key][1]
-        a, b = then["median"], after["median"]
-        apart = after["q1"] > then["q3"] or after["q3"] < then["q1"]
-        if apart and a > 0 and abs(b / a - 1) > least:
-            found.append((key, what, a, b, (b > a) == more_is_better))
-    return sorted(found, key=lambda f: -max(f[3] / f[2], f[2] / f[3] if f[3] else float("inf")))
+        apart = entry.spread["q1"] > then.spread["q3"] or entry.spread["q3"] < then.spread["q1"]
+        if apart and factor(then, entry) > 1 + (alone if one_sample(then, entry) else least):
+            found.append((key, then, entry))
+    return sorted(found, key=lambda f: -factor(*f[1:]))
 
 
-def moved(old, new, least=0.05):
-    """The differences as text, one a line, and what only one of the runs has."""
-    lines = []
-    for (row, name, threads), what, a, b, better in differences(old, new, least):
-        lines.append(f"{'better' if better else 'WORSE '}  {row}  {name} ({threads} thread{'s' * (threads > 1)}): "
-                     f"{a:.4g} -> {b:.4g} {what} ({100 * (b / a - 1):+.0f} %)")
-    if not lines:
-        lines.append(f"nothing moved by more than {100 * least:.0f} % beyond its quartiles")
-    gone = sorted(map(str, entries(old).keys() - entries(new).keys()))
-    if gone:
-        lines.append("not measured now: " + "; ".join(gone))
-    return "\n".join(lines)
+def factor(before, after):
+    """By how much the medians differ, at least 1."""
+    a, b = before.spread["median"], after.spread["median"]
+    return max(b / a, a / b if b else float("inf"))
+
+
+def one_sample(before, after):
+    """Whether one of two times has no quartiles. Bytes need none."""
+    return not after.exact and min(before.spread["n"], after.spread["n"]) == 1
+
+
+def moved(old, new, least=0.05, alone=0.5):
+    """What differs between the runs, what moved, one a line, and what only one of them has."""
+    was, now = settings(old), settings(new)
+    other = [f"{name} {told(was[name])} -> {told(now[name])}" for name in was if was[name] != now[name]]
+    lines = ["the runs differ: " + "; ".join(other)] if other else []
+    other_kernels = was["OPENBLAS_CORETYPE"] != now["OPENBLAS_CORETYPE"]
+    changes = differences(old, new, least, alone)
+    for (row, name, threads), before, after in changes:
+        a, b = before.spread["median"], after.spread["median"]
+        verdict = "better" if (b > a) == after.more_is_better else "WORSE "
+        why = ", one sample" if one_sample(before, after) else ""
+        if after.products and other_kernels:
+            verdict, why = "other ", why + ": its products had other kernels (OPENBLAS_CORETYPE)"
+        lines.append(f"{verdict}  {row}  {name} ({threads} thread{'s' * (threads > 1)}): "
+                     f"{a:.4g} -> {b:.4g} {after.what} ({100 * (b / a - 1):+.0f} %){why}")
+    if not changes:
+        lines.append(f"nothing moved by more than {100 * least:.0f} % beyond its quartiles, or, where a run has one "
+                     f"sample, by a factor of more than {1 + alone:g}")
+    return "\n".join(lines + missing(old, new))
+
+
+def told(setting):
+    """A setting in words."""
+    if isinstance(setting, bool): return "yes" if setting else "no"
+    return "none" if setting is None else str(setting)
+
+
+def missing(old, new):
+    """What could not be compared, counted by row, a line for each reason."""
+    before, after = entries(old), entries(new)
+    measured = {key_of(r) for r in new["results"]}
+    reasons = {"not measured now": before.keys() - measured,
+               "measured now, but disturbed": before.keys() & (measured - after.keys()),
+               "disturbed in the old run": after.keys() & ({key_of(r) for r in old["results"]} - before.keys()),
+               "not comparable, one run being without PyTorch":
+                   {key for key in before.keys() & after.keys() if before[key].what != after[key].what}}
+    return [f"{reason}: " + ", ".join(f"{row} {n}" for row, n in sorted(Counter(key[0] for key in keys).items()))
+            for reason, keys in reasons.items() if keys]
 
 
 if __name__ == "__main__":

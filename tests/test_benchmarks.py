@@ -526,14 +526,60 @@ def test_compare_says_what_moved_and_only_that():
     new["results"][2] = collect.judge("B", "step", "us", 1, slower, {}, 1, 0.0, False)
     new["results"] = [r for r in new["results"] if r["row"] != "peaks"]
     (found,) = compare.differences(old, new)
-    assert found[0] == ("B", "step", 1) and not found[4]
+    assert found[0] == ("B", "step", 1)
     text = compare.moved(old, new)
     assert text.startswith("WORSE   B  step (1 thread): 5.119 -> 2.56 times faster than PyTorch (-50 %)")
-    assert "not measured now: ('peaks'" in text
+    assert text.endswith("\nnot measured now: peaks 1")
+
+
+def test_compare_says_first_what_differs_between_the_runs():
+    """Products by other kernels are neither better nor worse."""
+    old, new = results(), results()
+    old["machine"] |= dict(core_type="SkylakeX", numpy="1.0", cores=4)
+    new["machine"] |= dict(core_type=None, numpy="2.0", cores=4)
+    new["quick"] = False
+    new["results"][0] = collect.judge("A", "y * c, size 1, not recorded", "us", 1,
+                                      {"cygrad": [1.0, 1.1], "PyTorch": [1.0, 1.1]}, {}, 1, 0.0, False)
+    for i, r in enumerate(new["results"]):
+        if r["name"] == "matmul 64":
+            samples = {"cygrad": [8.0, 9.0], "PyTorch": [40.0, 50.0]}
+            new["results"][i] = collect.judge("I", r["name"], "us", r["threads"], samples, {}, 2, 0.0, False)
+    first, *moved = compare.moved(old, new).splitlines()
+    assert first == "the runs differ: OPENBLAS_CORETYPE SkylakeX -> none; NumPy 1.0 -> 2.0; quick yes -> no"
+    assert [line.split()[:2] for line in moved] == [["WORSE", "A"], ["other", "I"], ["other", "I"]]
+    assert all(line.endswith("its products had other kernels (OPENBLAS_CORETYPE)") for line in moved[1:])
+    old["machine"]["core_type"] = None
+    first, *moved = compare.moved(old, new).splitlines()
+    assert "CORETYPE" not in first and [line.split()[0] for line in moved] == ["WORSE"] * 3
+
+
+@pytest.mark.parametrize("mine, unit, verdict", [
+    ([0.14], "s", None), ([0.16], "s", "WORSE"), ([0.07], "s", None), ([0.06], "s", "better"),
+    ([0.12, 0.12], "s", None), ([0.12], "B", "WORSE")])
+def test_one_sample_has_to_move_further(mine, unit, verdict):
+    """A time by a factor of more than 1.5; bytes, which are exact, need no more than others."""
+    old, new = (results() | {"results": [collect.judge("J", "x", unit, 1, {"cygrad": taken}, {}, 1, 0.0, False)]}
+                for taken in ([0.1], mine))
+    text = compare.moved(old, new)
+    assert text.startswith(verdict or "nothing moved")
+    assert text.endswith(", one sample") == (verdict is not None and unit == "s")
+
+
+def test_what_cannot_be_compared_is_counted_by_row():
+    old, new = results(), results()
+    new["results"] = [r for r in new["results"] if r["row"] not in ("A", "peaks")]
+    for r in new["results"]: r["disturbed"] = r["row"] == "B"
+    for r in old["results"]: r["disturbed"] = r["row"] == "H"
+    for r in new["results"]:
+        if r["row"] == "import": r["ratios"] = {}
+    assert compare.moved(old, new).splitlines()[1:] == [
+        "not measured now: A 2, peaks 1", "measured now, but disturbed: B 1", "disturbed in the old run: H 4",
+        "not comparable, one run being without PyTorch: import 1"]
 
 
 def test_command_line(tmp_path, capsys):
     assert arguments(["--rows", "B,C", "--threads", "1,2", "--quick"]).threads == [1, 2]
+    assert arguments([]).output.parts[0] == "out"       # not over the pages that are tracked
     for wrong in (["--rows", "Z"], ["--threads", "0"], ["--threads", "two"]):
         with pytest.raises(SystemExit):
             arguments(wrong)
