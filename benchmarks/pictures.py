@@ -10,6 +10,7 @@ from benchmarks.work import KEPT
 INK, SOFT, GRID = "#22272e", "#6b7280", "#e5e7eb"
 MINE, PEER, REFERENCE = "#0f766e", "#c2703d", "#9ca3af"
 SECOND = "#5eada5"
+PALE = 0.45                     # the opacity of what others disturbed
 PEERS = {"cygrad": MINE, "PyTorch": PEER, KEPT: "#e6b58e", "NumPy": "#8a94a6", "jax.jit": "#7c6bb0"}
 COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c",
            "other": "#b8bfc9"}
@@ -121,18 +122,19 @@ def million(pyplot, rows):
         return None
     kinds = list(dict.fromkeys(r["name"].partition(":")[0] for r in wanted))
     by_name = {r["name"]: r for r in wanted}
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 0.9 + 0.72 * len(kinds)))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 1.2 + 0.72 * len(kinds)))
     peers = [p for p in ("cygrad", "PyTorch") if any(p in r["figures"] for r in wanted)]
     shades = {"forward": 1.0, "backward": 0.65, "free": 0.35}
     labels = []
     for i, (kind, peer) in enumerate((k, p) for k in kinds for p in peers):
         colour, at = (MINE if peer == "cygrad" else PEER), i + 0.35 * (i // len(peers))
-        start = 0.0
+        start, disturbed = 0.0, False
         for phase, shade in shades.items():
-            seconds = by_name[f"{kind}: {phase}"]["figures"][peer]["median"]
+            result = by_name[f"{kind}: {phase}"]
+            seconds, disturbed = result["figures"][peer]["median"], disturbed or result["disturbed"]
             left.barh(at, seconds, left=start, color=colour, alpha=shade, height=0.8)
             start += seconds
-        left.text(start, at, f"  {start:.2f} s", va="center", fontsize=8)
+        left.text(start, at, f"  {start:.2f} s{', disturbed' * disturbed}", va="center", fontsize=8)
         nbytes = by_name[f"{kind}: bytes an operation"]["figures"][peer]["median"]
         right.barh(at, nbytes, color=colour, height=0.8)
         right.text(nbytes, at, f"  {nbytes:.0f}", va="center", fontsize=8)
@@ -143,11 +145,13 @@ def million(pyplot, rows):
         axes.margins(x=0.15)
         axes.grid(axis="x", color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
-    disturbed = ", disturbed" if any(r["disturbed"] for r in wanted) else ""
-    left.set_title(f"Seconds: forward, backward, free{disturbed}")
+        if any(r["disturbed"] for r in wanted) and axes is left: axes.margins(x=0.35)
+    left.set_title("Seconds")
     right.set_title("Bytes an operation")
+    handles = [pyplot.Rectangle((0, 0), 1, 1, facecolor=INK, alpha=shade) for shade in shades.values()]
+    figure.legend(handles, list(shades), loc="lower left", ncols=len(handles), fontsize=8)
     figure.suptitle("A million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     return figure
 
 
@@ -228,7 +232,11 @@ def panelled(pyplot, panels, title):
             axes.set_title(f"{name}, {count} thread{'s' * (count > 1)}\n{shown}, {more}", fontsize=9)
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=PEERS[peer]) for peer in peers]
     handles.append(pyplot.Line2D([], [], color=INK, linewidth=1.6))
-    figure.legend(handles, [*peers, "the machine's limit"], loc="lower center", ncols=len(handles), fontsize=8)
+    labels = [*peers, "the machine's limit"]
+    if any(r["disturbed"] for _, entries in panels for _, r in entries):
+        handles.append(pyplot.Rectangle((0, 0), 1, 1, facecolor=PEERS[peers[0]], alpha=PALE))
+        labels.append("pale: disturbed")
+    figure.legend(handles, labels, loc="lower center", ncols=len(handles), fontsize=8)
     figure.suptitle(title, x=0.02, ha="left", fontweight="bold", fontsize=11)
     figure.tight_layout(rect=(0, 0.6 / figure.get_figheight(), 1, 1))
     return figure
@@ -247,7 +255,7 @@ def bars(axes, entries, peers):
             if peer not in r["figures"]:
                 continue
             figure = value(r, r["figures"][peer]["median"])
-            axes.barh(at, figure, color=PEERS[peer], height=0.86, alpha=0.45 if r["disturbed"] else 1)
+            axes.barh(at, figure, color=PEERS[peer], height=0.86, alpha=PALE if r["disturbed"] else 1)
             crossed = limit is not None and -pad < limit - figure < 10 * pad    # the figure goes behind the limit
             axes.text((limit if crossed else figure) + pad, at, number(figure), va="center", fontsize=7, color=INK,
                       fontweight="bold" if peer == "cygrad" else "normal")

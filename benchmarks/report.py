@@ -5,6 +5,7 @@ import textwrap
 from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
+AS_GOOD = "times as good as"      # of times, rates and bytes alike: more is better, 1 the same
 PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
 TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits", "D": "D. Wide layers",
           "H": "H. 16 million numbers", "I": "I. Rows, sums and products", "J": "J. A million operations",
@@ -39,6 +40,11 @@ def value(result, figure):
     return result["details"]["amount"] / (figure / work.SCALES[result["unit"]]) / 1e9
 
 
+def bracketed(text, disturbed):
+    """A figure as it is shown: in brackets if others disturbed it."""
+    return f"[{text}]" if disturbed else text
+
+
 def figure(result, peer):
     """A peer's figure with its quartiles, or nothing."""
     s = result["figures"].get(peer)
@@ -48,13 +54,14 @@ def figure(result, peer):
         return size(s["median"])
     low, middle, high = (value(result, s[key]) for key in ("q1", "median", "q3"))
     low, high = sorted((low, high))
-    return number(middle) if s["n"] == 1 else f"{number(middle)} ({number(low)}..{number(high)})"
+    text = number(middle) if s["n"] == 1 else f"{number(middle)} ({number(low)}..{number(high)})"
+    return bracketed(text, result["disturbed"])
 
 
 def limit(result):
     """What the machine's limit is, or nothing."""
     s = result.get("limit")
-    return "" if s is None else number(value(result, s["figure"])) + (" (disturbed)" if s["disturbed"] else "")
+    return "" if s is None else bracketed(number(value(result, s["figure"])), s["disturbed"])
 
 
 def ratio(result, peer="PyTorch"):
@@ -105,13 +112,13 @@ def plain_table(results):
     peers = present(results, PEERS)
     compared = [p for p in ("PyTorch", work.KEPT) if p in peers] or ["PyTorch"]
     limited = any("limit" in r for r in results)
-    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{p} / cygrad" for p in compared),
+    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{AS_GOOD} {p}" for p in compared),
             "goal", "reached"]
     text = table(head, [[r["name"], str(r["threads"]), unit(r), figure(r, "cygrad"), *(figure(r, p) for p in peers),
                          *[limit(r)] * limited, *(ratio(r, p) for p in compared), *goal(r)] for r in results])
     notes = {}
     for r in limits:
-        with_threads = f"with {r['threads']} thread{'s' * (r['threads'] > 1)}" + " (disturbed)" * r["disturbed"]
+        with_threads = f"with {r['threads']} thread{'s' * (r['threads'] > 1)}"
         notes.setdefault(r["name"], []).append(f"{figure(r, work.LIMITS)} {unit(r)} {with_threads}")
     rates = "; ".join(f"{name} at {', '.join(figures)}" for name, figures in notes.items())
     return text + (f"\n\nIn this run {rates}." if rates else "")
@@ -128,7 +135,7 @@ def operations_table(results):
         d = r["details"]
         rows.append([d["operator"], str(d["size"]), d["mode"], *(figure(r, p) for p in ("cygrad", "PyTorch", "NumPy")),
                      ratio(r), multiply])
-    return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", "PyTorch / cygrad",
+    return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", f"{AS_GOOD} PyTorch",
                   f"to multiply (goal {TO_MULTIPLY})"], rows)
 
 
@@ -187,10 +194,15 @@ def heading(results):
         {told} (NumPy's and cygrad's products).
         The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
 
-        Figures are medians with the quartiles behind them. PyTorch / cygrad says how many times faster (or leaner)
-        cygrad is, from samples taken side by side. With one thread the libraries run interleaved in one process; with
-        more, each has processes of its own in turn with the others'. *Disturbed*: other programs were in the way, also
-        when it was tried again; such a figure says nothing. `python -m benchmarks` makes this page anew.
+        Figures are medians with the quartiles behind them. *Times as good as PyTorch* says how many times faster (or,
+        of bytes, leaner) cygrad is, from samples taken side by side; under 1x, PyTorch is. With one thread the
+        libraries run interleaved in one process; with more, each has processes of its own in turn with the others'.
+        *Goal* is what cygrad set out to reach: so many times as good as PyTorch (*8.6x*), or at most so many times as
+        long as the machine itself takes to move the memory (*1.3 of the machine*), both measured in the same run, since
+        machines and days differ; goals of bytes and of imports are figures. Where PyTorch is also told to keep its
+        memory, that is to be beaten too. *Disturbed*, with the figures in [brackets]: other programs were in the way,
+        also when it was tried again; such a figure says nothing, and pictures leave it out, draw it pale or say so.
+        `make bench` makes this page anew.
         """)
 
 

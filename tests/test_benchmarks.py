@@ -486,7 +486,7 @@ def test_page_says_what_was_measured():
             "**10.00x** (10.00..10.00) | 8.6x | yes |") in page
     assert "| step | 1 | us | 20.5 (20.2..20.8) | 105 (102..108) | **5.12x** (5.06..5.18) | 8.0x | no |" in page
     assert "3.00 (over)" in page and "145 B" in page and "25 MB" in page and "22 MB | no |" in page
-    assert "A quick run" in page
+    assert "A quick run" in page and "*Goal* is" in page and "| times as good as PyTorch | goal | reached |" in page
     assert ("| exp, fresh result | 2 | ms | 4.5 (4.25..4.75) | 45 (42.5..47.5) | 9 (8.5..9.5) | 3.82 | "
             "**10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 6.9x | yes |") in page
     assert "| 1.3 of the machine | yes |" in page and "| 12 | 1,000 | **83.33x** | 10 ms | no |" in page
@@ -498,8 +498,16 @@ def test_a_disturbed_figure_is_not_judged():
     made = results()
     made["results"][2]["disturbed"] = True
     page = report.write(made, {})
-    assert "disturbed | 8.0x | disturbed |" in page and "5.12x" not in page
+    assert "| us | [20.5 (20.2..20.8)] | [105 (102..108)] | disturbed | 8.0x | disturbed |" in page
+    assert "5.12x" not in page and "the figures in [brackets]" in page
     assert ("B", "step", 1) not in compare.entries(made)
+    copies = [r for r in made["results"] if r["name"] == limits.NAMES["copy"]]
+    (rate,) = [r for r in copies if (r["row"], r["threads"]) == ("H", 2)]
+    rate["disturbed"] = True
+    limits.mark(made["results"])
+    page = report.write(made, {})
+    assert "33.5 GB/s with 1 thread, [33.5] GB/s with 2 threads." in page
+    assert "| [9.55] | **10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 1.3 of the machine | disturbed |" in page
 
 
 def test_sizes_and_numbers():
@@ -517,6 +525,26 @@ def test_pictures_are_drawn(tmp_path):
     for name in made.values():
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
     assert draw({"results": []}, tmp_path) == {}
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_pictures_say_what_was_disturbed(disturbed):
+    """Pale bars are in the legend; of the million operations, whose shades are the phases, it stands behind the sum."""
+    pytest.importorskip("matplotlib")
+    from benchmarks import pictures
+
+    rows = results()["results"]
+    for r in rows: r["disturbed"] = disturbed and r["unit"] != "B"
+
+    def legend(figure): return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    plot = pictures.plot()
+    large, million = pictures.large(plot, rows), pictures.million(plot, rows)
+    assert ("pale: disturbed" in legend(large)) == disturbed
+    assert legend(million) == ["forward", "backward", "free"] and million.axes[0].get_title(loc="left") == "Seconds"
+    assert [text.get_text() for text in million.axes[0].texts] == [
+        text + ", disturbed" * disturbed for text in ("  0.30 s", "  3.00 s")]
+    for figure in (large, million): plot.close(figure)
 
 
 def test_compare_says_what_moved_and_only_that():
