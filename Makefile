@@ -22,9 +22,9 @@ test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	CYGRAD_PROGRAMS=10000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
 
 bench: $(VENV)/has-bench $(VENV)/built
-	$(PY) -m benchmarks
-	$(PY) -m benchmarks.memory
-	$(PY) -m benchmarks.steps
+	$(PY) -m benchmarks --output benchmarks/results
+	$(PY) -m benchmarks.memory --output benchmarks/results/memory
+	$(PY) -m benchmarks.steps --output benchmarks/results
 
 # A look, in two minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
 bench-quick: $(VENV)/has-bench $(VENV)/built

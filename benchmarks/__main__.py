@@ -40,7 +40,8 @@ def arguments(argv=None):
                         "threads (default 1,2)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work, jax and HIPS "
                         "autograd only where imports are measured: a look in two minutes")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="directory of what is written")
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="directory of what is written "
+                        "(default %(default)s; make bench writes benchmarks/results)")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")
     parser.add_argument("--render", action="store_true", help="measure nothing: write tables and pictures from the "
                         "results.json that is there")

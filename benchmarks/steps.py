@@ -2,7 +2,7 @@
 
 Each step is the same work done in a better way, beside the step before it in the same process or, where the kernels
 themselves differ, in processes of each kind in turn. A process compares what it times with NumPy before it times it,
-and its kernels with those asked for. Written to benchmarks/results/steps.md."""
+and its kernels with those asked for. Written to steps.md."""
 
 import argparse
 import importlib.util
@@ -130,7 +130,8 @@ def table(found, levels):
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.steps", description=__doc__.split("\n")[0])
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="directory of what is "
+                        "written (default %(default)s; make bench writes benchmarks/results)")
     args = parser.parse_args(argv)
     if args.child:
         json.dump(child(json.loads(args.child)), sys.stdout)

@@ -24,8 +24,8 @@ def measure():
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="cygrad's memory beside PyTorch's")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/memory"),
-                        help="directory of what is written")
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks/memory"), help="directory of what is "
+                        "written (default %(default)s; make bench writes benchmarks/results/memory)")
     output = parser.parse_args(argv).output
     if importlib.util.find_spec("torch") is None:
         sys.exit("benchmarks.memory compares with PyTorch, which is not installed: pip install 'cygrad[bench]'")

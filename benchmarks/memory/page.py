@@ -51,7 +51,7 @@ def write(results, pictures):
     m = results["machine"]
     versions = f"cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), PyTorch {m['torch']}, Python {m['python']}"
     parts = [f"# Memory\n\n{versions}; {m['system']}; {m['date']}.\n"
-             f"`python -m benchmarks.memory` makes this page anew.\n"]
+             f"`make bench` makes this page anew.\n"]
 
     def section(title, module, text, picture=None):
         parts.append(f"## {title}\n\n{textwrap.dedent(module.__doc__).strip()}\n")
