@@ -165,7 +165,7 @@ def bundles():
     names = [module.name for module in modules()]
     kernels = [name for name in names if name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"]
     return [Bundle("cygrad._modules", [name for name in names if name not in kernels]),
-            *(Bundle(f"cygrad.kernels._{level}", kernels) for level in LEVELS)]
+            *(Bundle(f"cygrad.kernels._{level}", kernels) for level in LEVELS if kernels)]
 
 
 def init_name(module):

@@ -256,6 +256,7 @@ def tiny(tmp_path_factory):
     shutil.copytree(ROOT / "include", where / "include")
     (where / "cygrad").mkdir()
     (where / "cygrad" / "__init__.py").touch()
+    shutil.copy(ROOT / "cygrad" / "bundle.c", where / "cygrad" / "bundle.c")
     module = where / "cygrad" / "tiny.pyx"
 
     def build(source, **switches):
@@ -263,7 +264,7 @@ def tiny(tmp_path_factory):
         inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
         done = subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=where, text=True,
                               env=inherited | switches, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        built = next((where / "cygrad").glob("tiny.*.so"), None)
+        built = next((where / "cygrad").glob("_modules.*.so"), None)
         return done.returncode, done.stdout, built and built.read_bytes()
 
     return build
