@@ -1,6 +1,6 @@
 """Where cygrad's compiled modules are: in a few shared objects, each of which holds many (bundle.c, setup.py).
 
-A file for each would be opened, mapped and linked 79 times: half of the time and half of the memory of the import. The
+A file for each would be opened, mapped and linked, 79 times: a quarter of the time and of the memory of the import. The
 modules are those of the .pyx files, under their names, for `import` and `cimport` alike. Importing this takes the
 bundle of all but the kernels, of which there is one for each level of instructions (kernels/__init__.py)."""
 
