@@ -63,7 +63,7 @@ check: $(VENV)/has-test $(VENV)/built
 # Under AddressSanitizer; what is tested of files and of other libraries, not of memory, is left out.
 asan: $(VENV)/has-test
 	PYTHON=$(abspath $(PY)) sh tests/asan.sh \
-		$(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py demo.py)
+		$(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py benchmark_pages.py demo.py)
 
 clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
