@@ -121,3 +121,35 @@ assert code == 0
 np.testing.assert_allclose(v.grad.numpy(), np.exp(2 * np.array([1.0, 2.0])) * (1 + 2 * np.array([1.0, 2.0])), rtol=1e-5)
 print("fine")
 """)
+
+
+def test_blas_works_alone_until_the_last_product_ends():
+    """OpenBLAS's handler of fork waits for its threads, for ever if a product runs on them: none of ours may."""
+    run("""
+import re, time
+from cygrad.kernels import blas
+def threads_of_blas():
+    found = re.search("([0-9]+) threads of its own", blas.blas_info())
+    return int(found[1]) if found else 1
+a = {n: cg.ones((n, n)) for n in (1024, 2048)}
+def begin(n):
+    t = threading.Thread(target=lambda: (a[n] @ a[n], done.append(n)))
+    t.start()
+    return t
+def alone_before(n):
+    while threads_of_blas() > 1 and n not in done: time.sleep(1e-4)
+    return n not in done
+before, seen = threads_of_blas(), 0
+for _ in range(20 if before > 1 else 0):
+    done = []
+    first = begin(1024)
+    overlap = alone_before(1024)
+    second = begin(2048)
+    first.join()
+    seen += alone_before(2048) and overlap
+    second.join()
+    assert threads_of_blas() == before
+    if seen == 3: break
+assert seen == 3 or before == 1, seen
+print("fine")
+""")

@@ -1,9 +1,11 @@
 """The one door to BLAS: row-major matrix products through SciPy's cython_blas.
 
 The pointers are taken on the first product, so that importing cygrad does not import SciPy. Large products run as row
-panels, one to a thread, each over a single-threaded BLAS: BLAS's own threads are told to be one around our calls and
-told back afterwards."""
+panels, one to a thread, each over a single-threaded BLAS: BLAS's own threads are told to be one while any product of
+ours runs, and told back after the last. A product that ran on them while another thread forks would have fork wait for
+ever."""
 
+import os
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.stdint cimport uintptr_t
@@ -23,6 +25,8 @@ cdef sgemm_t sgemm = NULL
 cdef dgemm_t dgemm = NULL
 cdef set_threads_t set_threads = NULL
 cdef get_threads_t get_threads = NULL
+cdef int running = 0            # products under way, in all threads; under the GIL
+cdef int given = 1              # BLAS's threads before the first of them
 
 cdef int load() except -1:
     """Take the pointers."""
@@ -56,6 +60,32 @@ def blas_info():
     import scipy
     threads = f"{get_threads()} threads of its own" if get_threads != NULL else "threads not ours to set"
     return f"scipy.linalg.cython_blas of SciPy {scipy.__version__} ({threads})"
+
+
+cdef void begin() noexcept:
+    """One product more: the first makes BLAS work alone."""
+    global running, given
+    if running == 0 and get_threads != NULL:
+        given = get_threads()
+        if given != 1: set_threads(1)
+    running += 1
+
+
+cdef void end() noexcept:
+    """One product less: the last gives BLAS its threads back."""
+    global running
+    running -= 1
+    if running == 0 and given != 1: set_threads(given)
+
+
+def _after_fork():
+    """The products of the parent's other threads never end in a child."""
+    global running
+    if running > 0:
+        running = 1
+        end()
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef struct Product:
@@ -96,7 +126,7 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
     beta 0 does not read C. Raises ValueError for sizes that 32 bits do not hold."""
-    cdef int size = itemsize(dtype), t, before = 1
+    cdef int size = itemsize(dtype), t
     cdef Py_ssize_t row
     cdef Product p
     if m == 0 or n == 0: return 0
@@ -107,13 +137,11 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
     check_sizes(m, n, max(k, lda, ldb, ldc))
     if sgemm == NULL: load()
     lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
-    if get_threads != NULL:
-        before = get_threads()
-        if before != 1: set_threads(1)
     t = threads_for(m * n * k // 32)
     p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
+    begin()
     if m * n * k < 16 * GRAIN: panel(&p, 0, m)
     else:
         with nogil: share(panel, &p, m, (m + t - 1) // t, t)
-    if before != 1: set_threads(before)
+    end()
     return 0
