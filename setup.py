@@ -41,6 +41,8 @@ LEVELS = {
                "-mprefer-vector-width=512"],
 }
 WANTED = "" if DEBUG or ASAN or platform.machine() != "x86_64" else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS))
+if set(WANTED.replace(",", " ").split()) - set(LEVELS):
+    sys.exit(f"CYGRAD_LEVELS is {WANTED!r}; the levels that can be built are {', '.join(LEVELS)}")
 LEVELS = {level: LEVELS[level] for level in ["baseline", *WANTED.replace(",", " ").split()]}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 

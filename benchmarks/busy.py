@@ -39,8 +39,10 @@ def works(name):
 
         x, y, w = (library.asarray(v) for v in (a, b, m))
         total = library.sum
-    else:
+    elif name == "NumPy":
         library, x, y, w, total = np, a, b, m, np.sum
+    else:
+        raise ValueError(f"benchmarks.busy: {name!r} is none of {', '.join(LIBRARIES)}")
     return {"add, 1M numbers": lambda: x + y, "exp, 1M numbers": lambda: library.exp(x),
             "sum, 1M numbers": lambda: total(x), "matmul 512": lambda: w @ w}
 

@@ -223,6 +223,22 @@ def test_where_leaves_its_condition_alone():
 
 # ---- syntax and names ------------------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_operands_of_one_element_at_every_size(dtype):
+    """Small results have them filled whole, larger ones in strips, numbers alone as they are."""
+    for n in (0, 1, 2, 63, 64, 65, 511, 512, 513, 1100):
+        a, one = np.linspace(-1, 1, n).astype(dtype), np.array([0.25], dtype)
+        x, y = cg.tensor(a), cg.tensor(one)
+        for v, w in ((y, one), (cg.broadcast_to(y, (n,)), one), (cg.tensor(one[0]), one), (0.25, one)):
+            np.testing.assert_array_equal((x * v).numpy(), a * w)
+            np.testing.assert_array_equal((v - x).numpy(), w - a)
+            np.testing.assert_array_equal(cg.clip(x, v, x).numpy(), np.clip(a, w, a))
+            np.testing.assert_array_equal(cg.clip(x, v - 1, v).numpy(), np.clip(a, w - 1, w))
+            np.testing.assert_array_equal(cg.where(x > v, x, v).numpy(), np.where(a > w, a, w))
+        for c in (True, False):
+            np.testing.assert_array_equal(cg.where(cg.tensor([c]), x, y).numpy(), np.where([c], a, one))
+
+
 def test_syntax():
     x = cg.tensor([-1.5, 0.0, 2.0])
     a, b = np.array([True, True, False]), np.array([True, False, False])

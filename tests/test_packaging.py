@@ -293,6 +293,14 @@ def test_warnings_end_the_build_where_they_are_errors(source, says, tiny):
     assert status != 0 and says in output, output
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are for x86-64")
+def test_a_level_that_there_is_not_ends_the_build(tiny):
+    status, output, _ = tiny(GOOD, CYGRAD_LEVELS="avx2,avx3")
+    assert status == 1
+    assert output == "CYGRAD_LEVELS is 'avx2,avx3'; the levels that can be built are baseline, avx2, avx512\n"
+
+
 # ---- the whole package -----------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")

@@ -172,29 +172,29 @@ cdef void where_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil
 
 
 cdef int table() except -1:
-    driver.enter("less", <void*>less_[float], <void*>less_[double], 3,
-                 <void*>less_[int64_t], <void*>less_[uint8_t])
-    driver.enter("less_equal", <void*>less_equal_[float], <void*>less_equal_[double], 3,
-                 <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t])
-    driver.enter("equal", <void*>equal_[float], <void*>equal_[double], 3,
-                 <void*>equal_[int64_t], <void*>equal_[uint8_t])
-    driver.enter("not_equal", <void*>not_equal_[float], <void*>not_equal_[double], 3,
-                 <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t])
-    driver.enter("greater", <void*>greater_[float], <void*>greater_[double], 3,
-                 <void*>greater_[int64_t], <void*>greater_[uint8_t])
-    driver.enter("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double], 3,
-                 <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t])
+    driver.enter_all("less", <void*>less_[float], <void*>less_[double],
+                     <void*>less_[int64_t], <void*>less_[uint8_t], 3)
+    driver.enter_all("less_equal", <void*>less_equal_[float], <void*>less_equal_[double],
+                     <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t], 3)
+    driver.enter_all("equal", <void*>equal_[float], <void*>equal_[double],
+                     <void*>equal_[int64_t], <void*>equal_[uint8_t], 3)
+    driver.enter_all("not_equal", <void*>not_equal_[float], <void*>not_equal_[double],
+                     <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t], 3)
+    driver.enter_all("greater", <void*>greater_[float], <void*>greater_[double],
+                     <void*>greater_[int64_t], <void*>greater_[uint8_t], 3)
+    driver.enter_all("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double],
+                     <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t], 3)
     driver.enter("isnan", <void*>isnan_[float], <void*>isnan_[double], 2)
     driver.enter("isinf", <void*>isinf_[float], <void*>isinf_[double], 2)
     driver.enter("isfinite", <void*>isfinite_[float], <void*>isfinite_[double], 2)
-    driver.enter("logical_and", <void*>logical_and_[float], <void*>logical_and_[double], 3,
-                 <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t])
-    driver.enter("logical_or", <void*>logical_or_[float], <void*>logical_or_[double], 3,
-                 <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t])
-    driver.enter("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double], 3,
-                 <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t])
-    driver.enter("logical_not", <void*>logical_not_[float], <void*>logical_not_[double], 2,
-                 <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t])
+    driver.enter_all("logical_and", <void*>logical_and_[float], <void*>logical_and_[double],
+                     <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t], 3)
+    driver.enter_all("logical_or", <void*>logical_or_[float], <void*>logical_or_[double],
+                     <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t], 3)
+    driver.enter_all("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double],
+                     <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t], 3)
+    driver.enter_all("logical_not", <void*>logical_not_[float], <void*>logical_not_[double],
+                     <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t], 2)
     driver.enter("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
     driver.enter("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
     driver.enter("maximum_grad", <void*>maximum_grad[float], <void*>maximum_grad[double], 4)

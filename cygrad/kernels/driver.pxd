@@ -18,8 +18,9 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
 ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 
 cdef Loop* find(str name) except NULL
-cdef int enter(str name, void* single, void* double, int operands, void* whole=*, void* truth=*, int cost=*,
-               int double_cost=*, int number=*) except -1
+cdef int enter(str name, void* single, void* double, int operands, int cost=*, int double_cost=*,
+               int number=*) except -1
+cdef int enter_all(str name, void* single, void* double, void* whole, void* truth, int operands) except -1
 cdef int enter_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1

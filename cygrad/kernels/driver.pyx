@@ -37,6 +37,7 @@ ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) n
 cdef enum:
     MAX_LOOPS = 512
     STREAM = 1 << 24        # bytes of a result from which on it is streamed
+    FEW = 64                # elements of results for which an operand of one element is filled without strips
     LINE = 64               # bytes of a cache line
     AHEAD = 2048            # bytes of its operands that are asked for before they are read, then
     PARTS = 4               # pieces of work for each thread, where there is much
@@ -50,21 +51,22 @@ cdef bint started = False       # whether there has been work for several
 
 # ---- the table of loops ----------------------------------------------------------------------------------------------
 
-cdef int enter(str name, void* single, void* double, int operands, void* whole=NULL, void* truth=NULL, int cost=1,
-               int double_cost=2, int number=-1) except -1:
-    """Enter a kernel under `name`; a later one of the same name takes its place. `number`: the operand, if there is
-    one, that is always one element, and that the kernel reads as such: no strip has to be filled with it."""
+cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=2,
+               int number=-1) except -1:
+    """Enter a kernel for floating numbers under `name`; a later one of the same name takes its place. `cost` and
+    `double_cost` as of Loop. `number`: the operand, if there is one, that is always one element, and that the kernel
+    reads as such: no strip has to be filled with it."""
     cdef int at = names.setdefault(name, len(names))
     if at >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
-    loops[at].single = single
-    loops[at].double = double
-    loops[at].whole = whole
-    loops[at].truth = truth
-    loops[at].operands = operands
-    loops[at].number = number
-    loops[at].cost = cost
-    loops[at].double_cost = double_cost
+    loops[at] = Loop(single, double, NULL, NULL, operands, number, cost, double_cost)
+    return 0
+
+
+cdef int enter_all(str name, void* single, void* double, void* whole, void* truth, int operands) except -1:
+    """The same of a kernel for all dtypes."""
+    enter(name, single, double, operands)
+    find(name).whole, find(name).truth = whole, truth
     return 0
 
 
@@ -357,14 +359,17 @@ cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     span((<Spans*>job).loop, (<Spans*>job).a, start, stop)
 
 
-cdef inline bint flat(const Loop* loop, const Array* a, char** p) noexcept nogil:
-    """Whether all operands are contiguous and as long as the result, or the number, so that one call does it; `p` has
-    their memory."""
+cdef inline bint flat(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
+    """Whether one call does it: operands are contiguous and as long as the result, or the number, or one element, of
+    which `scratch` then has as many. `p` has their memory."""
+    cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef int k
     for k in range(loop.operands):
-        if k != loop.number and (not a[k].layout.dense or a[k].layout.size != a[loop.operands - 1].layout.size):
-            return False
         p[k] = a[k].data
+        if k == loop.number or a[k].layout.dense and a[k].layout.size == n: continue
+        if n > FEW or k == loop.operands - 1 or not one_element(a[k].layout): return False
+        p[k] = scratch + k * FEW * 8
+        fill(p[k], a[k].data, n, itemsize(a[k].dtype))
     return True
 
 
@@ -377,10 +382,11 @@ cdef int each(const Loop* loop, Array* a) except -1:
     cdef Py_ssize_t parts
     cdef Spans spans = Spans(loop, a)
     cdef char* p[MAX_OPERANDS]
+    cdef char scratch[MAX_OPERANDS * FEW * 8]
     if t == 1:
         if n >= GRAIN:
             with nogil: span(loop, a, 0, n)
-        elif flat(loop, a, p):
+        elif flat(loop, a, p, scratch):
             call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
             span(loop, a, 0, n)

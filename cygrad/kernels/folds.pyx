@@ -255,7 +255,7 @@ cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
 
 
 cdef int table() except -1:
-    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, NULL, NULL, 1, 6)
+    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, 1, 6)
     driver.enter("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
     driver.enter("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
     driver.enter("ratio", <void*>ratio[float], <void*>ratio[double], 3)

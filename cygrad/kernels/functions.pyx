@@ -295,7 +295,7 @@ cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
 cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
                int number=-1) except -1:
     """What computes a polynomial takes about six times as long in double precision, for twice the bytes."""
-    return driver.enter(name, single, double, operands, NULL, NULL, cost, double_cost or 6 * cost, number)
+    return driver.enter(name, single, double, operands, cost, double_cost or 6 * cost, number)
 
 
 cdef int table() except -1:

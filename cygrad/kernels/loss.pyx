@@ -118,7 +118,7 @@ cdef void place(int dtype, Py_ssize_t n, Py_ssize_t classes, const char* g, Py_s
 
 cdef int table() except -1:
     driver.enter("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
-    driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3, NULL, NULL, 4, 24)
+    driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
     driver.enter("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
     driver.enter("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
     return 0
