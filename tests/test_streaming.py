@@ -14,11 +14,12 @@ from cygrad.kernels import driver
 
 KERNELS = Path(driver.__file__).parent
 STREAM = 1 << int(re.search(r"^    STREAM = 1 << (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
+MADE = int(re.search(r"^    MADE = (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
 STRIP = int(re.search(r"^    STRIP = (\d+) ", KERNELS.joinpath("driver.pxd").read_text(), re.M)[1])
 DTYPES = ["float32", "float64"]
 # Elements beyond the first length that is streamed: one fewer; whole strips; one in the last strip, a cache line of
-# float32; strips and a bit.
-BEYOND = [-1, 0, 1, 16, 3 * STRIP + 77]
+# float32; strips and a bit, of both lengths.
+BEYOND = [-1, 0, 1, 16, 3 * STRIP + 77, MADE + 77]
 
 
 @pytest.fixture(autouse=True, params=[1, 2], ids=["one thread", "two threads"])

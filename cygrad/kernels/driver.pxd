@@ -13,6 +13,7 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
     int number              # the operand that is one element, of which a strip is not filled; or -1
     int cost                # an element's time in single precision, measured in that of an exponential (0.15 ns),
     int double_cost         # and in double
+    bint computes           # whether that is longer than memory takes, and each element is read once
 
 # What does a range of a job, from start to stop; see share().
 ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil

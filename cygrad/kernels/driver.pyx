@@ -39,7 +39,9 @@ cdef enum:
     STREAM = 1 << 24        # bytes of a result from which on it is streamed
     FEW = 64                # elements of results for which an operand of one element is filled without strips
     LINE = 64               # bytes of a cache line
-    AHEAD = 2048            # bytes of its operands that are asked for before they are read, then
+    AHEAD = 2048            # bytes of its operands that are asked for before they are read, then. A kernel that
+                            # computes for longer than memory takes does better without, and in strips of
+    MADE = 8192             # bytes of its result, as each beginning costs 15 ns (exp of 16 million: 3.6 ms, not 4.5)
     PARTS = 4               # pieces of work for each thread, where there is much
 
 cdef Loop loops[MAX_LOOPS]
@@ -59,7 +61,7 @@ cdef int enter(str name, void* single, void* double, int operands, int cost=1, i
     cdef int at = names.setdefault(name, len(names))
     if at >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
-    loops[at] = Loop(single, double, NULL, NULL, operands, number, cost, double_cost)
+    loops[at] = Loop(single, double, NULL, NULL, operands, number, cost, double_cost, False)
     return 0
 
 
@@ -296,18 +298,22 @@ cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size
 cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Elements start .. stop of the result, by one thread."""
     cdef char scratch[MAX_OPERANDS][STRIP * 8]
+    cdef char made[MADE]
     cdef char* p[MAX_OPERANDS]
+    cdef int step[MAX_OPERANDS]                     # bytes from element to element; 0 of what stays where it is
     cdef bint packs[MAX_OPERANDS]
     cdef int size[MAX_OPERANDS]
     cdef int k, n = loop.operands
     cdef void* f = code(loop, a[n - 2].dtype)
-    cdef bint flat = True, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
-    cdef Py_ssize_t count
+    cdef bint flat = True, asks, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
+    cdef Py_ssize_t count, most = STRIP
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
         size[k] = itemsize(a[k].dtype)
+        step[k] = 0
         if a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
+            step[k] = size[k]
             p[k] = a[k].data + start * size[k]
         elif k == loop.number:
             p[k] = a[k].data
@@ -322,21 +328,21 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
     if flat and not streams:
         call(f, n, p, stop - start)
         return
+    asks = streams and not loop.computes
     if streams:
-        target = p[n - 1]
-        p[n - 1] = &scratch[n - 1][0]
+        if flat and not asks: most = MADE // size[n - 1]
+        target, p[n - 1], step[n - 1] = p[n - 1], &made[0], 0
     while start < stop:
-        count = stop - start if stop - start < STRIP else STRIP
+        count = stop - start if stop - start < most else most
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
-            elif streams and p[k] != &scratch[k][0] and k != loop.number: cg_prefetch(p[k] + AHEAD, count * size[k])
+            elif asks and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
         call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
         if streams:
             cg_stream(target, p[n - 1], count * size[n - 1])
             target += count * size[n - 1]
-        for k in range(n):
-            if p[k] != &scratch[k][0] and k != loop.number: p[k] += count * size[k]
+        for k in range(n): p[k] += count * step[k]
         start += count
     if streams: cg_stream_end()
 

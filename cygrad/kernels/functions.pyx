@@ -295,7 +295,9 @@ cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
 cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
                int number=-1) except -1:
     """What computes a polynomial takes about six times as long in double precision, for twice the bytes."""
-    return driver.enter(name, single, double, operands, cost, double_cost or 6 * cost, number)
+    driver.enter(name, single, double, operands, cost, double_cost or 6 * cost, number)
+    driver.find(name).computes = True
+    return 0
 
 
 cdef int table() except -1:
@@ -305,11 +307,12 @@ cdef int table() except -1:
     enter("log", <void*>log_[float], <void*>log_[double], 2)
     enter("log1p", <void*>log1p_[float], <void*>log1p_[double], 2, 2)
     driver.enter("log1p_grad", <void*>log1p_grad[float], <void*>log1p_grad[double], 3)
-    enter("sin", <void*>sin_[float], <void*>sin_[double], 2)
-    enter("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3, 2)
-    enter("cos", <void*>cos_[float], <void*>cos_[double], 2)
-    enter("cos_grad", <void*>cos_grad[float], <void*>cos_grad[double], 3, 2)
-    enter("tan", <void*>tan_[float], <void*>tan_[double], 2, 3)
+    # (These look first whether all numbers are near, and so read a strip twice.)
+    driver.enter("sin", <void*>sin_[float], <void*>sin_[double], 2, 1, 6)
+    driver.enter("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3, 2, 12)
+    driver.enter("cos", <void*>cos_[float], <void*>cos_[double], 2, 1, 6)
+    driver.enter("cos_grad", <void*>cos_grad[float], <void*>cos_grad[double], 3, 2, 12)
+    driver.enter("tan", <void*>tan_[float], <void*>tan_[double], 2, 2, 3)
     driver.enter("tan_grad", <void*>tan_grad[float], <void*>tan_grad[double], 3)
     enter("asin", <void*>asin_[float], <void*>asin_[double], 2, 2)
     driver.enter("asin_grad", <void*>asin_grad[float], <void*>asin_grad[double], 3)
