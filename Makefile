@@ -26,7 +26,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.memory --output benchmarks/results/memory
 	$(PY) -m benchmarks.steps --output benchmarks/results
 
-# A look, in three minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
+# A look, in two minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
 bench-quick: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --quick --output out/benchmarks $(if $(OLD),--compare $(OLD))
 

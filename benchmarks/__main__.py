@@ -39,7 +39,7 @@ def arguments(argv=None):
     parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use "
                         "threads (default 1,2)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work, jax and HIPS "
-                        "autograd only where imports are measured: a look in three minutes")
+                        "autograd only where imports are measured: a look in two minutes")
     parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="directory of what is written "
                         "(default %(default)s; make bench writes benchmarks/results)")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")

@@ -18,7 +18,7 @@ from benchmarks.work import Gathered, environment
 THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch", "HIPS", "jax.jit", "NumPy")
 NAMES = {"HIPS": "HIPS autograd", "jax.jit": "jax"}
-ROUNDS = {True: 2, False: 15}
+ROUNDS = {True: 1, False: 15}
 CACHE = os.path.join(tempfile.gettempdir(), "benchmarks-bytecode")      # as an installed package has it: compiled once
 SHARE = 0.9                     # of its time that a process must have had a processor
 MEASURES = {"import numpy": ("ms", 1e3), "import": ("ms", 1e3), "first matmul": ("ms", 1e3),

@@ -16,7 +16,7 @@ from benchmarks.work import EAGER, KEPT, LIMITS, Case
 THREADS = None
 LIBRARIES = (*EAGER, KEPT, LIMITS)
 SEPARATE = True
-QUICK = dict(rounds=3, processes=1)
+QUICK = dict(rounds=2, processes=1)
 FULL = dict(rounds=7)
 SIZE = 1 << 24
 OPERATORS = ("add", "mul", "exp", "tanh", "sigmoid", "gelu")
