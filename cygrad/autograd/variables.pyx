@@ -7,8 +7,9 @@ from libc.string cimport memset
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Extras, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
+    ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
 )
+from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, recategorise
 from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, itemsize
@@ -32,8 +33,7 @@ cdef Leaf leaf_of(Tensor x):
     if x.node is None: return None
     if x.rewrites != x.buffer.rewrites: current(x)
     if x.node.op is None: return <Leaf>x.node
-    if x.node.extras is None or x.node.extras.kept is None: return None
-    for _, leaf in x.node.extras.kept:              # (several tensors may stand at one place)
+    for _, leaf in kept_of(x.node):                 # (several tensors may stand at one place)
         if leaf.tensor == <void*>x: return leaf
     return None
 
@@ -53,11 +53,9 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     if leaf is None:
         if req == NULL_REQ: return 0
         leaf = new_leaf(x)
-        if x.node.extras is None: x.node.extras = Extras.__new__(Extras)
-        if x.node.extras.kept is None: x.node.extras.kept = []
-        x.node.extras.kept.append((x.output_nr, leaf))
+        keep_for(x.node, x.output_nr, leaf)
     leaf.req = req
-    if req == NULL_REQ: x.node.extras.kept = [entry for entry in x.node.extras.kept if entry[1] is not leaf]
+    if req == NULL_REQ: extras_of(x.node).kept = [entry for entry in kept_of(x.node) if entry[1] is not leaf]
     return 0
 
 

@@ -4,7 +4,8 @@ gradients without one is an error that names it."""
 import numpy as np
 
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Extras, Gradient, Node, Tensor, array_of, edge_of, plug
+from cygrad.core.extras cimport extras_of, give_extras
+from cygrad.core.graph cimport EXTRAS, Backward, Gradient, Node, Tensor, array_of, edge_of, plug
 from cygrad.core.memory cimport Buffer
 from cygrad.core.source cimport where
 from cygrad.kernels.array cimport Array, itemsize
@@ -25,8 +26,14 @@ cdef bint any_nan(Backward b, const Gradient* g, int n) except -1:
     return False
 
 
+cdef object line_of(Node node):
+    """The line that recorded a node, or None."""
+    return extras_of(node).line if node.flags & EXTRAS else None
+
+
 cdef int raise_nan(Node node) except -1:
-    line = "" if node.extras is None or node.extras.line is None else f", recorded at {node.extras.line},"
+    line = line_of(node)
+    line = "" if line is None else f", recorded at {line},"
     raise RuntimeError(f"the backward of {node.name()}{line} made the first NaN: its incoming gradients had none")
 
 
@@ -40,8 +47,7 @@ cdef str line_here():
 
 cdef int remember_line(Node node) except -1:
     """Let the node know which line of the program records it."""
-    if node.extras is None: node.extras = Extras.__new__(Extras)
-    node.extras.line = line_here()
+    give_extras(node).line = line_here()
     return 0
 
 
@@ -54,7 +60,7 @@ cdef int remember_write(const Buffer* b) except -1:
 
 def _lines_of(Node node, size_t buffer, version):
     """What an error may say of where a node was recorded, and a buffer last written to."""
-    line = None if node.extras is None else node.extras.line
+    line = line_of(node)
     at, write = writes.get(buffer, (None, None))
     return ("" if line is None else f" (recorded at {line})", f" (at {write})" if at == version else "")
 

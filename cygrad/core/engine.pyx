@@ -18,8 +18,9 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport any_nan, raise_nan
 from cygrad.core.checks cimport check_node
 from cygrad.core.formula cimport by_formula
+from cygrad.core.extras cimport kept_of
 from cygrad.core.graph cimport (
-    FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Extras, Gradient, Leaf, Node,
+    EXTRAS, FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node,
     Tensor, drop_gradient, edge_of, free_slots, put_grad, share_gradient,
 )
 from cygrad.core.gradients cimport (
@@ -200,8 +201,8 @@ cdef class Pass:
                     self.entries[child].pending += 1
                     self.entries[at].runs = True
             if self.entries[at].runs: check_node(node, self.mode)
-            if self.graph and node.extras is not None and node.extras.kept is not None:
-                for nr, kept in node.extras.kept:
+            if self.graph:
+                for nr, kept in kept_of(node):
                     if self.writes_kept(node, nr): self.check_leaf(<Leaf>kept, &self.entries[at])
         for root in roots:
             at = self.find(<Node>root)
@@ -239,7 +240,7 @@ cdef class Pass:
                 slot = &(<Gradient*>slot.buffer)[output_nr]
             if self.graph:
                 add_tensors(slot, g)
-            elif node.op is None and not e.captured and self.alone and node.extras is None:
+            elif node.op is None and not e.captured and self.alone and not node.flags & EXTRAS:
                 self.to_leaf(<Leaf>node, e, g)
             elif slot.buffer == NULL:
                 slot[0] = g[0]
@@ -298,7 +299,7 @@ cdef class Pass:
     cdef Leaf direct(self, Node node, Entry* e):
         """The variable whose .grad a kernel may write by itself, or None."""
         cdef Leaf leaf
-        if node.op is not None or e.captured or self.graph or not self.alone or node.extras is not None: return None
+        if node.op is not None or e.captured or self.graph or not self.alone or node.flags & EXTRAS: return None
         leaf = <Leaf>node
         if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or leaf.grad.tracked
                 or not leaf.grad.layout.dense or leaf.grad.buffer.saved or (self.half_way(leaf) and not e.reached)):
@@ -324,13 +325,13 @@ cdef class Pass:
         cdef Leaf leaf = <Leaf>e.node
         self.whole(leaf)
         if e.g.buffer == NULL:
-            if e.reached and leaf.extras is not None: after_leaf(leaf)
+            if e.reached and leaf.flags & EXTRAS: after_leaf(leaf)
             return 0
         if e.captured:
             self.capture(e)
         else:
             self.keep_at(leaf, e, &e.g)
-            if leaf.extras is not None and e.reached: after_leaf(leaf)
+            if leaf.flags & EXTRAS and e.reached: after_leaf(leaf)
         self.forget(e)
         return 0
 
@@ -344,8 +345,7 @@ cdef class Pass:
         cdef Entry e
         cdef Leaf leaf
         cdef int k
-        if node.extras.kept is None: return 0
-        for nr, kept in list(node.extras.kept):
+        for nr, kept in list(kept_of(node)):
             k, leaf = nr, kept
             if g[k].buffer == NULL or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
@@ -372,11 +372,11 @@ cdef class Pass:
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
         cdef Gradient* g = &e.g if node.n_out == 1 else <Gradient*>e.g.buffer
-        if e.g.buffer != NULL and node.extras is not None:
+        if e.g.buffer != NULL and node.flags & EXTRAS:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
         if node.op is None:
-            if e.g.buffer != NULL and node.extras is not None: before_node(node, g, self.graph)
+            if e.g.buffer != NULL and node.flags & EXTRAS: before_node(node, g, self.graph)
             return self.leaf_turn(e)
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
@@ -452,9 +452,8 @@ cdef class Pass:
         """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""
         cdef list packed = None
         cdef tuple outputs = None
-        cdef Extras extras = node.extras
         cdef int k
-        if extras is not None:
+        if node.flags & EXTRAS:
             before_node(node, b.g, self.graph)
             if has_hooks(node, "after"): outputs = outputs_of(node, b.g, self.graph)
         if node.flags & PACKS: packed = unpack(node, flags())
@@ -474,7 +473,7 @@ cdef class Pass:
     cdef void free(self, Node node) noexcept:
         free_slots(node)
         if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
-        if node.extras is not None: forget_hooks(node)
+        if node.flags & EXTRAS: forget_hooks(node)
 
     cdef int hand_on(self, Backward b, Node node) except -1:
         """Give each input its gradient."""

@@ -100,6 +100,7 @@ cdef inline void unsign(Slot* s) noexcept:
 cdef class Extras:
     pass
 
+all_extras = {}
 
 @cython.no_gc
 @cython.freelist(1024)
@@ -109,6 +110,7 @@ cdef class Node:
     def __dealloc__(self):
         cdef int i
         cdef void* child
+        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]
         if self.after != NULL:
             (<Node>self.before).after = self.after
             (<Node>self.after).before = self.before
@@ -585,8 +587,8 @@ cdef void forget_variable(Tensor t) noexcept:
     serves, that and the buffer learn of it."""
     cdef Leaf leaf = None
     if t.node.op is None: leaf = <Leaf>t.node
-    elif t.node.extras is not None and t.node.extras.kept is not None:
-        for _, kept in t.node.extras.kept:          # (several tensors may stand at one place)
+    else:
+        for _, kept in (<Extras>all_extras[<size_t><void*>t.node]).kept or ():      # (several may stand at one place)
             if (<Leaf>kept).tensor == <void*>t: leaf = <Leaf>kept
     if leaf is None or leaf.tensor != <void*>t: return
     leaf.tensor = NULL

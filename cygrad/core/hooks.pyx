@@ -6,6 +6,7 @@ or until it is removed."""
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
+from cygrad.core.extras cimport extras_of, give_extras
 from cygrad.core.graph cimport (
     Backward, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
 )
@@ -39,12 +40,13 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
 
 cdef bint has_hooks(Node node, str kind) noexcept:
     """Whether a node has hooks of a kind."""
-    return node.extras is not None and node.extras.hooks is not None and bool(node.extras.hooks.get(kind))
+    cdef Extras extras = extras_of(node)
+    return extras is not None and extras.hooks is not None and bool(extras.hooks.get(kind))
 
 
 cdef list hooks_of(Node node, str kind):
     """The hooks of a kind as they are now: a hook may add or remove some."""
-    return list(node.extras.hooks[kind].values()) if has_hooks(node, kind) else []
+    return list(extras_of(node).hooks[kind].values()) if has_hooks(node, kind) else []
 
 
 cdef object call_watched(f, tuple args, bint graph, str what):
@@ -126,7 +128,7 @@ cdef int after_leaf(Leaf leaf) except -1:
 
 cdef void forget_hooks(Node node) noexcept:
     """The node will not run again."""
-    node.extras.hooks = None
+    extras_of(node).hooks = None
 
 
 class Handle:
@@ -149,9 +151,9 @@ class Handle:
 def register(Node node, str kind, hook):
     """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
     "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad has received all: f). Returns a Handle."""
-    if node.extras is None: node.extras = Extras.__new__(Extras)
-    if node.extras.hooks is None: node.extras.hooks = {}
-    hooks = node.extras.hooks.setdefault(kind, {})
+    cdef Extras extras = give_extras(node)
+    if extras.hooks is None: extras.hooks = {}
+    hooks = extras.hooks.setdefault(kind, {})
     key = object()                                  # (not the handle: it would make a cycle)
     hooks[key] = hook
     return Handle(hooks, key)

@@ -7,8 +7,9 @@ from libc.stdint cimport uint32_t, uintptr_t
 from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
+from cygrad.core.extras cimport give_extras, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, OWN, Call, Extras, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain,
+    FEW, MAX_OUTPUTS, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain,
     plug_inplace, put_grad, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
@@ -109,11 +110,8 @@ cdef int follow(Tensor t, Node node) except -1:
     """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
     cdef Leaf leaf
     if t.node is None or t.node.op is None: return 0
-    if t.node.extras is None or t.node.extras.kept is None: return 0
-    for _, leaf in t.node.extras.kept:
-        if leaf.tensor != <void*>t: continue
-        if node.extras is None: node.extras = Extras.__new__(Extras)
-        node.extras.kept = [(0, leaf)]
+    for _, leaf in kept_of(t.node):
+        if leaf.tensor == <void*>t: give_extras(node).kept = [(0, leaf)]
     return 0
 
 
@@ -128,8 +126,7 @@ cdef int leave(Tensor t) except -1:
         if leaf.tensor != <void*>t: return 0
         leaf.tensor = NULL
         return put_grad(leaf, None)
-    if t.node.extras is None or t.node.extras.kept is None: return 0
-    kept = t.node.extras.kept
+    kept = kept_of(t.node)
     for i in range(len(kept)):
         if (<Leaf>kept[i][1]).tensor == <void*>t:
             kept.pop(i)

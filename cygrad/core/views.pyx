@@ -7,7 +7,8 @@ A window is (shape, strides, offset) in the elements of the whole; as_view and p
 one."""
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Base, Extras, Leaf, Node, Tensor, plugged
+from cygrad.core.extras cimport keep_for, kept_of
+from cygrad.core.graph cimport Base, Leaf, Node, Tensor, plugged
 from cygrad.core.modes cimport flags
 from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport Layout
@@ -81,13 +82,11 @@ cdef int move_kept(Tensor t, Node before) except -1:
     """An accumulator that kept the gradient of `t` where it stood keeps it where `t` stands now."""
     cdef list kept
     cdef int i
-    if before is t.node or before.extras is None or before.extras.kept is None: return 0
-    kept = before.extras.kept
+    if before is t.node: return 0
+    kept = kept_of(before)
     for i in range(len(kept)):
         if (<Leaf>kept[i][1]).tensor != <void*>t: continue
-        if t.node.extras is None: t.node.extras = Extras.__new__(Extras)
-        if t.node.extras.kept is None: t.node.extras.kept = []
-        t.node.extras.kept.append((t.output_nr, kept.pop(i)[1]))
+        keep_for(t.node, t.output_nr, <Leaf>kept.pop(i)[1])
         break
     return 0
 
