@@ -13,7 +13,7 @@ python=${PYTHON:-python3}
 rm -rf build/asan/cygrad build/asan/tests
 mkdir -p build/asan
 tar -cf - --exclude='*.so' --exclude=__pycache__ cygrad tests include setup.py | tar -xf - -C build/asan
-for f in pyproject.toml README.md; do [ ! -f $f ] || cp $f build/asan/; done
+for f in pyproject.toml README.md CONTRIBUTING.md; do [ ! -f $f ] || cp $f build/asan/; done
 cd build/asan
 CYGRAD_ASAN=1 "$python" setup.py -q build_ext --inplace > build.log 2>&1 || { tail -20 build.log; exit 1; }
 export LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc PYTHONPATH="$PWD" CYGRAD_PROGRAMS="${CYGRAD_PROGRAMS:-300}"
