@@ -406,3 +406,26 @@ def test_a_pass_in_a_hook_cannot_take_a_wanted_gradient_away(ask):
     assert x.grad.tolist() == [0, 0]
     other.backward()                                # what did not run was not freed
     assert h.grad.tolist() == [5, 5] and x.grad.tolist() == [10, 10]
+
+
+def test_what_a_hook_refers_to_may_look_at_the_graph_as_it_dies():
+    """Its last reference goes while the node does that had the hook: by then no tape knows of that node."""
+    seen = []
+
+    class Nosy:
+        def __call__(self, g):
+            return None
+
+        def __del__(self):
+            seen.append((tape.nodes, tape.saved_bytes))
+
+    x = leaf(1, 2, 3)
+    with cg.record() as tape:
+        kept = x * x
+        y = cg.exp(x)
+        y.register_hook(Nosy())
+        assert tape.nodes == 2
+        del y
+    assert seen == [(1, 0)]                         # (x itself is a parameter, not saved)
+    kept.backward(cg.ones(3, dtype=x.dtype))
+    assert x.grad.tolist() == [2, 4, 6]

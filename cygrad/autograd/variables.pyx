@@ -6,10 +6,10 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
+from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
     ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
 )
-from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, recategorise
 from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, itemsize

@@ -17,8 +17,8 @@ from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport any_nan, raise_nan
 from cygrad.core.checks cimport check_node
-from cygrad.core.formula cimport by_formula
 from cygrad.core.extras cimport kept_of
+from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport (
     EXTRAS, FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node,
     Tensor, drop_gradient, edge_of, free_slots, put_grad, share_gradient,

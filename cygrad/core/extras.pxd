@@ -1,5 +1,5 @@
 """What few nodes have: hooks, gradients of intermediates that are kept, the line that recorded them. It lies in a table
-beside the nodes, of which there are a million, so that the others have no room for it; a flag says which have some."""
+beside the nodes, so that those without, which may be a million, have no room for it; a flag says which have some."""
 
 from cygrad.core.graph cimport EXTRAS, Extras, Leaf, Node, all_extras
 

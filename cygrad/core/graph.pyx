@@ -110,7 +110,6 @@ cdef class Node:
     def __dealloc__(self):
         cdef int i
         cdef void* child
-        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]
         if self.after != NULL:
             (<Node>self.before).after = self.after
             (<Node>self.after).before = self.before
@@ -123,7 +122,8 @@ cdef class Node:
                 PyMem_Free(self.layout)
             else:
                 lay.forget(self.layout)
-        if self.n_in == 0: return
+        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]     # what hooks refer to may run as it dies: no
+        if self.n_in == 0: return                                       # ring and no buffer names this node by now
         for i in range(self.n_in):                  # a list takes the edges: a chain of any length is freed by a loop
             child = edge_of(self, i).node
             if child != NULL: let_go_later(child)

@@ -365,7 +365,7 @@ cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     span((<Spans*>job).loop, (<Spans*>job).a, start, stop)
 
 
-cdef inline bint flat(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
+cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
     """Whether one call does it: operands are contiguous and as long as the result, or the number, or one element, of
     which `scratch` then has as many. `p` has their memory."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
@@ -392,7 +392,7 @@ cdef int each(const Loop* loop, Array* a) except -1:
     if t == 1:
         if n >= GRAIN:
             with nogil: span(loop, a, 0, n)
-        elif flat(loop, a, p, scratch):
+        elif in_one_call(loop, a, p, scratch):
             call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
             span(loop, a, 0, n)

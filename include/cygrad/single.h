@@ -356,10 +356,12 @@ static inline float cg_normal_f(float x) {
     return x > 0 ? 1 - y : y;
 }
 
-/* x times that: for x > 0, x - x (probability of more than x), which rounds less. Where b is not |x|, the tail is 0. */
+/* x times that: for x > 0, x - x (probability of more than x), which fused rounds less, and else would not do for the
+   smallest numbers, of which half is no number. Where b is not |x|, the tail is 0. */
 static inline float cg_gelu_f(float x) {
-    float b = cg_size_f(x, 15);
-    return cg_fma_f(x > 0 ? -b : x, cg_tail_f(b), x > 0 ? x : -0.0f);
+    float b = cg_size_f(x, 15), tail = cg_tail_f(b);
+    if (!CG_FUSED) return x * (x > 0 ? 1 - tail : tail);
+    return cg_fma_f(x > 0 ? -b : x, tail, x > 0 ? x : -0.0f);
 }
 
 /* ---- trigonometry ------------------------------------------------------------------------------------------------ */
