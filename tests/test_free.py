@@ -212,6 +212,7 @@ def test_solver_states_and_replays_are_held():
     solver.update()                                 # nothing to update, and nothing that crashes
     x = cg.ones((4,))
     replay = Replay(lambda x: x * 2, x)
+    replay.run()
     for t in (x, replay.outputs):
         with pytest.raises(RuntimeError, match="1 of other tensors"):
             t.free()

@@ -109,7 +109,7 @@ def test_outputs_without_a_gradient_and_without_zeros():
         @staticmethod
         def backward(ctx, *grads):
             seen.append([g if g is None else g.tolist() for g in grads])
-            return sum(g * k for g, k in zip(grads, (2, 3), strict=True) if g is not None)
+            return sum(g * k for g, k in zip(grads, (2, 0, 0, 3), strict=True) if g is not None)
 
     seen = []
     x = leaf(1, 2)
@@ -117,7 +117,7 @@ def test_outputs_without_a_gradient_and_without_zeros():
         a, big, index, b = Both.apply(x)
     assert not big.requires_grad and not index.requires_grad and b.requires_grad
     b.backward()
-    assert seen == [[None, [1, 1]]] and x.grad.tolist() == [3, 3]
+    assert seen == [[None, None, None, [1, 1]]] and x.grad.tolist() == [3, 3]
 
 
 def test_an_output_that_is_an_input():
@@ -238,3 +238,156 @@ def test_an_output_among_the_attributes_of_ctx_is_no_cycle_after_backward():
         y.backward()
         assert x.grad.tolist() == [0.25]
         del x, y
+
+
+# ---- setup_context, mark_dirty, outputs of any kind ------------------------------------------------------------------
+
+def test_setup_context():
+    class Scale(cg.autograd.Function):
+        @staticmethod
+        def forward(x, k):
+            assert not cg.is_recording()
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.k = inputs
+            assert not cg.is_recording() and output.tolist() == [3, 6]
+            ctx.save_for_backward(x, output)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            assert y.tolist() == [3, 6]
+            return g * ctx.k + x * 0, None
+
+    x = leaf(1, 2)
+    with cg.record() as tape:
+        y = Scale.apply(x, 3)
+        assert tape.saved_bytes == y.nbytes
+    y.backward()
+    assert x.grad.tolist() == [3, 3]
+    assert Scale.apply(x, 3).grad_fn is None        # (and without recording)
+
+
+def test_outputs_that_are_no_tensors_pass_as_they_are():
+    class Mixed(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return "text", x * 2, None, x > 1, [x], 5
+
+        @staticmethod
+        def backward(ctx, *grads):
+            seen.append([g if g is None else g.tolist() for g in grads])
+            return grads[1] * 2
+
+    seen = []
+    x = leaf(1, 2)
+    with cg.record():
+        text, y, nothing, big, xs, five = Mixed.apply(x)
+        alone = cg.autograd.Function.__subclasses__()
+    assert (text, nothing, five) == ("text", None, 5) and xs[0] is x and alone and not big.requires_grad
+    y.backward()
+    assert seen == [[None, [1, 1], None, [False, False], None, None]] and x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_marking_does_not_change_how_many_gradients_come(marked):
+    class Two(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 3
+            if marked: ctx.mark_non_differentiable(y)
+            return x * 2, y
+
+        @staticmethod
+        def backward(ctx, g, none):
+            assert none.tolist() == [0, 0] and none.dtype == g.dtype
+            return g * 2
+
+    x = leaf(1, 2)
+    with cg.record():
+        y, other = Two.apply(x)
+    assert other.requires_grad is not marked
+    y.backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+class AddOne(cg.autograd.Function):
+    """x + 1, in place, with a gradient that is easily told."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x += 1
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        [y] = ctx.saved_tensors
+        return g * y * 10
+
+
+def test_mark_dirty():
+    x = leaf(1, 2)
+    with cg.record():
+        z = x * 1
+        z.retain_grad()
+        y = AddOne.apply(z)
+        total = (z * y).sum()
+    assert y is z and z.grad_fn.name() == "AddOne" and z.tolist() == [2, 3]
+    total.backward()
+    assert z.grad.tolist() == [4, 6] and x.grad.tolist() == [80, 180]   # 2 y, and times 10 y
+
+
+def test_mark_dirty_of_views_and_of_bases():
+    x = leaf(1, 2, 3)
+    with cg.record():
+        base = x * 1
+        part, whole = base[1:], base[:]
+        AddOne.apply(part)
+        total = (base * cg.tensor([1.0, 10.0, 100.0], dtype="float64")).sum() + whole.sum()
+    total.backward()
+    assert base.tolist() == [1, 3, 4] and x.grad.tolist() == [2, 11 * 30, 101 * 40]
+    with cg.record():
+        base = x * 1
+        part = base[1:]
+        AddOne.apply(base)
+        part.sum().backward()
+    assert x.grad.tolist() == [0, 30, 40]
+
+
+def test_mark_dirty_of_a_plain_tensor_and_without_recording():
+    plain, x = cg.zeros(2), cg.ones(2)
+    assert AddOne.apply(plain) is plain and plain.tolist() == [1, 1] and plain.grad_fn is None
+    with cg.record():
+        assert AddOne.apply(x) is x and x.grad_fn is None
+
+
+def test_a_variable_that_forward_writes_to():
+    x = leaf(1, 2)
+    with cg.record(), pytest.raises(cg.InplaceError, match="leaf variable"):
+        AddOne.apply(x)
+    with cg.record():
+        v = x[1:]
+        with pytest.raises(cg.InplaceError, match="view of a leaf variable"):
+            AddOne.apply(v)
+
+
+def test_forward_may_write_to_its_inputs_alone():
+    other = []
+
+    class Wrong(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            other[0] += 1
+            return x * 1
+
+    x = leaf(1, 2)
+    with cg.record():
+        other.append(x * 1)
+        with pytest.raises(cg.InplaceError, match="belongs to a graph and was to be written outside record"):
+            Wrong.apply(x)
+    assert other.pop().tolist() == [1, 2]
+    del Wrong

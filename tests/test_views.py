@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import cygrad as cg
 
@@ -231,3 +232,178 @@ def test_views_leave_nothing_behind():
             for v in views: v *= 2
             z = cg.stop_gradient(y) * y
         del x, y, views, v, z
+
+
+# ---- each alias has the gradient of its own uses ---------------------------------------------------------------------
+
+def torch_and_ours(program):
+    """What `program(lib, x)` gives with PyTorch and with cygrad, as lists; x is a variable of six numbers."""
+    found = []
+    for lib, x in ((torch, torch.arange(1.0, 7.0, dtype=torch.float64, requires_grad=True)),
+                   (cg, cg.arange(1.0, 7.0, dtype="float64").attach_grad())):
+        with cg.record():
+            results = program(lib, x)
+        found.append([None if g is None else g.tolist() for g in results])
+    return found
+
+
+def grads(lib, y, xs):
+    return lib.autograd.grad(y, xs, allow_unused=True)
+
+
+ALIASES = {
+    "a whole view is written": lambda b, v, w: v.__imul__(2),
+    "the base is written": lambda b, v, w: b.__imul__(2),
+    "another view is written": lambda b, v, w: w.__imul__(2),
+    "both, one after the other": lambda b, v, w: (v.__imul__(2), w.__iadd__(1.5)),
+    "a part of a view": lambda b, v, w: v[2:4].__imul__(3),
+    "all three": lambda b, v, w: (b.__imul__(2), v.__iadd__(1), w.__imul__(5)),
+}
+
+
+@pytest.mark.parametrize("write", ALIASES.values(), ids=ALIASES)
+@pytest.mark.parametrize("view", [lambda b: b[:], lambda b: b.reshape(2, 3), lambda b: b.reshape(3, 2).T, lambda b: b[1:5]],
+                         ids=["whole", "reshape", "transpose", "part"])
+def test_aliases_have_the_gradients_of_their_own_uses(view, write):
+    def program(lib, x):
+        base = x * 1
+        v, w = view(base), base[:]
+        write(base, v, w)
+        y = (v * 3).sum() + (w * 5).sum() + (base * 100).sum() + (v * v).sum()
+        return grads(lib, y, [v, w, base, x])
+
+    theirs, ours = torch_and_ours(program)
+    assert ours == theirs
+
+
+def test_the_three_numbers_of_the_contract():
+    def program(lib, x):
+        base = x * 1
+        v1, v2 = base[:], base[:]
+        v1 *= 2
+        return grads(lib, (v1 * 3).sum() + (v2 * 5).sum() + (base * 100).sum(), [v1, v2, base])
+
+    theirs, ours = torch_and_ours(program)
+    assert ours == theirs == [[3.0] * 6, [5.0] * 6, [108.0] * 6]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_kept_gradients_of_aliases(before):
+    """Asked for before or after the write: a kept gradient goes with its tensor."""
+    def program(lib, x):
+        base = x * 1
+        v1, v2 = base[:], base[:]
+        if before: v1.retain_grad(), v2.retain_grad(), base.retain_grad()
+        v1 *= 2
+        if not before: v1.retain_grad(), v2.retain_grad(), base.retain_grad()
+        ((v1 * 3).sum() + (v2 * 5).sum() + (base * 100).sum()).backward()
+        return v1.grad, v2.grad, base.grad
+
+    theirs, ours = torch_and_ours(program)
+    assert ours == theirs == [[3.0] * 6, [5.0] * 6, [108.0] * 6]
+
+
+def test_hooks_on_aliases():
+    def program(lib, x):
+        base = x * 1
+        v1, v2 = base[:], base[:]
+        v1 *= 2
+        seen = []
+        for t in (v1, v2, base): t.register_hook(lambda g: seen.append(g))
+        ((v1 * 3).sum() + (v2 * 5).sum() + (base * 100).sum()).backward()
+        return seen
+
+    x = cg.arange(1.0, 7.0, dtype="float64").attach_grad()
+    with cg.record():                               # (PyTorch 2.13 crashes here: `v2` is stale)
+        found = program(cg, x)
+    assert sorted(g.tolist() for g in found) == [[3.0] * 6, [5.0] * 6, [108.0] * 6]
+
+
+def test_a_view_whose_leaf_has_died():
+    x = leaf(1, 2, 3)
+    with cg.record():
+        v = x[1:]
+        del x
+        with pytest.raises(cg.InplaceError, match=r"a view of a leaf variable of shape \(2,\) was to be written in place"):
+            v += 1
+        with pytest.raises(cg.InplaceError, match="a view of a leaf variable"):
+            v[:1].fill_(0)
+        (v * v).sum().backward()
+    assert v.tolist() == [2, 3]
+
+
+def test_a_part_of_steps_after_a_write_to_the_whole():
+    """A window on memory in steps is no window on the elements: an error, not a gradient at the wrong place."""
+    p, x = cg.asarray(np.zeros((4, 2))[:, 0]), leaf(1, 2, 3, 4)
+    v, whole = p[1:3], p[:]
+    with cg.record():
+        p += x
+        with pytest.raises(cg.InplaceError, match=r"this view of shape \(2,\) is part of a tensor of shape \(4,\) that lies in"):
+            v * 3
+        y = (whole * 2).sum() + p.sum()
+    y.backward()
+    assert x.grad.tolist() == [3, 3, 3, 3]
+
+
+# ---- tensors that a write through another left behind ----------------------------------------------------------------
+
+def left_behind(kind):
+    """A plain tensor, or a view of one, to whose memory a recorded value was written through another view."""
+    x, plain = leaf(1, 2, 3), cg.zeros(3, dtype="float64")
+    other = plain[:]
+    with cg.record():
+        if kind == "base": other += x
+        else: plain += x
+    return plain if kind == "base" else other
+
+
+STALE = {
+    "numpy": lambda t: t.numpy(), "asarray": lambda t: np.asarray(t), "buffer": lambda t: memoryview(t),
+    "dlpack": lambda t: t.__dlpack__(max_version=(1, 0)),
+}
+
+
+@pytest.mark.parametrize("kind", ["base", "view"])
+@pytest.mark.parametrize("read", STALE.values(), ids=STALE)
+def test_stale_tensors_are_not_lent_while_recording(read, kind):
+    t = left_behind(kind)
+    with cg.record(), pytest.raises(RuntimeError, match="while recording"):
+        read(t)
+
+
+@pytest.mark.parametrize("kind", ["base", "view"])
+def test_stale_tensors_know_their_node(kind):
+    assert not left_behind(kind).numpy().flags.writeable
+    assert memoryview(left_behind(kind)).readonly
+    assert left_behind(kind).requires_grad and not left_behind(kind).is_leaf
+    assert "grad_fn" in repr(left_behind(kind))
+    t = left_behind(kind)
+    with pytest.raises(cg.InplaceError, match="belongs to a graph and was to be written outside record"):
+        t += 1
+    with cg.record():
+        y = cg.sort(left_behind(kind))
+        z = cg.dropout(left_behind(kind), 0.5)
+        w = y[:2] * 2
+    assert y.requires_grad and z.requires_grad and w.requires_grad
+    with pytest.raises(ValueError, match="no variable"):
+        cg.optim.Sgd().set_parameters([left_behind(kind)])
+    assert "the result of" in str(cg.memory.why(left_behind(kind)).entries)
+    v = left_behind(kind)[:2]                       # a view taken outside of recording is out of the graph
+    assert not v.requires_grad
+    left_behind(kind).sum().item()
+
+
+def test_a_variable_no_longer_that_is_left_behind():
+    """Its accumulator forgets it: an old graph that reaches that has no tensor to serve."""
+    x, plain = leaf(1, 2, 3), cg.zeros(3, dtype="float64")
+    v = plain[:].attach_grad()
+    with cg.record():
+        old = v * 2
+    v.attach_grad("null")
+    with cg.record():
+        plain += x
+        y = (v * 5).sum()
+    y.backward()
+    assert x.grad.tolist() == [5, 5, 5] and v.grad is None
+    del v
+    old.backward(cg.ones(3, dtype="float64"))

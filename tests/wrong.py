@@ -227,6 +227,24 @@ def twice_in_a_solver():
     cg.optim.Sgd().set_parameters({"a": x, "b": x})
 
 
+def incomplete():
+    class Fails(WritesItsGradient):
+        @staticmethod
+        def backward(ctx, g):
+            raise ArithmeticError
+
+    w = VARIABLE()
+    with cg.record():
+        y = Fails.apply(w) + w * 2
+    try:
+        y.backward()
+    except ArithmeticError:
+        pass
+    solver = cg.optim.Sgd()
+    solver.set_parameters({"w": w})
+    solver.update()
+
+
 def graph_into_a_given_buffer():
     x = cg.tensor([1.0, 2.0])
     cg.mark_variables(x, cg.zeros(2))

@@ -1,21 +1,26 @@
 """Function: an operation written in Python, with its gradient."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport KEPT, OWN, Node, Operator, Slot, Tensor, attach, output_layout, slots_of, view_of
+from cygrad.core.graph cimport (
+    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, slots_of, view_of,
+)
 from cygrad.core.hooks cimport call_watched
+from cygrad.core.inplace cimport check_family, check_writable, follow
 from cygrad.core.memory cimport keep
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
-from cygrad.core.views cimport current
+from cygrad.core.running cimport check_stack
+from cygrad.core.views cimport put_node, written
 from cygrad.kernels.array cimport FLOAT32, Layout
 
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import GraphFreedError
+from cygrad.core.errors import GraphFreedError, InplaceError
 
 cdef enum:
     ELSEWHERE = 0x7F        # Slot.source of what is neither an input nor an output
@@ -32,10 +37,13 @@ cdef class FunctionContext:
     cdef readonly tuple needs_input_grad
     cdef bint materialize
     cdef set plain                  # ids of outputs that have no gradient
-    cdef dict __dict__
+    cdef set dirty                  # ids of inputs that forward has written to
+    cdef list places                # for each output: its number at the node, (shape, dtype) of a tensor without a
+    cdef dict __dict__              #   gradient, or None of what is no tensor
 
     def save_for_backward(self, *tensors):
-        """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward, once."""
+        """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward or
+        setup_context, once."""
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
                 raise TypeError(f"save_for_backward: argument {i} is {type(t).__name__}; it keeps tensors and None, "
@@ -44,8 +52,16 @@ cdef class FunctionContext:
         self.kept = list(tensors)
 
     def mark_non_differentiable(self, *outputs):
-        """Say that these outputs have no gradient."""
+        """Say that these outputs have no gradient. backward is given one for each output all the same: zeros."""
         self.plain = {id(y) for y in outputs}
+
+    def mark_dirty(self, *inputs):
+        """Say that forward has written these inputs in place; it must return them. While recording, what is written so
+        must not be a leaf variable or a view of one."""
+        for i, x in enumerate(inputs):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"mark_dirty: argument {i} is {type(x).__name__}; it takes tensors that forward was given")
+        self.dirty = {id(x) for x in inputs}
 
     def set_materialize_grads(self, bint value):
         """Whether backward is given zeros for an output that no gradient reached (the default), or None."""
@@ -79,12 +95,15 @@ cdef class FunctionOperator(Operator):
         cdef Context context = c
         cdef Node node = context.b.node
         cdef FunctionContext ctx = node.attributes
-        cdef int k
-        grads = list(g) if node.n_out > 1 else [g]
-        if ctx.materialize:
-            for k in range(node.n_out):
-                if grads[k] is None:
-                    grads[k] = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
+        cdef list grads = []
+        given = g if node.n_out > 1 else (g,)
+        for place in ctx.places:
+            grad = given[place] if isinstance(place, int) else None
+            if grad is None and ctx.materialize and place is not None:
+                grad = zeros(*place) if isinstance(place, tuple) else zeros(
+                    lay.shape_tuple(output_layout(node, place)), DTYPES[node.dtype])
+            grads.append(grad)
+        given = g = grad = None
         ctx.node, ctx.context = node, context
         try:
             results = call_watched(self.function.backward, (ctx, *grads), context.b.graph, self.name + ".backward")
@@ -118,15 +137,18 @@ cdef class FunctionOperator(Operator):
 
 cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list outputs, list nr, Flags* f):
     """The node of a Function that has run: edges to its inputs' nodes, slots for what it saved."""
-    cdef Node node = Node.__new__(Node)
+    cdef Node node
     cdef int i, k, count = 0
     cdef Slot* s
     cdef Tensor t
     cdef Layout** layouts
     cdef list tensors = ctx.kept or []
+    expect_cycles()                                 # ctx may refer to anything
+    node = new_node()
     take_edges(node, len(inputs))
     for i, x in enumerate(inputs):
-        if isinstance(x, Tensor) and (<Tensor>x).tracked: set_edge(node, i, (<Tensor>x).node, (<Tensor>x).output_nr)
+        if isinstance(x, Tensor) and is_tracked(<Tensor>x):
+            set_edge(node, i, (<Tensor>x)._node, (<Tensor>x)._output_nr)
     node.op, node.attributes, node.dtype = op, ctx, (<Tensor>outputs[nr[0]]).dtype
     layouts = take_outputs(node, len(nr))
     for k in range(len(nr)): layouts[k] = lay.share((<Tensor>outputs[nr[k]]).layout)
@@ -153,23 +175,25 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
 
 
 cdef uint8_t source_of(Tensor t, tuple inputs, list outputs, list nr):
+    """What a saved tensor is; one that is input and output was written in place, and is the output."""
     cdef int i
-    for i in range(len(inputs)):
-        if inputs[i] is t: return i
     for i in range(len(nr)):
         if outputs[nr[i]] is t: return OWN | i
+    for i in range(len(inputs)):
+        if inputs[i] is t: return i
     return ELSEWHERE
 
 
 class Function:
     """An operation of your own, in Python: a subclass with two static methods,
 
-        forward(ctx, *inputs)       the value: a tensor, or a tuple of them
-        backward(ctx, *grads)       for each input its gradient or None, from the gradients of the outputs
+        forward(ctx, *inputs)       the value: one output or a tuple of them; those that are no tensors pass as they are
+        backward(ctx, *grads)       for each input its gradient or None, from the gradients of all outputs
 
     and called by `Cls.apply(*inputs)`. forward runs with recording off; ctx.save_for_backward keeps tensors for
-    backward, ctx.needs_input_grad says which gradients are wanted. Under create_graph the operations of backward are
-    recorded, so that a backward written with operators is differentiable itself."""
+    backward, ctx.needs_input_grad says which gradients are wanted. Instead, forward(*inputs) may go without ctx, if
+    there is a third static method, setup_context(ctx, inputs, output), which is called after it. Under create_graph the
+    operations of backward are recorded, so that a backward written with operators is differentiable itself."""
 
     def __init__(self, *_, **__):
         raise RuntimeError(f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)")
@@ -178,6 +202,11 @@ class Function:
     def forward(ctx, *inputs):
         """The value. To be written by the subclass."""
         raise NotImplementedError("a Function needs a static method forward(ctx, *inputs)")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """What backward needs, from the inputs (a tuple) and what forward returned. A subclass that writes it has a
+        forward without ctx."""
 
     @staticmethod
     def backward(ctx, *grads):
@@ -190,49 +219,108 @@ class Function:
         return run_function(cls, inputs)
 
 
+cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, Flags* f) except -1:
+    """That the inputs that forward has written to are marked and returned, and may be written."""
+    cdef Tensor t
+    for i, x in enumerate(inputs):
+        if id(x) not in dirty:
+            if versions[i] is not None and (<Tensor>x).buffer.version != <uint32_t>versions[i]:
+                raise InplaceError(f"{cls.__name__}.forward wrote in place into input {i} of shape {x.shape}; mark_dirty "
+                                   f"it and return it, or write to a copy()")
+            continue
+        t = <Tensor>x
+        if not any([y is x for y in outputs]):
+            raise RuntimeError(f"{cls.__name__}.forward marked input {i} of shape {x.shape} as dirty, but did not return "
+                               f"it; what is written in place must be an output")
+        check_writable(t, f)
+        check_family(t, 0)
+    return 0
+
+
 cdef object run_function(cls, tuple inputs):
     cdef FunctionContext ctx = FunctionContext.__new__(FunctionContext)
     cdef Flags* f = flags()
     cdef int recording = f.recording
     cdef bint tracked = False
-    cdef Node node
-    cdef Tensor t
-    cdef int i, k
-    cdef list outputs, needs = [], nr = []
+    cdef void* around = f.inputs
+    cdef int k
+    cdef list needs = [], versions = []
     if len(inputs) > MOST: raise ValueError(f"{cls.__name__}.apply: at most {MOST} inputs, got {len(inputs)}")
+    check_stack()
     for x in inputs:
-        if isinstance(x, Tensor):
-            current(<Tensor>x)
-            needs.append(bool((<Tensor>x).tracked))
-            tracked |= (<Tensor>x).tracked
-        else: needs.append(False)
+        needs.append(type(x) is Tensor and is_tracked(<Tensor>x))
+        versions.append((<Tensor>x).buffer.version if needs[-1] and recording else None)
+        tracked |= <bint>needs[-1]
     ctx.needs_input_grad = tuple(needs)
     ctx.materialize = True
     f.recording = False
+    if recording: f.inputs = <void*>inputs          # which forward may write to
     try:
-        result = cls.forward(ctx, *inputs)
+        if cls.setup_context is Function.setup_context: result = cls.forward(ctx, *inputs)
+        else:
+            result = cls.forward(*inputs)
+            cls.setup_context(ctx, inputs, result)
     finally:
-        f.recording = recording
+        f.recording, f.inputs = recording, around
     several = isinstance(result, (tuple, list))
     outputs = list(result) if several else [result]
-    for k, y in enumerate(outputs):
-        if type(y) is not Tensor:
-            raise TypeError(f"{cls.__name__}.forward returned {type(y).__name__} as output {k}; it must be a tensor, "
-                            f"or a tuple of tensors")
-        if (<Tensor>y).dtype >= FLOAT32 and (ctx.plain is None or id(y) not in ctx.plain): nr.append(k)
-        t = <Tensor>y
-        if t.node is not None or any([y is x for x in inputs]) or any([y is outputs[i] for i in range(k)]):
-            t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
-            t.detached = True
-            outputs[k] = t                          # another tensor on the same memory: each keeps its own place
-    if len(nr) > MOST: raise ValueError(f"{cls.__name__}.forward returned {len(nr)} outputs; at most {MOST}")
-    if recording and tracked and nr:
-        for k in nr:
-            if (<Tensor>outputs[k]).dtype != (<Tensor>outputs[nr[0]]).dtype:
-                raise TypeError(f"{cls.__name__}.forward returned outputs of dtypes {outputs[nr[0]].dtype} and "
-                                f"{outputs[k].dtype}; those with a gradient must have one dtype")
-        if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
-        node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
-        for k in range(len(nr)): attach(<Tensor>outputs[nr[k]], node, k)
+    dirty = ctx.dirty or set()
+    if recording and tracked:
+        check_dirty(cls, dirty, inputs, versions, outputs, f)
+        outputs = record_function(cls, ctx, inputs, outputs, dirty, f)
+    else:
+        outputs = [own(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
     ctx.kept = None
     return tuple(outputs) if several else outputs[0]
+
+
+cdef object own(y, tuple inputs, list outputs, int k, set dirty):
+    """Output `k`: where it is an input that was not written, or stands elsewhere in the graph, another tensor on its
+    memory, so that each keeps its own place."""
+    cdef Tensor t
+    if type(y) is not Tensor or id(y) in dirty: return y
+    if node_of(<Tensor>y) is None and not any([y is x for x in inputs]) and not any([y is outputs[i] for i in range(k)]):
+        return y
+    t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
+    t.detached = True
+    return t
+
+
+cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, set dirty, Flags* f):
+    """The outputs with their places at a new node; as they are where none has a gradient."""
+    cdef Node node
+    cdef Tensor t
+    cdef int k
+    cdef list nr = [], puts = []
+    plain = ctx.plain or ()
+    ctx.places = []
+    for k, y in enumerate(outputs):
+        if isinstance(y, Tensor) and type(y) is not Tensor:
+            raise RuntimeError(f"{cls.__name__}.forward returned a tensor, output {k}, that was freed in it")
+        if type(y) is Tensor and (<Tensor>y).dtype >= FLOAT32 and id(y) not in plain:
+            ctx.places.append(len(nr))
+            nr.append(k)
+        else:
+            ctx.places.append((y.shape, y.dtype) if type(y) is Tensor else None)
+    kept = {id(y): k for k, y in enumerate(outputs)}
+    outputs = [own(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
+    if ctx.kept is not None:                        # a saved output is the one that stands at the node
+        ctx.kept = [outputs[kept[id(t)]] if t is not None and id(t) in kept and not any([t is x for x in inputs]) else t
+                    for t in ctx.kept]
+    if len(nr) > MOST: raise ValueError(f"{cls.__name__}.forward returned {len(nr)} outputs; at most {MOST}")
+    if not nr: return outputs
+    for k in nr:
+        if (<Tensor>outputs[k]).dtype != (<Tensor>outputs[nr[0]]).dtype:
+            raise TypeError(f"{cls.__name__}.forward returned outputs of dtypes {outputs[nr[0]].dtype} and "
+                            f"{outputs[k].dtype}; those with a gradient must have one dtype")
+    if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
+    node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
+    for k in range(len(nr)):                        # all that can fail comes before the first tensor stands at the node
+        t = <Tensor>outputs[nr[k]]
+        puts.append(put_node(t) if id(t) in dirty else None)
+        if id(t) in dirty and puts[-1] is None: follow(t, node, k)
+    for k in range(len(nr)):
+        t = <Tensor>outputs[nr[k]]
+        if id(t) in dirty: written(t, node, k, puts[k])
+        else: attach(t, node, k)
+    return outputs

@@ -1,7 +1,6 @@
 """Registering hooks and keeping gradients of intermediates."""
 
-from cygrad.core.graph cimport Node, Tensor
-from cygrad.core.views cimport current
+from cygrad.core.graph cimport Node, Tensor, is_tracked, is_variable
 
 from cygrad.core.graph import install
 from cygrad.core.hooks import register
@@ -18,11 +17,10 @@ def register_hook(Tensor self, f):
     an `f` that refers to this tensor keeps it alive until it is removed or the graph is freed. Raises RuntimeError for
     a tensor to which no gradient flows."""
     check_function(f, "register_hook")
-    current(self)
-    if not self.tracked:
+    if not is_tracked(self):
         raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; attach_grad() it, "
                            f"or record what it is computed by")
-    return register(self.node, "tensor", (self.output_nr, f))
+    return register(self._node, "tensor", (self._output_nr, f))
 
 
 def register_post_accumulate_grad_hook(Tensor self, f):
@@ -30,10 +28,10 @@ def register_post_accumulate_grad_hook(Tensor self, f):
     a handle with `remove()`; until then an `f` that refers to this tensor keeps it alive. Raises RuntimeError unless
     the tensor is a variable."""
     check_function(f, "register_post_accumulate_grad_hook")
-    if not self.tracked or self.node.op is not None:
+    if not is_variable(self):
         raise RuntimeError(f"register_post_accumulate_grad_hook: this tensor of shape {self.shape} is no variable; "
                            f"attach_grad() or requires_grad_() makes one")
-    return register(self.node, "accumulated", f)
+    return register(self._node, "accumulated", f)
 
 
 def register_prehook(Node self, f):

@@ -2,9 +2,8 @@
 
 from cygrad.core.bridge cimport head_ones
 from cygrad.core.engine cimport run_pass
-from cygrad.core.graph cimport Node, Tensor
+from cygrad.core.graph cimport Node, Tensor, is_tracked
 from cygrad.core.layout cimport same_shape
-from cygrad.core.views cimport current
 
 from cygrad.core.graph import install
 from cygrad.core.views import place
@@ -151,16 +150,15 @@ def grad(
 def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute gradients with this tensor as the output: see cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and y.tracked:        # the common calls, with fewer checks
+    if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks
         if gradient is None: g = head_ones(y)
         elif type(gradient) is Tensor:
             g = gradient
             if g.dtype != y.dtype or not same_shape(g.layout, y.layout): g = None
         if g is not None:
-            current(y)
             gradients = [g]
             g = None                                # (a head of ones is nobody else's: it may be written over)
-            run_pass([y.node], [y.output_nr], gradients, create_graph if retain_graph is None else retain_graph,
+            run_pass([y._node], [y._output_nr], gradients, create_graph if retain_graph is None else retain_graph,
                      create_graph, None, None, -1)
             return
     backward(self, gradient, retain_graph, *args, create_graph=create_graph, inputs=inputs, train_mode=train_mode)

@@ -6,12 +6,13 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
+from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Leaf, Tensor, data_of, ensure_tensor, fresh, put_grad, view_of,
+    ADD, NULL_REQ, WRITE, Leaf, Tensor, current, data_of, ensure_tensor, fresh, is_result, is_tracked, node_of,
+    put_grad, view_of,
 )
-from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, recategorise
-from cygrad.core.views cimport current
+from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -30,10 +31,10 @@ cdef int read_request(grad_req) except -1:
 cdef Leaf leaf_of(Tensor x):
     """The accumulator of the variable `x`, or of an intermediate whose gradient is kept; else None."""
     cdef Leaf leaf
-    if x.node is None: return None
-    if x.rewrites != x.buffer.rewrites: current(x)
-    if x.node.op is None: return <Leaf>x.node
-    for _, leaf in kept_of(x.node):                 # (several tensors may stand at one place)
+    current(x)
+    if x._node is None: return None
+    if x._node.op is None: return <Leaf>x._node
+    for _, leaf in kept_of(x._node):                # (several tensors may stand at one place)
         if leaf.tensor == <void*>x: return leaf
     return None
 
@@ -53,26 +54,28 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     if leaf is None:
         if req == NULL_REQ: return 0
         leaf = new_leaf(x)
-        keep_for(x.node, x.output_nr, leaf)
+        keep_for(x._node, x._output_nr, leaf)
     leaf.req = req
-    if req == NULL_REQ: extras_of(x.node).kept = [entry for entry in kept_of(x.node) if entry[1] is not leaf]
+    if req == NULL_REQ: extras_of(x._node).kept = [entry for entry in kept_of(x._node) if entry[1] is not leaf]
     return 0
 
 
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change how it takes gradients; graphs recorded before still reach it."""
     cdef Leaf leaf = leaf_of(x)
-    cdef bint before = x.tracked
-    current(x)
-    if x.node is not None and x.node.op is not None: return keep_gradient(x, req)
+    cdef bint before = is_tracked(x), wanted = req != NULL_REQ
+    if is_result(x): return keep_gradient(x, req)
+    if wanted and not before and x.buffer.parameters == MAX_ROLES:
+        raise ValueError(f"attach_grad: {MAX_ROLES} variables lie on the memory of this tensor of shape {x.shape}, which "
+                         f"is the most; make a copy()")
     if leaf is None:
         leaf = new_leaf(x)
-        x.node = leaf
-        x.output_nr = 0
+        x._node = leaf
+        x._output_nr = 0
     leaf.req = req
-    x.tracked = req != NULL_REQ
-    if x.tracked and not before: x.buffer.parameters += 1
-    elif before and not x.tracked: x.buffer.parameters -= 1
+    x._tracked = wanted
+    if wanted and not before: x.buffer.parameters += 1
+    elif before and not wanted: x.buffer.parameters -= 1
     recategorise(x.buffer)
     return 0
 
@@ -103,7 +106,9 @@ def attach_grad(Tensor self, grad_req="write"):
     leaf = leaf_of(self)
     if leaf is None: return self
     leaf.given = False
-    if req == NULL_REQ or zeros is not None: put_grad(leaf, zeros)
+    if req == NULL_REQ or zeros is not None:
+        put_grad(leaf, zeros)
+        leaf.incomplete = False
     leaf.fresh = False
     return self
 
@@ -111,20 +116,18 @@ def attach_grad(Tensor self, grad_req="write"):
 def retain_grad(Tensor self):
     """Keep the gradient of a recorded result in .grad, which each backward overwrites and which is None until then; of
     a variable it is kept anyway. Raises RuntimeError for a tensor to which no gradient flows."""
-    current(self)
-    if not self.tracked:
+    if not is_tracked(self):
         raise RuntimeError(f"retain_grad: no gradient flows to this tensor of shape {self.shape}; compute it from a "
                            f"variable inside record()")
-    if self.node.op is not None: keep_gradient(self, WRITE)
+    if is_result(self): keep_gradient(self, WRITE)
 
 
 def requires_grad_(Tensor self, requires_grad=True):
     """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable. A
     recorded result requires its gradient already; with False, raises RuntimeError for it: detach() leaves the graph."""
-    current(self)
-    if self.node is not None and self.node.op is not None:
+    if is_result(self):
         if not requires_grad:
-            raise RuntimeError(f"requires_grad_(False): this result of {self.node.name()}, of shape {self.shape}, is "
+            raise RuntimeError(f"requires_grad_(False): this result of {self._node.name()}, of shape {self.shape}, is "
                                f"part of a graph; take its detach()")
         return self
     if requires_grad:
@@ -173,8 +176,15 @@ def mark_variables(variables, gradients, grad_reqs="write"):
         set_leaf(v, REQUESTS[req])
         leaf = leaf_of(v)
         if leaf is None: continue                   # an intermediate, "null"
+        expect_cycle(gradient)
         put_grad(leaf, gradient)
-        leaf.given = True
+        leaf.given, leaf.incomplete = True, False
+
+
+cdef int expect_cycle(Tensor gradient) except -1:
+    """Let the garbage collector look for cycles if the gradient that a user gives leads on: a.grad = b; b.grad = a."""
+    if node_of(gradient) is not None: expect_cycles()
+    return 0
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
@@ -210,10 +220,11 @@ def zero_grad(Tensor self):
 
 cpdef int clear_leaf(Leaf leaf) except -1:
     """Zeros for what an accumulator holds."""
-    leaf.fresh = False
-    if leaf.grad is None: return 0
-    if leaf.grad.tracked or leaf.grad.buffer.flags & READONLY: return put_grad(leaf, zeros_of(leaf.grad))
-    return clear(leaf.grad)
+    if leaf.grad is not None:
+        if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_of(leaf.grad))
+        else: clear(leaf.grad)
+    leaf.fresh = leaf.incomplete = False
+    return 0
 
 
 def detach(Tensor self):
@@ -240,14 +251,15 @@ def _set_grad(Tensor self, value):
     if leaf is None:
         if value is None: return
         raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
-    if value is not None: check_gradient(self, value, "the gradient assigned")
+    if value is not None:
+        check_gradient(self, value, "the gradient assigned")
+        expect_cycle(value)
     put_grad(leaf, value)
-    leaf.given = False
+    leaf.given = leaf.incomplete = False
 
 
 def _requires_grad(Tensor self):
-    current(self)
-    return bool(self.tracked)
+    return bool(is_tracked(self))
 
 
 def _grad_req(Tensor self):
@@ -256,13 +268,11 @@ def _grad_req(Tensor self):
 
 
 def _is_leaf(Tensor self):
-    current(self)
-    return self.node is None or self.node.op is None
+    return not is_result(self)
 
 
 def _grad_fn(Tensor self):
-    current(self)
-    return None if self.node is None or self.node.op is None else self.node
+    return self._node if is_result(self) else None
 
 
 def _fresh_grad(Tensor self):

@@ -15,9 +15,12 @@ from libc.string cimport memset
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core cimport graph
-from cygrad.core.graph cimport Tensor, array_of, copy_plain, data_of, fresh, new_tensor
+from cygrad.core.graph cimport (
+    Tensor, array_of, copy_plain, data_of, fresh, is_result, is_tracked, is_variable, new_tensor,
+)
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.source cimport refuse_capture
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
@@ -121,20 +124,32 @@ cdef int check_alive(Tensor t) except -1:
     return 0
 
 
+cdef int check_capture(Tensor t) except -1:
+    """That no value is read by Python while the thread captures: it would be a constant of the replay. An operator that
+    computes by NumPy in its forward is run again, so it may."""
+    cdef Flags* f = flags()
+    if f.capture == NULL or f.op != NULL: return 0
+    return refuse_capture("the gradient of " + (<object>f.node).name() + ", which is computed by NumPy," if f.node != NULL
+                          else "reading the values of a tensor")
+
+
 cdef int check_lendable(Tensor t, str what) except -1:
     """That no gradient is lost silently by lending `t` to those who record nothing."""
-    if t.tracked and flags().recording:
+    if flags().capture != NULL: refuse_capture(what)
+    if is_tracked(t) and flags().recording:
         raise RuntimeError(f"{what} of a tensor of shape {t.shape} that gradients flow through, while recording: they "
                            f"would be lost silently; use detach() first, or pause() the recording")
     return 0
 
 
-cdef inline bint writable(Tensor t) noexcept:
-    return not t.tracked and not t.buffer.flags & READONLY and lay.repeated(t.layout) < 0
+cdef inline bint writable(Tensor t) except -1:
+    return not is_tracked(t) and not t.buffer.flags & READONLY and lay.repeated(t.layout) < 0
 
 
 cdef object window(Tensor t, bint writable):
+    """A NumPy array over a tensor, for what an operation or the caller reads at once."""
     cdef Array a
+    if not writable: check_capture(t)
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return lend(&a, t.buffer, writable)
 
@@ -173,6 +188,7 @@ def item(Tensor self):
     """The one element as a Python number. Raises ValueError for a tensor of another size."""
     if self.layout.size != 1:
         raise ValueError(f"item() wants a tensor of one element, this one has shape {self.shape}")
+    check_capture(self)
     return read(data_of(self), self.dtype)
 
 
@@ -195,10 +211,12 @@ def as_bytes(Tensor self):
     return window(self, False).tobytes()
 
 def text(Tensor self):
-    body = np.array2string(window(self, False), separator=", ", prefix="tensor(")
+    cdef Array a = array_of(self)                   # (printing is no read of values, also while the thread captures)
+    body = np.array2string(lend(&a, self.buffer, False), separator=", ", prefix="tensor(")
     if self.layout.size == 0: body = f"[], shape={self.shape}"
     shown = "" if self.dtype in (default_dtype(), BOOL, INT64) and self.layout.size else f", dtype={DTYPES[self.dtype]}"
-    if self.tracked: shown += ", requires_grad=True" if self.node.op is None else f", grad_fn=<{self.node.name()}>"
+    if is_variable(self): shown += ", requires_grad=True"
+    elif is_result(self): shown += f", grad_fn=<{self._node.name()}>"
     return f"tensor({body}{shown})"
 
 def formatted(Tensor self, spec):

@@ -20,18 +20,19 @@ from cygrad.core.checks cimport check_node
 from cygrad.core.extras cimport kept_of
 from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport (
-    EXTRAS, FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Backward, Edge, Gradient, Leaf, Node,
-    Tensor, drop_gradient, edge_of, free_slots, put_grad, share_gradient,
+    EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
+    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, put_grad, share_gradient,
 )
 from cygrad.core.gradients cimport (
-    Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, gradient_of,
+    Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
 )
 from cygrad.core.heap cimport Item, pop, push
 from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of
 from cygrad.core.memory cimport Buffer
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport repack, unpack
-from cygrad.core.running cimport begin, end, runs
+from cygrad.core.running cimport begin, check_stack, end, runs
+from cygrad.core.source cimport refuse_capture
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
 
@@ -48,6 +49,7 @@ cdef struct Entry:              # one node in the running pass
     bint captured               # its gradient is a result
     bint reached                # a leaf: something has been written to .grad by this pass
     bint turned                 # its turn is over
+    bint in_part                # a leaf: a kernel failed that might have been writing to .grad
     uint8_t state               # of a node that does not run: what its state was
 
 
@@ -70,6 +72,7 @@ cdef class Pass:
     cdef set wanted             # the addresses of their nodes
     cdef list results
     cdef int written            # variables whose .grad has been written
+    cdef int incomplete         # ... but only with some of their contributions, since the pass failed
     cdef Node current           # whose turn it is
     cdef str strict             # the caller's name, if every wanted input must be reachable
 
@@ -247,9 +250,13 @@ cdef class Pass:
                 g.buffer = NULL
             else:
                 add_gradients(slot, g, node.dtype)
-        e.pending -= 1
-        if e.pending == 0: push(self.ready, &self.n_ready, at, node.seq)
+        self.count_down(e)
         return 0
+
+    cdef void count_down(self, Entry* e) noexcept:
+        """A contribution has come; the last one makes the node ready."""
+        e.pending -= 1
+        if e.pending == 0: push(self.ready, &self.n_ready, e - self.entries, (<Node>e.node).seq)
 
     # ---- variables
 
@@ -266,7 +273,7 @@ cdef class Pass:
             drop_gradient(g)                        # (busy: another pass is half way, what it writes stays whole)
             return 0
         deposit(leaf, g, over, self.number)
-        return self.arrived(leaf, e)
+        return self.arrived(leaf, e, over)
 
     cdef bint half_way(self, Leaf leaf) noexcept:
         """Whether another pass has delivered a part of its gradient."""
@@ -276,9 +283,12 @@ cdef class Pass:
         """This pass has no part left to deliver."""
         if leaf.busy == self.number: leaf.busy = 0
 
-    cdef int arrived(self, Leaf leaf, Entry* e) noexcept:
+    cdef int arrived(self, Leaf leaf, Entry* e, bint over) noexcept:
+        """A contribution has been written to .grad: over it, or added to it."""
         if not e.reached: self.written += 1
-        e.reached = leaf.fresh = True
+        e.reached = True
+        if over: leaf.incomplete = False
+        leaf.fresh = not leaf.incomplete
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
             self.collected.leaves.append(leaf)
@@ -290,18 +300,35 @@ cdef class Pass:
         """The gradients that the kernel itself wrote to variables have arrived."""
         cdef int i
         cdef Node leaf
+        cdef Entry* e
         for i in range(min(b.node.n_in, FEW)):
-            if b.want[i] != 2: continue
-            b.want[i] = True
+            if b.want[i] <= TO_MAKE: continue
             leaf = <Node>edge_of(b.node, i).node
-            self.arrived(<Leaf>leaf, &self.entries[self.find(leaf)])
+            e = &self.entries[self.find(leaf)]
+            self.arrived(<Leaf>leaf, e, b.first[i])
+            if b.want[i] == IN_PART: e.in_part = True
+            else: self.count_down(e)
+            b.want[i] = 0
+
+    cdef void mark_incomplete(self) noexcept:
+        """The pass has failed: variables whose .grad has received some of several contributions know it."""
+        cdef Py_ssize_t at
+        cdef Entry* e
+        cdef Leaf leaf
+        for at in range(self.n):
+            e = &self.entries[at]
+            if (<Node>e.node).op is not None or not e.reached or not (e.pending or e.in_part): continue
+            leaf = <Leaf>e.node
+            leaf.incomplete = True
+            leaf.fresh = False
+            self.incomplete += 1
 
     cdef Leaf direct(self, Node node, Entry* e):
         """The variable whose .grad a kernel may write by itself, or None."""
         cdef Leaf leaf
         if node.op is not None or e.captured or self.graph or not self.alone or node.flags & EXTRAS: return None
         leaf = <Leaf>node
-        if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or leaf.grad.tracked
+        if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or is_tracked(leaf.grad)
                 or not leaf.grad.layout.dense or leaf.grad.buffer.saved or (self.half_way(leaf) and not e.reached)):
             return None
         return leaf
@@ -309,10 +336,11 @@ cdef class Pass:
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A complete gradient arrives at a variable, or at an intermediate whose gradient is kept."""
         cdef Gradient shared
+        cdef bint over = self.over(leaf, e)
         if self.graph:
             if leaf.tensor == NULL or leaf.req == NULL_REQ: return 0
-            deposit_tensor(leaf, <Tensor><void*>g.buffer, self.over(leaf, e), self.number)
-            return self.arrived(leaf, e)
+            deposit_tensor(leaf, <Tensor><void*>g.buffer, over, self.number)
+            return self.arrived(leaf, e, over)
         share_gradient(g, &shared)
         if e.node != NULL: drop_gradient(g)         # the only share then: it may become .grad itself
         try:
@@ -351,7 +379,7 @@ cdef class Pass:
             memset(&e, 0, sizeof(Entry))
             if not self.graph and leaf.grad is None and leaf.tensor != NULL and leaf.req != NULL_REQ:
                 put_grad(leaf, as_tensor(&g[k], node.dtype, False))     # shared, not copied: nobody writes over it then
-                self.arrived(leaf, &e)
+                self.arrived(leaf, &e, True)
             else:
                 self.keep_at(leaf, &e, &g[k])
         return 0
@@ -420,7 +448,7 @@ cdef class Pass:
         b.node = node
         for i in range(node.n_in):
             b.dx[i].buffer = NULL
-            b.want[i] = False
+            b.want[i] = 0
         return 0
 
     cdef bint wants(self, Backward b, Node node) except -1:
@@ -438,7 +466,8 @@ cdef class Pass:
             k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
             if k < 0 or not self.entries[k].needed: continue
             child = &self.entries[k]
-            b.want[i] = any_wanted = True
+            b.want[i] = TO_MAKE
+            any_wanted = True
             if i >= FEW or self.watched or after: continue
             leaf = self.direct(<Node>edge.node, child)
             for j in range(i):
@@ -461,7 +490,7 @@ cdef class Pass:
         nan = any_nan(b, b.g, node.n_out) if self.watched else False
         if node.op.fused and not self.graph:
             node.op.backward(b)
-            b.give_back()
+            b.give_back(True)
         else: by_formula(node, b)
         for k in range(node.n_out): self.forget_one(&b.g[k])
         if outputs is not None: after_node(node, b, outputs)
@@ -489,8 +518,8 @@ cdef class Pass:
     cdef void close(self, Backward b, Node node) noexcept:
         """Whatever happened: nothing stays lent."""
         cdef int k
-        self.arrived_directly(b)                    # (a kernel that fails may have written one of two)
-        b.give_back()
+        b.give_back(False)                          # (a kernel that fails may have written one of two)
+        self.arrived_directly(b)
         for k in range(node.n_out): self.forget_one(&b.g[k])
         for k in range(node.n_in): self.forget_one(&b.dx[k])
         if b.g != b.few_g: PyMem_Free(b.g)
@@ -527,7 +556,7 @@ cdef class Pass:
                     Py_INCREF(gradient)
                     g.buffer = <Buffer*><void*>gradient
                 else:
-                    gradient_of(<Tensor>gradient, &g)
+                    gradient_of(flowing_in(<Tensor>gradient), &g)
                 gradient = None
                 self.contribute(<Node>root, nr, &g)
             while self.n_ready:
@@ -540,6 +569,7 @@ cdef class Pass:
             f.recording, f.training = recording, training
             f.node = around
             if not done:
+                self.mark_incomplete()
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
                     if node.op is None:
@@ -563,6 +593,8 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
     cdef Flags* f = flags()
     cdef int count = 0
     cdef bint alone
+    if f.passes: check_stack()
+    if f.capture != NULL and not graph: refuse_capture("a backward pass without create_graph")
     p.retain, p.graph = retain, graph
     p.selective = captures is not None
     p.captures = captures
@@ -583,7 +615,10 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         p.go(roots, numbers, gradients)
     except Exception as e:
         if p.current is not None:
-            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written} gradients had been written before; "
+            partly = (f", {p.incomplete} more are incomplete (only some of their contributions had been added: zero or "
+                      f"assign them)" if p.incomplete else "")
+            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written - p.incomplete} gradients had been written "
+                       f"before{partly}; "
                        + ("the graph is kept" if retain else "the graph has been freed: record it anew"))
         raise
     finally:

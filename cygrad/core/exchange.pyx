@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from cygrad.core cimport bridge
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_lendable, copy_in, lend
-from cygrad.core.graph cimport Tensor, copy_plain, data_of, new_tensor
+from cygrad.core.graph cimport Tensor, copy_plain, data_of, is_tracked, new_tensor
 from cygrad.core.memory cimport READONLY, Buffer, adopt, drop, hold
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8, Array, Layout, itemsize
 
@@ -120,6 +120,14 @@ cdef void describe(DLTensor* d, Tensor t, Loan* loan) noexcept:
     d.byte_offset = 0
 
 
+cdef bint is_versioned(max_version) except -1:
+    """Whether the consumer reads DLPack 1.0, which says what may be written."""
+    if max_version is None: return False
+    if not isinstance(max_version, tuple) or len(max_version) != 2:
+        raise TypeError(f"__dlpack__: max_version is None or a tuple (major, minor), got {max_version!r}")
+    return max_version[0] >= 1
+
+
 def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule over this tensor's memory (with copy=True over a copy of it), for `from_dlpack` of another
     library: of version 1.0 if max_version allows, else of the older form. The memory of a variable, or of a tensor in a
@@ -127,14 +135,14 @@ def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, cop
     raises RuntimeError, as numpy() does."""
     cdef Tensor t = self
     cdef Loan* loan
-    cdef bint readonly, versioned = max_version is not None and max_version[0] >= 1
+    cdef bint readonly, versioned = is_versioned(max_version)
     if stream is not None: raise BufferError(f"__dlpack__: memory of the CPU has no streams; got stream={stream!r}")
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
         raise BufferError(f"__dlpack__: this tensor is in memory of the CPU, device (1, 0), and cannot go to device "
                           f"{tuple(dl_device)}")
     check_lendable(self, "__dlpack__()")
     if copy: t = copy_plain(self)
-    readonly = not copy and (t.tracked or t.buffer.flags & READONLY)
+    readonly = not copy and (is_tracked(t) or t.buffer.flags & READONLY)
     if readonly and not versioned:
         raise BufferError("__dlpack__: this memory is lent for reading only, and the consumer asks for a form of "
                           "DLPack that cannot say so (before 1.0); give it a detach() or a copy()")

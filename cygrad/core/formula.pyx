@@ -9,7 +9,7 @@ from cygrad.core.graph cimport (
     BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Node, Slot, Tensor, attach, edge_of, fresh, new_tensor,
     raise_rewritten, slot_from, socket,
 )
-from cygrad.core.gradients cimport as_tensor, gradient_of
+from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport OTHER, Buffer, hold
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
@@ -74,6 +74,14 @@ cdef class Context:
         return t
 
 
+cdef bint flows_on(Tensor t, Node node, Backward b) noexcept:
+    """Whether `t` is one of the gradients that `node` was given."""
+    cdef int k
+    for k in range(node.n_out):
+        if b.g[k].buffer == t.buffer: return True
+    return False
+
+
 cdef int by_formula(Node node, Backward b) except -1:
     """The gradients by the operator's formula over tensors; recorded under create_graph only."""
     cdef int i
@@ -98,5 +106,6 @@ cdef int by_formula(Node node, Backward b) except -1:
             Py_INCREF(t)
             b.dx[i].buffer = <Buffer*><void*>t
         else:
+            if node.op.whole and not flows_on(t, node, b): t = flowing_in(t)    # of a Function: a user's
             gradient_of(t, &b.dx[i])
     return 0

@@ -37,7 +37,7 @@ cdef int refuse() except -1:
                        "keep() it in that scope")
 
 
-@cython.no_gc
+@cython.no_gc_clear
 cdef class FreedTensor(Tensor):
     """A tensor that was freed: every use raises, but printing, hashing and freeing it again. (Each of Python's slots
     stands here, since the interpreter asks those without asking for an attribute.)"""
@@ -192,10 +192,10 @@ cdef int let_go(Tensor t) except -1:
     t.buffer = &nothing
     t.layout = lay.share(EMPTY)
     t.rewrites = 0
-    t.tracked = t.detached = False
+    t._tracked = t.detached = t.view = False
     t.base = None
     Py_SET_TYPE(<PyObject*>t, <PyTypeObject*>FreedTensor)       # (of the same size, and static as Tensor is)
-    t.node = None                                   # last: the graph that goes with it may run Python
+    t._node = None                                  # last: the graph that goes with it may run Python
     return 0
 
 

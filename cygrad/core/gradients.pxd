@@ -8,6 +8,7 @@ cdef class Collected:
 
 cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1
+cdef Tensor flowing_in(Tensor t)
 cdef object as_tensor(const Gradient* g, int dtype, bint graph)
 cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1
 cdef int add_tensors(Gradient* total, Gradient* g) except -1

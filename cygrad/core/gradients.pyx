@@ -5,12 +5,12 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, fresh, new_tensor, next_number, plugged, put_grad,
-    seize, share_gradient, sole,
+    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, external_gradients, fresh, is_tracked, new_tensor,
+    next_number, plugged, put_grad, seize, share_gradient, sole,
 )
-from cygrad.core.memory cimport GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport EXTERNAL, GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.run cimport apply2
+from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
 
@@ -33,6 +33,14 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
     g.buffer = t.buffer
     g.layout = lay.share(t.layout)
     return 0
+
+
+cdef Tensor flowing_in(Tensor t):
+    """What a user lets flow into a pass: `t`, or a copy of it where the pass might write to its memory: where it is that
+    of a .grad, or memory of others, over which a .grad may lie too. A gradient is then what it was when it was given."""
+    cdef Buffer* b = t.buffer
+    if b.gradients or b.flags & EXTERNAL or (external_gradients and b.leases): return copy_plain(t)
+    return t
 
 
 cdef object as_tensor(const Gradient* g, int dtype, bint graph):
@@ -117,19 +125,19 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
     """Overwrite .grad with `g`, or add it; takes `g` over. `number` is the pass that does it."""
     cdef bint seized = seize(leaf, number)
     cdef Tensor grad                                # ours while the kernel runs: another thread may assign x.grad
+    cdef Tensor made = None                         # what takes its place once it is whole
     cdef Array a[3]
     try:
-        if leaf.grad is not None and leaf.grad.tracked:     # it has a graph: not ours to write to
-            put_grad(leaf, None if over else copy_plain(leaf.grad))
-        if leaf.grad is None:
-            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype): return put_grad(leaf, from_gradient(g, leaf.dtype))
-            put_grad(leaf, fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS))
-            leaf.grad.buffer.gradients -= 1         # the role that fresh gave; put_grad gave the lasting one
-            over = True
         grad = leaf.grad
+        if grad is not None and is_tracked(grad):   # it has a graph: not ours to write to
+            grad = made = None if over else copy_plain(grad)
+        if grad is None:
+            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype): return put_grad(leaf, from_gradient(g, leaf.dtype))
+            grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
+            over = True
         a[0] = lent(g, leaf.dtype)
         a[1] = array_of(grad)
-        if over and exchange(grad, g, leaf.dtype): return 0
+        if over and made is None and exchange(grad, g, leaf.dtype): return 0
         if over:
             driver.each(copy_loop, a)
         else:
@@ -137,7 +145,10 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
             a[1] = a[0]
             a[0] = a[2]
             driver.each(add_loop, a)
-        grad.buffer.version += 1
+        if made is None: grad.buffer.version += 1
+        else:
+            put_grad(leaf, made)
+            if over: made.buffer.gradients -= 1     # the role that fresh gave; put_grad gave the lasting one
         drop_gradient(g)
         return 0
     finally:
@@ -145,10 +156,12 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
 
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
-    """The same with a gradient that has a graph: .grad becomes it, or the sum."""
+    """The same with a gradient that has a graph: .grad becomes it, or the sum, or a copy of what others have too."""
     cdef bint seized = seize(leaf, number)
     try:
         if not over and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
+        elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
+            t = apply1(plugged("copy"), t, None)
         return put_grad(leaf, t)
     finally:
         if seized: leaf.writer = 0

@@ -2,7 +2,8 @@
 
 A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the Node that made it. A Node is one recorded
 operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
-holds a buffer and never a tensor, so there is no cycle, and nothing here is known to the garbage collector."""
+holds a buffer and never a tensor, so recording alone makes no cycle; core/cycles.pyx shows the garbage collector what
+users can make one of."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
@@ -13,6 +14,7 @@ from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef enum:
     MAX_OUTPUTS = 4         # of one operation, hidden ones included
+    MAX_INPUTS = 0xFFFF     # ... which a node counts in 16 bits
     FEW = 4                 # inputs that need no allocation of their own
 
     OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k,
@@ -21,6 +23,11 @@ cdef enum:
 
 cdef enum State:
     RECORDED, RUNNING, FREED
+
+cdef enum Wanted:           # Backward.want: a gradient is not wanted (0), or is, or target() has lent .grad for it and
+    TO_MAKE = 1             # ... it has not been written,
+    DELIVERED               # ... it has been written whole,
+    IN_PART                 # ... the kernel failed while it might have been writing
 
 cdef enum SlotKind:
     EMPTY, KEPT, CONSTANT
@@ -125,6 +132,7 @@ cdef class Leaf(Node):
     cdef uint64_t collected  # the number of the GradientCollector that has reached it last
     cdef bint given         # .grad is the caller's own (mark_variables): never another tensor
     cdef bint fresh         # reached by a backward since it was last used or zeroed
+    cdef bint incomplete    # a pass failed after some of several contributions had been added to .grad
 
 
 cdef enum GradReq:
@@ -137,22 +145,24 @@ cdef enum NodeFlag:
 
 
 cdef class Base:
-    """What a tensor and the views of it share: where the whole memory stands in the graph, and how it is laid out."""
+    """What a tensor and the views of it share: where the tensor stands in the graph, and how it is laid out."""
     cdef Node node          # None: nothing recorded was written to it
     cdef uint16_t output_nr
     cdef Layout* layout
 
 
-@cython.no_gc
 cdef class Tensor:
+    """The fields with an underscore are true of the moment when `rewrites` was the buffer's: read them through
+    node_of(), is_tracked() and their like, or after current(): these bring them up to date."""
     cdef Buffer* buffer
     cdef Layout* layout
-    cdef Node node
+    cdef Node _node         # the node that made it, or its Leaf
     cdef Base base          # None: there are no views
-    cdef uint16_t output_nr
+    cdef uint16_t _output_nr
     cdef uint8_t dtype
-    cdef bint tracked       # recording notices it
-    cdef bint detached      # shares memory with a tensor whose graph it is no part of
+    cdef uint8_t _tracked   # recording notices it
+    cdef uint8_t detached   # shares memory with a tensor whose graph it is no part of
+    cdef uint8_t view       # a view of the tensor that `base` describes
     cdef uint32_t rewrites  # the buffer's when this tensor was made or written to; behind it: stale (core/views.pyx)
     cdef object __weakref__
 
@@ -162,7 +172,8 @@ cdef class Backward:
 
     gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
     memory goes back at once (or into the next result: over()); make() and over() give the array to write gradient i
-    to; target() gives the variable's own `.grad` instead, where that may be written directly."""
+    to; target() gives the variable's own `.grad` instead, where that may be written directly: wrote() says that it has
+    been written whole."""
     cdef Node node
     cdef bint retain        # the graph stays: nothing may be taken out of it
     cdef bint graph         # gradients are tensors with a graph
@@ -172,7 +183,7 @@ cdef class Backward:
     cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
     cdef bint first[FEW]    # ... and is to be overwritten
     cdef uint64_t number    # the pass
-    cdef void* lent[FEW]    # the .grad that target() gave out, counted until give_back()
+    cdef void* lent[FEW]    # the .grad that target() gave out, counted until wrote() or give_back()
     cdef bint seized[FEW]
     cdef Gradient few_g[MAX_OUTPUTS]
     cdef Gradient few_dx[FEW]
@@ -188,7 +199,8 @@ cdef class Backward:
     cdef bint over_gradient(self, int i, Array* out) noexcept
     cdef int same_gradient(self, int i, bint last) except -1
     cdef bint target(self, int i, Array* out, bint* first) noexcept
-    cdef void give_back(self) noexcept
+    cdef void wrote(self, int i) noexcept
+    cdef void give_back(self, bint whole) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
 
 
@@ -200,7 +212,11 @@ ctypedef int (*lend_t)(Tensor, Py_buffer*, int) except -1
 
 ctypedef void (*note_t)(Tensor) noexcept
 
+ctypedef int (*renew_t)(Tensor) except -1
+
+cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
+cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
 cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
 cdef int plug_run(apply1_t one, apply2_t two) except -1
 cdef int plug_inplace(apply_inplace_t inplace) except -1
@@ -214,6 +230,7 @@ cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
+cdef void release_packed(Node n) noexcept
 cdef int raise_rewritten(Node node, Slot* s) except -1
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1
 cdef int plug(str name, f) except -1
@@ -236,9 +253,33 @@ cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexc
     t.dtype = dtype
     t.rewrites = buffer.rewrites
 
+cdef inline int current(Tensor t) except -1:
+    """Let `t` know of every recorded write to its memory. Raises InplaceError where its place cannot be told."""
+    return 0 if t.rewrites == t.buffer.rewrites else renew_place(t)
+
+cdef inline bint is_tracked(Tensor t) except -1:
+    """Whether recording notices `t`."""
+    if t.rewrites != t.buffer.rewrites: renew_place(t)
+    return t._tracked
+
+cdef inline Node node_of(Tensor t):
+    """The node that made `t`, the Leaf of a variable, or None."""
+    if t.rewrites != t.buffer.rewrites: renew_place(t)
+    return t._node
+
+cdef inline bint is_variable(Tensor t) except -1:
+    """Whether `t` is a variable: a leaf whose gradient is wanted."""
+    if t.rewrites != t.buffer.rewrites: renew_place(t)
+    return t._tracked and t._node.op is None
+
+cdef inline bint is_result(Tensor t) except -1:
+    """Whether a recorded operation made `t`."""
+    if t.rewrites != t.buffer.rewrites: renew_place(t)
+    return t._node is not None and t._node.op is not None
+
 cdef inline void empty_tensor(Tensor t) noexcept:
     """Let go of the memory; a variable takes its gradient with it."""
-    if t.node is not None and (t.node.op is None or t.node.flags & EXTRAS): forget_variable(t)
+    if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): forget_variable(t)
     drop(t.buffer)
     forget(t.layout)
 
@@ -254,9 +295,9 @@ cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
     out.layout = share(g.layout)
 
 cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
-    y.node = node
-    y.output_nr = output_nr
-    y.tracked = True
+    y._node = node
+    y._output_nr = output_nr
+    y._tracked = True
 
 cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
     """Whether memory held once, by who asks, can be written over with a dense result of the shape `wanted`."""

@@ -79,6 +79,14 @@ cdef void free_slots(Node n) noexcept:
         empty_slot(&s[k])
 
 
+cdef void release_packed(Node n) noexcept:
+    """Let go of what saved_tensors_hooks made of what `n` keeps."""
+    cdef Slot* s = slots_of(n)
+    cdef int k
+    for k in range(n.n_slots):
+        if s[k].kind == PACKED: empty_slot(&s[k])
+
+
 cdef void empty_slot(Slot* s) noexcept:
     cdef int kind = s.kind
     if kind == EMPTY: return
@@ -102,7 +110,6 @@ cdef class Extras:
 
 all_extras = {}
 
-@cython.no_gc
 @cython.freelist(1024)
 cdef class Node:
     """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
@@ -161,7 +168,6 @@ cdef class Node:
         return f"<{self.name()} node>"
 
 
-@cython.no_gc
 cdef class Leaf(Node):
     """The accumulator of a variable."""
 
@@ -180,11 +186,19 @@ cdef bint seize(Leaf leaf, uint64_t number) noexcept:
     return True
 
 
+external_gradients = 0
+
+
 cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     """Let the variable's .grad be `grad` (or None)."""
-    if leaf.grad is not None: unmark_gradient(leaf.grad.buffer)
-    leaf.grad = grad
-    if grad is not None: mark_gradient(grad.buffer)
+    global external_gradients
+    if leaf.grad is not None:
+        unmark_gradient(leaf.grad.buffer)
+        external_gradients -= leaf.grad.buffer.flags & EXTERNAL
+    if grad is not None:
+        mark_gradient(grad.buffer)
+        external_gradients += grad.buffer.flags & EXTERNAL
+    leaf.grad = grad                                # last: the old one may run Python as it dies
     return 0
 
 
@@ -310,25 +324,31 @@ cdef class Backward:
         leaf = <Leaf>self.into[i]
         self.into[i] = NULL
         self.seized[i] = seize(leaf, self.number)   # which may have waited: look again
-        if leaf.grad is None or leaf.grad.tracked or not leaf.grad.layout.dense or leaf.grad.buffer.saved:
+        if leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved:
             if self.seized[i]: leaf.writer = 0
             return False
         Py_INCREF(leaf.grad)
         self.lent[i] = <void*>leaf.grad
         out[0] = array_of(leaf.grad)
         first[0] = self.first[i]
-        self.want[i] = 2                            # delivered
         return True
 
-    cdef void give_back(self) noexcept:
-        """The kernel has written (or failed half way): what target() lent is a new version, and others may write it."""
+    cdef void wrote(self, int i) noexcept:
+        """The .grad that target() lent for input i has its contribution: a new version, which others may write."""
+        if self.lent[i] == NULL: return
+        (<Tensor>self.lent[i]).buffer.version += 1
+        if self.seized[i]: (<Leaf>edge_of(self.node, i).node).writer = 0
+        Py_DECREF(<object>self.lent[i])
+        self.lent[i] = NULL
+        self.want[i] = DELIVERED
+
+    cdef void give_back(self, bint whole) noexcept:
+        """The kernel has ended; where it failed, what is still lent may hold a part of its contribution."""
         cdef int i
         for i in range(FEW):
             if self.lent[i] == NULL: continue
-            (<Tensor>self.lent[i]).buffer.version += 1
-            if self.seized[i]: (<Leaf>edge_of(self.node, i).node).writer = 0
-            Py_DECREF(<object>self.lent[i])
-            self.lent[i] = NULL
+            self.wrote(i)
+            if not whole: self.want[i] = IN_PART
 
     cdef const Layout* input_layout(self, int i) noexcept:
         """The shape that gradient i must have."""
@@ -452,7 +472,7 @@ cdef inline object syntax(Operator op, x, y):
     return apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
 
 
-@cython.no_gc
+@cython.no_gc_clear
 @cython.freelist(64)
 cdef class Base:
 
@@ -460,7 +480,7 @@ cdef class Base:
         if self.layout != NULL: lay.forget(self.layout)
 
 
-@cython.no_gc
+@cython.no_gc_clear                                 # what a cycle needs is cleared in nodes and leaves (core/cycles.pyx)
 @cython.freelist(1024)
 cdef class Tensor:
     """An array that gradients flow through: a view (shape, strides, offset) of a counted buffer."""
@@ -586,13 +606,13 @@ cdef void forget_variable(Tensor t) noexcept:
     """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
     serves, that and the buffer learn of it."""
     cdef Leaf leaf = None
-    if t.node.op is None: leaf = <Leaf>t.node
+    if t._node.op is None: leaf = <Leaf>t._node
     else:
-        for _, kept in (<Extras>all_extras[<size_t><void*>t.node]).kept or ():      # (several may stand at one place)
+        for _, kept in (<Extras>all_extras[<size_t><void*>t._node]).kept or ():     # (several may stand at one place)
             if (<Leaf>kept).tensor == <void*>t: leaf = <Leaf>kept
     if leaf is None or leaf.tensor != <void*>t: return
     leaf.tensor = NULL
     put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else
-    if t.tracked and t.node.op is None:
+    if t._tracked and t._node.op is None:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

@@ -1,16 +1,16 @@
 """Hooks: functions of the user's that see gradients on their way, in the order in which they were registered, and may
-replace them. A node's hooks die with what it keeps: a graph that was freed refers to nothing of the user's. Neither
-nodes nor tensors are known to the garbage collector, so a hook that refers to its own tensor keeps it alive until then,
-or until it is removed."""
+replace them. A node's hooks die with what it keeps: a graph that was freed refers to nothing of the user's. A hook that
+refers to its own tensor makes a cycle, which the garbage collector finds (core/cycles.pyx)."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
+from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.extras cimport extras_of, give_extras
 from cygrad.core.graph cimport (
     Backward, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
 )
-from cygrad.core.gradients cimport as_tensor, gradient_of
+from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport Buffer
 from cygrad.kernels.array cimport Layout
 
@@ -32,6 +32,7 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
         if g.buffer != NULL: Py_DECREF(<object><void*>g.buffer)
         g.buffer = <Buffer*><void*>value
         return 0
+    if g.buffer == NULL or (<Tensor>value).buffer != g.buffer: value = flowing_in(<Tensor>value)
     gradient_of(<Tensor>value, &new)
     drop_gradient(g)
     g[0] = new
@@ -152,6 +153,7 @@ def register(Node node, str kind, hook):
     """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
     "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad has received all: f). Returns a Handle."""
     cdef Extras extras = give_extras(node)
+    expect_cycles()
     if extras.hooks is None: extras.hooks = {}
     hooks = extras.hooks.setdefault(kind, {})
     key = object()                                  # (not the handle: it would make a cycle)

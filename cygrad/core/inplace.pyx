@@ -7,16 +7,19 @@ from libc.stdint cimport uint32_t, uintptr_t
 from cygrad.core cimport layout as lay
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
-from cygrad.core.extras cimport give_extras, kept_of
+from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain,
-    plug_inplace, put_grad, slots_of,
+    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain, current, is_result,
+    is_variable, plug_inplace, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport pack
-from cygrad.core.run cimport Operand, give_any, give_tensor, note, prepare, wanted_of
-from cygrad.core.views cimport partial, put_node, written
+from cygrad.core.run cimport (
+    Operand, give_plain, give_tensor, note, plain_operand, prepare, release_operand, release_operands, wanted_of,
+)
+from cygrad.core.source cimport refuse_capture
+from cygrad.core.views cimport check_place, put_node, written
 from cygrad.kernels.array cimport Array, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -33,6 +36,14 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         return write_into(op, x, n, attributes, target, f)
     finally:
         f.op = around
+        release_operands(x, n)
+
+
+cdef int sum_held(const Operand* x, int n, Tensor target) noexcept:
+    """How many of the operands hold the memory of `target`."""
+    cdef int i, held = 0
+    for i in range(n): held += x[i].buffer == target.buffer
+    return held
 
 
 cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
@@ -49,7 +60,8 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
     check_writable(target, f)
     if op.promotes: alive = prepare(op, x, n)
     if f.recording: wanted_of(x, n, &wanted)
-    if wanted: check_family(target)
+    if wanted: check_family(target, sum_held(x, n, target))
+    if f.capture != NULL: refuse_capture(f"{op.name} in place")
     for i in range(n):                              # an operand that lies across the target is read before: copy it
         if x[i].buffer != target.buffer and overlap(&x[i], target) or \
                 x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
@@ -57,10 +69,11 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
                     and not must_keep(op, x, n, attributes, wanted, i)):
                 continue
             copied = copy_plain(<Tensor>x[i].tensor)
-            copied.node, copied.output_nr = (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr
-            copied.tracked = (<Tensor>x[i].tensor).tracked
+            copied._node, copied._output_nr = (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr
+            copied._tracked = (<Tensor>x[i].tensor)._tracked
             if alive is None: alive = []
             alive.append(copied)
+            release_operand(&x[i])
             give_tensor(&x[i], copied)
     for i in range(n): few[i] = x[i].array
     c.x = few
@@ -87,8 +100,8 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
         if wanted:
             buffers[0] = target.buffer
             node = note(op, x, n, &c, buffers, attributes, wanted, f)
-            if partial(target): put = put_node(target)
-            follow(target, node)
+            put = put_node(target)
+            if put is None: follow(target, node, 0)
         op.forward(&c)
         target.buffer.version += 1
         if f.anomaly: remember_write(target.buffer)
@@ -97,8 +110,7 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             for i in range(node.n_slots):           # what it keeps of the result is the result
                 if s[i].source & OWN: s[i].version = target.buffer.version
             if saved.checking: saved.remember(node)
-            leave(target)
-            written(target, node, put)
+            written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
     finally:
         if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
@@ -106,31 +118,12 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
     return 0
 
 
-cdef int follow(Tensor t, Node node) except -1:
+cdef int follow(Tensor t, Node node, int nr) except -1:
     """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
     cdef Leaf leaf
-    if t.node is None or t.node.op is None: return 0
-    for _, leaf in kept_of(t.node):
-        if leaf.tensor == <void*>t: give_extras(node).kept = [(0, leaf)]
-    return 0
-
-
-cdef int leave(Tensor t) except -1:
-    """`t` is served no longer where it stood."""
-    cdef Leaf leaf
-    cdef list kept
-    cdef int i
-    if t.node is None: return 0
-    if t.node.op is None:                           # a variable no longer (grad_req "null"): only old graphs know it
-        leaf = <Leaf>t.node
-        if leaf.tensor != <void*>t: return 0
-        leaf.tensor = NULL
-        return put_grad(leaf, None)
-    kept = kept_of(t.node)
-    for i in range(len(kept)):
-        if (<Leaf>kept[i][1]).tensor == <void*>t:
-            kept.pop(i)
-            break
+    if t._node is None or t._node.op is None: return 0
+    for _, leaf in kept_of(t._node):
+        if leaf.tensor == <void*>t: keep_for(node, nr, leaf)
     return 0
 
 
@@ -168,34 +161,46 @@ cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t 
     return (op.keeps(&c, wanted) >> i) & 1
 
 
-cdef int check_family(Tensor t) except -1:
-    """That every tensor on the memory of `t` can learn of a recorded write to it."""
-    if t.detached and t.buffer.holders > 1:
+cdef int check_family(Tensor t, int held) except -1:
+    """That every tensor on the memory of `t`, which `held` operands hold too, can learn of a recorded write to it."""
+    if t.detached and t.buffer.holders > 1 + held:
         raise InplaceError(
             f"this tensor of shape {t.shape} is detached, by detach() or as a view taken outside record(), and shares "
             f"its memory with others: they would not know of a recorded write to it; write to a copy()")
     t.detached = False
-    if t.base is not None and not t.base.layout.dense and partial(t):
-        raise InplaceError(
-            f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in "
-            f"steps over memory of others: a recorded write through it has no gradient; write to a copy()")
+    if t.view: check_place(t)
     return 0
+
+
+cdef bint on_leaf(Tensor t) except -1:
+    """Whether a variable is on the memory of `t`, or was there when `t` was taken as a view of it."""
+    if t.buffer.parameters: return True
+    if not t.view or not t._tracked or t.base.node is None or t.base.node.op is not None: return False
+    return (<Leaf>t.base.node).req != NULL_REQ
+
+
+cdef bint given(Tensor t, tuple inputs) noexcept:
+    """Whether a Function's forward was given `t`, which it may write to and mark as dirty."""
+    for x in inputs:
+        if x is t: return True
+    return False
 
 
 cdef int check_writable(Tensor t, Flags* f) except -1:
     cdef int d = lay.repeated(t.layout)
+    current(t)
     if t.buffer.flags & READONLY:
         raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
                          f"first")
     if d >= 0:
         raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and cannot "
                          f"be written; copy() it first")
-    if f.recording and t.buffer.parameters:
-        what = "a leaf variable" if t.tracked and t.node.op is None else "a view of a leaf variable"
+    if f.recording and on_leaf(t):
+        what = "a leaf variable" if is_variable(t) else "a view of a leaf variable"
         raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
                            f"pause() or no_grad(), or make a new tensor")
-    if not f.recording and t.tracked and t.node.op is not None:
-        raise InplaceError(f"this result of {t.node.name()}, of shape {t.shape}, belongs to a graph and was to be "
+    if not f.recording and is_result(t) and not (f.inputs != NULL and given(t, <tuple>f.inputs)):
+        raise InplaceError(f"this result of {t._node.name()}, of shape {t.shape}, belongs to a graph and was to be "
                            f"written outside record(): its gradient would not know; write to its detach() instead")
     return 0
 
@@ -203,8 +208,9 @@ cdef int check_writable(Tensor t, Flags* f) except -1:
 cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     """target = op(target, other), written over target; returns target."""
     cdef Operand o[2]
+    other = plain_operand(other)
     give_tensor(&o[0], target)
-    give_any(&o[1], other, _alive := [])
+    give_plain(&o[1], other)
     run_into(op, o, 2, attributes, target)
     return target
 

@@ -13,9 +13,12 @@ cdef enum Event:            # what an observer is told of
     ALLOCATED, FREED, MOVED     # MOVED: from one category to another
 
 cdef enum:
+    MAX_ROLES = 0xFFFF      # variables on one buffer, which it counts in 16 bits
+
     EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
     READONLY = 2
     WATCHED = 4             # somebody wants to know when it is released (core/packing.pyx)
+    SCRATCH = 8             # workspace of an operation
 
 cdef struct Buffer:
     char* data
@@ -27,16 +30,15 @@ cdef struct Buffer:
     uint32_t version        # in-place writes
     uint32_t saved          # slots that keep it for backward
     uint16_t parameters     # variables on it
-    uint16_t gradients      # gradients on it, arrived or under way
     uint16_t optimizer      # solver states on it
+    uint32_t gradients      # gradients on it, arrived or under way
     uint16_t size_class
     uint8_t category
     uint8_t flags
-    uint8_t workspace
-    uint8_t mark            # for one who walks over buffers and must count each once
-    uint32_t rewrites       # in-place writes that were recorded: tensors made before one do not know its node
     uint8_t signs           # slots among `saved` that need no more than which elements are positive
-    uint16_t leases         # among `holders`: arrays, exported buffers, DLPack capsules (for messages: it may wrap)
+    uint8_t mark            # for one who walks over buffers and must count each once
+    uint16_t leases         # among `holders`: arrays, exported buffers, DLPack capsules
+    uint32_t rewrites       # in-place writes that were recorded: tensors made before one do not know its node
 
 cdef struct Counters:
     size_t live             # requested bytes of live buffers

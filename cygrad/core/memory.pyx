@@ -203,10 +203,10 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     b.holders = 1
     b.version = b.saved = b.rewrites = 0
     b.parameters = b.gradients = b.optimizer = 0
-    b.workspace = category == WORKSPACE
     b.gradients = category == GRADIENTS
     b.optimizer = category == OPTIMIZER
-    b.flags = b.mark = b.signs = 0
+    b.flags = SCRATCH if category == WORKSPACE else 0
+    b.mark = b.signs = 0
     b.leases = 0
     b.category = category
     counters.live += nbytes
@@ -280,7 +280,7 @@ cdef void shrink(Buffer* b) noexcept:
 cdef void recategorise(Buffer* b) noexcept:
     """The roles of `b` have changed: count its bytes where they belong now."""
     cdef int c = (PARAMETERS if b.parameters else GRADIENTS if b.gradients else OPTIMIZER if b.optimizer
-                  else SAVED if b.saved else WORKSPACE if b.workspace else OTHER)
+                  else SAVED if b.saved else WORKSPACE if b.flags & SCRATCH else OTHER)
     cdef int before = b.category
     if c == before: return
     b.category = c

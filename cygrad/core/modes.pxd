@@ -14,5 +14,6 @@ cdef extern from "cygrad/flags.h":
         void* op
         void* node
         int telling
+        void* inputs
 
 cdef Flags* flags() noexcept

@@ -5,6 +5,7 @@ since, as long as it lives: what is packed may be a copy, but the gradient that 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
+from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.graph cimport (
     KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, new_tensor, raise_rewritten_at, slots_of,
 )
@@ -42,6 +43,7 @@ cdef int pack(Node node, Flags* f) except -1:
     cdef Slot* s = slots_of(node)
     cdef int recording = f.recording, k
     cdef void* around = f.pack
+    expect_cycles()                                 # what a hook returns may refer to anything
     f.recording, f.pack = False, NULL               # what a hook computes is its own affair
     try:
         for k in range(node.n_slots):

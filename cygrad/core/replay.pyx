@@ -9,7 +9,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Call, Operator, Tensor, data_of, fresh, view_of
 from cygrad.core.memory cimport OTHER, WORKSPACE
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.run cimport Operand, fill_operands, prepare
+from cygrad.core.run cimport Operand, give_plain, prepare, release_operands
 from cygrad.kernels.array cimport UINT8, Array, Layout
 
 
@@ -19,29 +19,33 @@ cdef class Step:
     cdef Call c
     cdef list inputs            # tensors and numbers
     cdef list outputs           # the tensors that it fills, hidden ones last
-    cdef list holds             # views of all these: steps have addresses, so their memory must not be freed
+    cdef list holds             # views of the outputs: steps have addresses, so their memory must not be freed
     cdef object attributes
     cdef Tensor workspace
     cdef Operand* operands
 
     def __dealloc__(self):
+        if self.operands != NULL: release_operands(self.operands, self.c.n_in)
         PyMem_Free(self.operands)
         PyMem_Free(self.c.x)
 
 
 cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
-    on what the inputs hold then, into the same memory; `outputs` are the tensors that f returned. Writes in place and
-    Python control flow inside f are not seen again. Raises RuntimeError if f runs no operation, or one whose result has
-    a shape that depends on values."""
+    on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python control
+    flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would not do
+    again: it writes in place, reads values (item, numpy, a gradient computed by NumPy), runs a backward pass without
+    create_graph, or makes a result whose shape depends on values."""
     cdef list steps
-    cdef readonly object outputs
+    cdef object results
+    cdef bint ran
 
     def __init__(self, f, *args, **kwargs):
         cdef Flags* thread = flags()
         cdef void* before = thread.capture
         cdef int recording = thread.recording
         cdef list calls = []
+        self.ran = False
         thread.capture = <void*>calls
         thread.recording = False
         try:
@@ -52,7 +56,13 @@ cdef class Replay:
         planned = {}                                # id of an eager result -> the tensor that replays fill
         self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls]
         several = isinstance(result, (tuple, list))
-        self.outputs = (tuple([planned.get(id(y), y) for y in result]) if several else planned.get(id(result), result))
+        self.results = (tuple([planned.get(id(y), y) for y in result]) if several else planned.get(id(result), result))
+
+    @property
+    def outputs(self):
+        """What f returned, as tensors that run() fills. Raises RuntimeError before the first run()."""
+        if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
+        return self.results
 
     cdef Step plan(self, Operator op, list inputs, attributes, outputs, dict planned):
         """Everything that a step needs, allocated."""
@@ -64,10 +74,11 @@ cdef class Replay:
                                f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
         s.inputs = [planned.get(id(x), x) for x in inputs]
-        s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
+        s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
-        fill_operands(s.operands, s.inputs)
+        for i in range(n): give_plain(&s.operands[i], s.inputs[i])
+        s.c.n_in = n
         if op.promotes: prepare(op, s.operands, n)  # the inputs have one dtype already: casts are steps of their own
         for i in range(n): s.c.x[i] = s.operands[i].array
         s.c.n_in, s.c.n_out, s.c.hidden, s.c.view, s.c.wanted = n, 1, 0, -1, 0
@@ -85,8 +96,7 @@ cdef class Replay:
             s.workspace = fresh(lay.from_shape(s.c.workspace_bytes), UINT8, WORKSPACE)
             s.c.workspace = data_of(s.workspace)
         for y, made in zip(outputs if isinstance(outputs, tuple) else (outputs,), s.outputs): planned[id(y)] = made
-        s.holds = [view_of(<Tensor>x, lay.share((<Tensor>x).layout)) for x in s.inputs + s.outputs
-                   if isinstance(x, Tensor)]
+        s.holds = [view_of(<Tensor>x, lay.share((<Tensor>x).layout)) for x in s.outputs]
         return s
 
     def run(self):
@@ -94,4 +104,5 @@ cdef class Replay:
         cdef Step s
         for s in self.steps:
             if s.c.view < 0: s.op.forward(&s.c)
-        return self.outputs
+        self.ran = True
+        return self.results

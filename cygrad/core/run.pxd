@@ -1,29 +1,42 @@
-"""Executing operations. An Operand is what an operation is given."""
+"""Executing operations. An Operand is what an operation is given; it holds the tensor's memory and layout from the moment
+when they are read, so whatever Python code runs meanwhile (a callback, a finalizer) cannot free them."""
 
 from libc.stdint cimport uint32_t
 
 from cygrad.core.graph cimport Call, Node, Operator, Tensor
-from cygrad.core.memory cimport Buffer
+from cygrad.core.layout cimport forget, share
+from cygrad.core.memory cimport Buffer, drop, hold
 from cygrad.core.modes cimport Flags
 from cygrad.kernels.array cimport Array, itemsize
 
 cdef struct Operand:
     Array array
-    Buffer* buffer          # NULL: a Python number, in `number`, in the dtype of the operation
+    Buffer* buffer          # held; NULL: a Python number, in `number`, in the dtype of the operation
     void* tensor            # the borrowed Tensor, or the number as the user gave it
     double number
 
 cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
+    hold(t.buffer)
     o.tensor = <void*>t
     o.buffer = t.buffer
     o.array.data = t.buffer.data + t.layout.offset * itemsize(t.dtype)
-    o.array.layout = t.layout
+    o.array.layout = share(t.layout)
     o.array.dtype = t.dtype
 
+cdef inline void release_operand(Operand* o) noexcept:
+    if o.buffer == NULL: return
+    forget(o.array.layout)
+    drop(o.buffer)
+    o.buffer = NULL
+
+cdef inline void release_operands(Operand* o, int n) noexcept:
+    cdef int i
+    for i in range(n): release_operand(&o[i])
+
 cdef list prepare(Operator op, Operand* x, int n)
-cdef int fill_operands(Operand* o, list xs) except -1
+cdef object plain_operand(object v)
+cdef void give_plain(Operand* o, object v) noexcept
 cdef object run(Operator op, Operand* x, int n, object attributes)
-cdef int give_any(Operand* o, object v, list alive) except -1
 cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1
 cdef Node note(
     Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f)

@@ -13,14 +13,14 @@ from libc.string cimport memcpy
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor, attach,
-    ensure_tensor, fill, note_made, plug_run, plugged, shell,
+    CONSTANT, FEW, KEPT, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor,
+    attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, shell,
 )
 from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
-from cygrad.core.views cimport join, renew
+from cygrad.core.views cimport join
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -31,21 +31,37 @@ cdef extern from "cygrad/platform.h":
 
 # ---- operands --------------------------------------------------------------------------------------------------------
 
-cdef int give_any(Operand* o, object v, list alive) except -1:
-    """Read what a user gave: a tensor, a Python number (weak: it takes the others' dtype) or an array."""
-    cdef Tensor t
+cdef inline bint plain(v) noexcept:
+    """Whether an operand can be read as it is."""
+    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v)
+
+
+cdef object plain_operand(v):
+    """What a user gave as a tensor or a Python number. This may run Python code, so it comes before any operand of the
+    operation is read."""
+    return v if plain(v) else ensure_tensor(v)
+
+
+cdef bint convert(list xs) except -1:
+    """Convert what is neither a tensor nor a number, in place; whether there was any: it may have freed the others."""
+    cdef Py_ssize_t i
+    cdef bint converted = False
+    for i in range(len(xs)):
+        if plain(xs[i]): continue
+        xs[i] = ensure_tensor(xs[i])
+        converted = True
+    return converted
+
+
+cdef void give_plain(Operand* o, v) noexcept:
+    """Read a tensor, or a Python number (weak: it takes the others' dtype)."""
     if type(v) is Tensor:
         give_tensor(o, <Tensor>v)
-    elif PyFloat_Check(v) or PyLong_Check(v):
-        o.tensor = <void*>v
-        o.buffer = NULL
-        o.array.layout = lay.SCALAR
-        o.array.data = <char*>&o.number
-    else:
-        t = ensure_tensor(v)
-        alive.append(t)
-        give_tensor(o, t)
-    return 0
+        return
+    o.tensor = <void*>v
+    o.buffer = NULL
+    o.array.layout = lay.SCALAR
+    o.array.data = <char*>&o.number
 
 
 cdef int settle(Operand* o, int dtype) except -1:
@@ -94,6 +110,7 @@ cdef list prepare(Operator op, Operand* x, int n):
             t = apply1(plugged("cast"), <Tensor>x[i].tensor, dtype)
             if alive is None: alive = []
             alive.append(t)
+            release_operand(&x[i])
             give_tensor(&x[i], t)
     return alive
 
@@ -104,20 +121,17 @@ cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
     """Which inputs are tracked, as bits (the first 16), any other as bit 16."""
     cdef uint32_t wanted = 0
     cdef int i
-    cdef Tensor t
     for i in range(n):
         if x[i].buffer == NULL: continue
-        t = <Tensor>x[i].tensor
-        if t.rewrites != t.buffer.rewrites: renew(t)
-        if not t.tracked: continue
-        wanted |= <uint32_t>1 << (i if i < 16 else 16)
+        if is_tracked(<Tensor>x[i].tensor): wanted |= <uint32_t>1 << (i if i < 16 else 16)
     out[0] = wanted
     return 0
 
 
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
     """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
-    cdef Node node = Node.__new__(Node)
+    cdef Node node = new_node()
+    cdef Tensor t
     cdef Slot* s
     cdef Layout** layouts
     cdef uint32_t rest, mask = op.keeps(c, wanted)
@@ -126,8 +140,9 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     mask &= ~SIGNS_ALONE
     take_edges(node, n)
     for i in range(n):
-        if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
-        set_edge(node, i, (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr)
+        if x[i].buffer == NULL: continue
+        t = <Tensor>x[i].tensor
+        if t._tracked: set_edge(node, i, t._node, t._output_nr)         # (up to date since wanted_of)
     if mask:
         rest = mask
         while rest:
@@ -171,7 +186,21 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
 
 cdef object run(Operator op, Operand* x, int n, object attributes):
     """Execute: infer, allocate, compute, and note if the thread records and an input is tracked. Returns the output, or
-    a tuple of several."""
+    a tuple of several. Releases the operands, also when it raises."""
+    try:
+        return execute(op, x, n, attributes)
+    finally:
+        release_operands(x, n)
+
+
+cdef int check_count(Operator op, Py_ssize_t n) except -1:
+    """That a node can count its inputs."""
+    if n > MAX_INPUTS:
+        raise ValueError(f"{op.name}: {n} inputs; an operation takes at most {MAX_INPUTS}, so join them in groups")
+    return 0
+
+
+cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Flags* f = flags()
     cdef Call c
     cdef Array few[FEW]
@@ -254,13 +283,6 @@ cdef int capture(Flags* f, Operator op, Operand* x, int n, object attributes, ob
     return 0
 
 
-cdef int fill_operands(Operand* o, list xs) except -1:
-    """Operands of tensors and numbers."""
-    cdef int i
-    for i in range(len(xs)): give_any(&o[i], xs[i], None)
-    return 0
-
-
 # ---- applying from Python --------------------------------------------------------------------------------------------
 
 cdef object apply1(Operator op, x, attributes):
@@ -270,44 +292,41 @@ cdef object apply1(Operator op, x, attributes):
     return run(op, o, 1, attributes)
 
 
-cdef inline bint plain(v) noexcept:
-    """Whether an operand is what it is: nothing has to be made of it, and kept alive."""
-    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v)
-
-
 cdef object apply2(Operator op, x, y, attributes):
     """An operation of two; at least one is made a tensor."""
     cdef Operand o[2]
-    cdef list alive = None
-    if not plain(x) or not plain(y): alive = []
     if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)
-    give_any(&o[0], x, alive)
-    give_any(&o[1], y, alive)
+    while not plain(x) or not plain(y): x, y = plain_operand(x), plain_operand(y)
+    give_plain(&o[0], x)
+    give_plain(&o[1], y)
     return run(op, o, 2, attributes)
 
 
 cdef object apply3(Operator op, x, y, z, attributes):
     """An operation of three, of which at least one is a tensor."""
     cdef Operand o[3]
-    cdef list alive = None
-    if not plain(x) or not plain(y) or not plain(z): alive = []
-    give_any(&o[0], x, alive)
-    give_any(&o[1], y, alive)
-    give_any(&o[2], z, alive)
+    while not plain(x) or not plain(y) or not plain(z):
+        x, y, z = plain_operand(x), plain_operand(y), plain_operand(z)
+    give_plain(&o[0], x)
+    give_plain(&o[1], y)
+    give_plain(&o[2], z)
     return run(op, o, 3, attributes)
 
 
 cdef object apply_list(Operator op, list xs, attributes):
     """An operation of any number; every entry is made a tensor but Python numbers, of which one at least is none."""
-    cdef int n = len(xs), i
-    cdef list alive = []
+    cdef int n, i
     cdef Operand few[FEW]
     cdef Operand* o = few
+    check_count(op, len(xs))
+    xs = xs[:]                                      # the caller's may change while Python code runs
+    while convert(xs): pass
+    n = len(xs)
     if n > FEW:
         o = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if o == NULL: raise MemoryError("no memory for the operands")
     try:
-        for i in range(n): give_any(&o[i], xs[i], alive)
+        for i in range(n): give_plain(&o[i], xs[i])
         return run(op, o, n, attributes)
     finally:
         if n > FEW: PyMem_Free(o)

@@ -3,3 +3,4 @@ from libc.stdint cimport uint64_t
 cdef uint64_t begin(bint* alone) noexcept
 cdef void end() noexcept
 cdef bint runs(uint64_t number) noexcept
+cdef int check_stack() except -1

@@ -5,6 +5,12 @@ import os
 
 from cygrad.core.modes cimport flags
 
+cdef extern from "cygrad/platform.h":
+    size_t cg_stack_left()
+
+cdef enum:
+    STACK_NEEDED = 96 << 10     # bytes of C stack that a pass with its hooks and formulas may take, with room to raise
+
 cdef uint64_t last = 0, first = 1
 cdef int count = 0              # running passes, nested and in other threads
 
@@ -17,6 +23,15 @@ cdef uint64_t begin(bint* alone) noexcept:
     flags().passes += 1
     last += 1
     return last
+
+
+cdef int check_stack() except -1:
+    """That there is stack for one more call that runs a user's code inside ours: a backward in a Function's backward, say.
+    Python counts its own frames, but does not know how much of the C stack ours take."""
+    if cg_stack_left() < STACK_NEEDED:
+        raise RecursionError("the C stack is used up: Functions, hooks or backward passes call each other too deeply; "
+                             "run this in a thread with a larger stack (threading.stack_size), or nest less")
+    return 0
 
 
 cdef void end() noexcept:

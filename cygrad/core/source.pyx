@@ -62,6 +62,12 @@ cpdef tuple where():
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
 
 
+cdef int refuse_capture(str what) except -1:
+    """The thread captures, and a replay would not do again what has just been asked for."""
+    raise RuntimeError(f"Replay: {what} cannot be captured, since a replay runs operators over fixed memory and would not "
+                       f"do it again; compute it outside of the captured function")
+
+
 cdef str doing(const Flags* f):
     """What this thread does now: "mul", "mul (backward)", the name of something else that allocates, or ""."""
     if f.node != NULL:

@@ -1,31 +1,37 @@
-"""Views and the graph. A tensor and the views of it share a Base, which knows where the whole memory stands in the
-graph. A recorded write through one of them puts a new node there; the others are behind then (`rewrites`), and when one
-is used next it takes the node of a window on the whole (renew). A tensor that shares memory but is out of the graph, by
-detach() or as a view taken while not recording, is detached: it has no part in this.
+"""Views and the graph. A tensor and the views of it share a Base, which knows where the tensor stands in the graph. A
+recorded write through one of them puts a new node there. The others are stale then (their `rewrites` is behind), and so
+is a view that was written itself: when one is used next, it takes a node of its own, a window on the base (renew). So
+each has the gradient of its own uses. A tensor that shares memory but is out of the graph, by detach() or as a view
+taken while not recording, is detached: it has no part in this.
 
 A window is (shape, strides, offset) in the elements of the whole; as_view and put_view of ops/window.pyx read and write
 one."""
 
 from cygrad.core cimport layout as lay
 from cygrad.core.extras cimport keep_for, kept_of
-from cygrad.core.graph cimport Base, Leaf, Node, Tensor, plugged
+from cygrad.core cimport graph
+from cygrad.core.graph cimport Base, Leaf, Node, Tensor, current, plugged, put_grad
 from cygrad.core.modes cimport flags
-from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs
+from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport Layout
+
+from cygrad.core.errors import InplaceError
 
 
 cdef int join(Tensor x, Tensor y, bint recording) except -1:
     """`y` is a new view of `x`: it belongs to the same family, or to none."""
     cdef Base base
-    if x.detached or (x.tracked and not recording):
+    current(x)
+    if x.detached or (x._tracked and not recording):
         y.detached = True
         return 0
     if x.base is None:
         base = Base.__new__(Base)
         base.layout = lay.share(x.layout)
-        base.node, base.output_nr = x.node, x.output_nr
+        base.node, base.output_nr = x._node, x._output_nr
         x.base = base
     y.base = x.base
+    y.view = True
     return 0
 
 
@@ -38,9 +44,17 @@ cdef inline bint same_window(const Layout* x, const Layout* y) noexcept:
     return True
 
 
-cdef bint partial(Tensor t) noexcept:
-    """Whether `t` is another window on its memory than the whole."""
-    return t.base is not None and not same_window(t.layout, t.base.layout)
+cdef inline bint covers(const Layout* x, const Layout* whole) noexcept:
+    """Whether the window `x` has all elements of `whole`, in row-major order."""
+    return same_window(x, whole) or (x.dense and whole.dense and x.offset == whole.offset and x.size == whole.size)
+
+
+cdef int check_place(Tensor t) except -1:
+    """That the place of a view in its base can be told: as elements of a dense base, or as all of it."""
+    if t.base.layout.dense or covers(t.layout, t.base.layout): return 0
+    raise InplaceError(
+        f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in steps "
+        f"over memory of others: a recorded write to either has no gradient for the other; write to a copy()")
 
 
 cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noexcept:
@@ -49,12 +63,19 @@ cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noe
     return not recording or (v.base is not None and v.base is x.base)
 
 
-cdef Node window_node(str name, const Layout* window, const Layout* whole, const Layout* y, int n_in, int dtype):
-    """A node of as_view or put_view, with an output like `y` and no edges yet."""
-    cdef Node node = Node.__new__(Node)
+cdef Node window_node(str name, Tensor t, const Layout* y, int n_in):
+    """A node of as_view or put_view for the view `t`, with an output like `y` and no edges yet."""
+    cdef const Layout* window = t.layout
+    cdef Layout* dense
+    cdef Node node = new_node()
     node.op = plugged(name)
-    node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - whole.offset)
-    node.dtype = dtype
+    if covers(window, t.base.layout):
+        dense = lay.dense_like(window)
+        node.attributes = (lay.shape_tuple(dense), lay.strides_tuple(dense), 0)
+        lay.forget(dense)
+    else:
+        node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - t.base.layout.offset)
+    node.dtype = t.dtype
     take_edges(node, n_in)
     take_outputs(node, 1)[0] = lay.share(y)
     enrol(node, flags())
@@ -62,55 +83,80 @@ cdef Node window_node(str name, const Layout* window, const Layout* whole, const
 
 
 cdef int renew(Tensor t) except -1:
-    """`t` is behind: its part of the whole is where it stands now."""
+    """`t` is stale: the base's place, or a window on it, is where `t` stands now."""
     cdef Base base = t.base
-    cdef Node node, before = t.node
+    cdef Node node
+    cdef int nr = 0
     if not t.detached and base is not None and base.node is not None:
-        if not partial(t):
-            t.node, t.output_nr = base.node, base.output_nr
+        if not t.view:
+            node, nr = base.node, base.output_nr
         else:
-            node = window_node("as_view", t.layout, base.layout, t.layout, 1, t.dtype)
+            check_place(t)
+            node = window_node("as_view", t, t.layout, 1)
             set_edge(node, 0, base.node, base.output_nr)
-            t.node, t.output_nr = node, 0
-        t.tracked = True
-        if before is not None and before.op is not None: move_kept(t, before)
+        if t._node is not None: move_kept(t, node, nr)
+        t._node, t._output_nr, t._tracked = node, nr, True
     t.rewrites = t.buffer.rewrites
     return 0
 
 
-cdef int move_kept(Tensor t, Node before) except -1:
-    """An accumulator that kept the gradient of `t` where it stood keeps it where `t` stands now."""
+cdef int move_kept(Tensor t, Node node, int nr) except -1:
+    """An accumulator that keeps the gradient of `t` where it stood keeps it at `node`, where `t` will stand."""
+    cdef Leaf leaf
+    if t._node is node: return 0
+    if t._node.op is not None:
+        for _, leaf in kept_of(t._node):
+            if leaf.tensor == <void*>t: keep_for(node, nr, leaf)
+    return leave(t)
+
+
+cdef int leave(Tensor t) except -1:
+    """No accumulator serves `t` any longer where it stood."""
+    cdef Leaf leaf
     cdef list kept
     cdef int i
-    if before is t.node: return 0
-    kept = kept_of(before)
+    if t._node.op is None:                          # a variable no longer (grad_req "null"): only old graphs know it
+        leaf = <Leaf>t._node
+        if leaf.tensor != <void*>t: return 0
+        leaf.tensor = NULL
+        return put_grad(leaf, None)
+    kept = kept_of(t._node)
     for i in range(len(kept)):
-        if (<Leaf>kept[i][1]).tensor != <void*>t: continue
-        keep_for(t.node, t.output_nr, <Leaf>kept.pop(i)[1])
-        break
+        if (<Leaf>kept[i][1]).tensor == <void*>t:
+            kept.pop(i)
+            break
     return 0
 
 
 cdef Node put_node(Tensor t):
-    """The node of the whole once `t`, a part of it, will have been written: written() gives it its edges."""
-    return window_node("put_view", t.layout, t.base.layout, t.base.layout, 2, t.dtype)
+    """The node of the base once its view `t` will have been written: written() gives it its edges. None: `t` is no
+    view."""
+    if not t.view: return None
+    check_place(t)
+    return window_node("put_view", t, t.base.layout, 2)
 
 
-cdef void written(Tensor t, Node node, Node put) noexcept:
-    """A recorded operation, `node`, has written to `t`; `put` is its put_node() if it is a part of a whole."""
+cdef int written(Tensor t, Node node, int nr, Node put) except -1:
+    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays stale: it stands at a
+    window on the base when it is used next. An accumulator that keeps the gradient of `t` is at `node` already."""
     cdef Base base = t.base
-    if put is not None:
-        if base.node is not None: set_edge(put, 0, base.node, base.output_nr)
-        set_edge(put, 1, node, 0)
-        base.node, base.output_nr = put, 0
-    elif base is not None:
-        base.node, base.output_nr = node, 0
-    t.node, t.output_nr, t.tracked = node, 0, True
     t.buffer.rewrites += 1
+    if put is not None:
+        if base.node is not None and not covers(t.layout, base.layout): set_edge(put, 0, base.node, base.output_nr)
+        set_edge(put, 1, node, nr)
+        base.node, base.output_nr = put, 0
+        return 0
+    if base is not None: base.node, base.output_nr = node, nr
+    if t._node is not None: leave(t)
+    t._node, t._output_nr, t._tracked = node, nr, True
     t.rewrites = t.buffer.rewrites
+    return 0
 
 
 def place(Tensor x):
     """Where `x` stands in the graph: (node or leaf, output number)."""
-    if x.rewrites != x.buffer.rewrites: renew(x)
-    return x.node, x.output_nr
+    current(x)
+    return x._node, x._output_nr
+
+
+graph.renew_place = renew

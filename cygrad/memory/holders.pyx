@@ -8,7 +8,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport KEPT, OWN, Leaf, Node, Slot, Tensor, edge_of, slots_of
+from cygrad.core.graph cimport (
+    KEPT, OWN, Leaf, Node, Slot, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of,
+)
 from cygrad.core.memory cimport EXTERNAL, Buffer
 from cygrad.core.tape cimport Tape, root
 
@@ -32,10 +34,11 @@ cdef list living_nodes():
 
 cdef str described(Tensor t):
     """What a tensor is."""
-    if t.node is None: return f"this tensor of shape {t.shape}"
-    if t.node.op is None:
-        return f"this tensor of shape {t.shape}, " + ("a variable" if t.tracked else "no longer a variable")
-    return f"this tensor of shape {t.shape}, the result of {t.node.name()}"
+    cdef Node node = node_of(t)
+    if node is None: return f"this tensor of shape {t.shape}"
+    if node.op is None:
+        return f"this tensor of shape {t.shape}, " + ("a variable" if is_tracked(t) else "no longer a variable")
+    return f"this tensor of shape {t.shape}, the result of {node.name()}"
 
 
 cdef str source_name(int source):
@@ -64,14 +67,15 @@ def holders(Tensor t not None):
         for i in range(node.n_in):
             p = edge_of(node, i).node
             if p != NULL and (<Node>p).op is None: leaves[<uintptr_t>p] = <Node>p
-    if t.node is not None and t.node.op is None: leaves[<uintptr_t><void*>t.node] = t.node
+    node = node_of(t)
+    if node is not None and node.op is None: leaves[<uintptr_t><void*>node] = node
     entries += [(count, who) for who, count in keepers.items()]
     if b.saved > kept: entries.append((b.saved - kept, "kept for backward by operations out of sight"))
     left -= max(<Py_ssize_t>b.saved, kept)
     if b.leases:
         entries.append((b.leases, "NumPy arrays, or others that it is lent to"))
         left -= b.leases
-    cdef Py_ssize_t roles = b.parameters - (t.tracked and t.node.op is None)
+    cdef Py_ssize_t roles = b.parameters - is_variable(t)
     gradients = 0
     for node in leaves.values():
         leaf = <Leaf>node

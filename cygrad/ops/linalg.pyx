@@ -145,6 +145,7 @@ cdef int gradient_product(Backward b, int i, const Array* x, bint tx, const Arra
     try:
         if not b.target(i, &out, &first): out = b.make(i, b.input_layout(i), b.node.dtype)
         products(x, tx, y, ty, &out, 0 if first else 1, workspace.data if workspace != NULL else NULL)
+        b.wrote(i)
     finally:
         if workspace != NULL: drop(workspace)
     return 0
@@ -283,11 +284,13 @@ cdef class Linear(Operator):
                 x = flat(&x0, &x_rows, dims + 4, pack.data if pack != NULL else NULL)
                 if not b.target(1, &out, &first): out = b.make(1, b.input_layout(1), dtype)
                 products(&g, True, &x, False, &out, 0 if first else 1, NULL)
+                b.wrote(1)
                 b.done(0)
             if b.node.n_in == 3 and b.want[2]:
                 first = False
                 if not b.first[2] or not b.target(2, &out, &first): out = b.make(2, b.input_layout(2), dtype)
                 sum_to(&g, &out)
+                b.wrote(2)
             if b.want[0]:
                 w = b.kept(1)
                 if pack != NULL: drop(pack)

@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.generator cimport Generator, draw, give_back, given_or_default, read_probability
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor, is_tracked
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport random as kernel
@@ -95,7 +95,7 @@ def dropout(x, p=0.5, generator=None):
     cdef uint64_t first, blocks
     if t.dtype < FLOAT32: raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if not flags().training:
-        return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and t.tracked else t
+        return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)
     first = draw(source, blocks)
     try:

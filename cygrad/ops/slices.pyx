@@ -16,7 +16,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, array_of, ensure_tensor
 from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.modes cimport flags
-from cygrad.core.run cimport Operand, apply1, apply2, apply_list, fill_operands
+from cygrad.core.run cimport Operand, apply1, apply2, apply_list, give_tensor
 from cygrad.core.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
@@ -378,7 +378,9 @@ def put(x, v, indices, attributes):
 cdef int write(Operator op, Tensor x, Tensor v, Tensor where, attributes) except -1:
     """x = op(x, v, where), over x."""
     cdef Operand o[3]
-    fill_operands(o, [x, v, where])
+    give_tensor(&o[0], x)
+    give_tensor(&o[1], v)
+    give_tensor(&o[2], where)
     return run_into(op, o, 3, attributes, x)
 
 

@@ -9,7 +9,7 @@ from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor, is_tracked
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport sort as kernel
@@ -122,7 +122,7 @@ OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
 def sort(x, axis=-1, descending=False):
     """The elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps its order."""
     cdef Tensor t = ensure_tensor(x)
-    cdef bint kept = t.tracked and flags().recording
+    cdef bint kept = flags().recording and is_tracked(t)
     return apply1(SORT, t, (lay.read_axis(axis, t.layout.ndim), bool(descending), kept))
 
 

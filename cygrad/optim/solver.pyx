@@ -8,7 +8,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh
+from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh, is_variable, node_of
 from cygrad.core.memory cimport OPTIMIZER, READONLY
 from cygrad.kernels cimport update
 
@@ -51,7 +51,7 @@ cdef class Solver:
             if not isinstance(v, Tensor):
                 raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
             x = <Tensor>v
-            if not x.tracked or x.node.op is not None:
+            if not is_variable(x):
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is no variable; attach_grad() or "
                                  f"requires_grad_() it first")
             if x.buffer.flags & READONLY:
@@ -93,21 +93,27 @@ cdef class Solver:
         RuntimeError if there are no parameters."""
         cdef Parameter p
         cdef Tensor w, g
+        cdef Leaf leaf
         cdef list ready = []
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; give it some with set_parameters() first")
-        for p in self.parameters.values():          # whatever can fail, fails here, before anything is written
+        for name, p in self.parameters.items():     # whatever can fail, fails here, before anything is written
             w = p.tensor
-            if w.node is None or w.node.op is not None or not (<Leaf>w.node).fresh: continue
-            g = (<Leaf>w.node).grad
-            if g is None: continue
+            if not is_variable(w): continue
+            leaf = <Leaf>node_of(w)
+            if leaf.incomplete:
+                raise RuntimeError(
+                    f"update: the gradient of {name!r} is incomplete: a backward failed after some of its contributions "
+                    f"had been added; zero_grad() and run the backward again, or assign a gradient")
+            if not leaf.fresh or leaf.grad is None: continue
+            g = leaf.grad
             if not g.layout.dense: g = g.copy()
             ready.append((p, g))
         for p, g in ready:
             p.t += 1
             self.step(p, data_of(p.tensor), data_of(g))
             p.tensor.buffer.version += 1
-            (<Leaf>p.tensor.node).fresh = False
+            (<Leaf>node_of(p.tensor)).fresh = False
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         raise NotImplementedError

@@ -15,6 +15,7 @@ struct cg_flags {
     void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
     void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
     int telling;   /* whether it is in a listener to memory events */
+    void *inputs;  /* a borrowed tuple: what the innermost Function.forward was given, which it may write; or NULL */
 };
 
 #endif

@@ -68,6 +68,26 @@ static inline const char *cg_best_level(void) {
 #define CG_LIKELY(x) __builtin_expect(!!(x), 1)
 #endif
 
+/* Bytes of this thread's C stack that are not in use; very many where the system does not say. */
+#if defined(__linux__) && defined(_GNU_SOURCE)
+#include <pthread.h>
+static inline size_t cg_stack_left(void) {
+    static CG_THREAD_LOCAL char *lowest;
+    pthread_attr_t attributes;
+    void *stack;
+    size_t size;
+    if (lowest == NULL) {
+        if (pthread_getattr_np(pthread_self(), &attributes)) return (size_t)-1;
+        if (pthread_attr_getstack(&attributes, &stack, &size)) stack = NULL;
+        pthread_attr_destroy(&attributes);
+        lowest = stack;
+    }
+    return lowest == NULL ? (size_t)-1 : (size_t)((char *)__builtin_frame_address(0) - lowest);
+}
+#else
+static inline size_t cg_stack_left(void) { return (size_t)-1; }
+#endif
+
 /* a b + c, rounded once where the processor has an instruction for it, and twice where it has none: for sums that are
    right either way. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

@@ -2,7 +2,7 @@
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, function, gradient_written, hooked, node_hooked, packed, save_and_free, saved_outside,
+    RESULT, VARIABLE, freed, function, gradient_written, hooked, node_hooked, packed, save_and_free, saved_outside,
     two_dtypes,
 )
 
@@ -39,8 +39,15 @@ CASES = [
     (lambda: function(), NotImplementedError, "a Function needs a static method forward(ctx, *inputs)"),
     (lambda: function(lambda ctx, x: x * 1), NotImplementedError,
      "a Function needs a static method backward(ctx, *grads)"),
-    (lambda: function(lambda ctx, x: 3.0), TypeError,
-     "Own.forward returned float as output 0; it must be a tensor, or a tuple of tensors"),
+    (lambda: function(lambda ctx, x: ctx.mark_dirty(3.0)), TypeError,
+     "mark_dirty: argument 0 is float; it takes tensors that forward was given"),
+    (lambda: function(lambda ctx, x: x.fill_(1) * 2, None, RESULT()), cg.InplaceError,
+     "Own.forward wrote in place into input 0 of shape (2,); mark_dirty it and return it, or write to a copy()"),
+    (lambda: function(lambda ctx, x: [ctx.mark_dirty(x), x * 2][1], None, RESULT()), RuntimeError,
+     "Own.forward marked input 0 of shape (2,) as dirty, but did not return it; what is written in place must be an "
+     "output"),
+    (lambda: function(lambda ctx, x: freed()), RuntimeError,
+     "Own.forward returned a tensor, output 0, that was freed in it"),
     (lambda: function(two_dtypes), TypeError,
      "Own.forward returned outputs of dtypes float32 and float64; those with a gradient must have one dtype"),
     (lambda: function(lambda ctx, x: ctx.save_for_backward(3.0)), TypeError,

@@ -32,5 +32,5 @@ CASES = [
      "with others: they would not know of a recorded write to it; write to a copy()"),
     (lambda: write_to_a_part_of_steps(), cg.InplaceError,
      "this view of shape (2,) is part of a tensor of shape (4,) that lies in steps over memory of others: a recorded "
-     "write through it has no gradient; write to a copy()"),
+     "write to either has no gradient for the other; write to a copy()"),
 ]

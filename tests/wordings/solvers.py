@@ -3,9 +3,12 @@
 import numpy as np
 
 import cygrad as cg
-from wrong import twice_in_a_solver
+from wrong import incomplete, twice_in_a_solver
 
 CASES = [
+    (lambda: incomplete(), RuntimeError,
+     "update: the gradient of 'w' is incomplete: a backward failed after some of its contributions had been added; "
+     "zero_grad() and run the backward again, or assign a gradient"),
     (lambda: twice_in_a_solver(), ValueError,
      "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
     (lambda: cg.optim.Sgd(lr=-0.1), ValueError,

@@ -12,6 +12,8 @@ from cygrad.core.pickling import load_tensor
 from wrong import RESULT, VARIABLE, recording, without_shape
 
 CASES = [
+    (lambda: cg.zeros(2).__dlpack__(max_version=()), TypeError,
+     "__dlpack__: max_version is None or a tuple (major, minor), got ()"),
     (lambda: cg.Tensor([1.0]), TypeError,
      "a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like"),
     (lambda: cg.zeros(2, dtype="nonsense"), TypeError,

@@ -1,0 +1,3 @@
+cdef bint collected         # whether the garbage collector knows nodes
+
+cdef void expect_cycles() noexcept

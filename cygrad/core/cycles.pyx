@@ -1,0 +1,105 @@
+"""Cycles, and Python's garbage collector. Recording makes none: tensors know nodes, nodes know nodes that are older. A user
+makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a .grad
+that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
+
+Tensors and leaves are known to it from birth, as lists are. Nodes, of which a graph may have a million, become known
+when the first of these references is made (expect_cycles), those that exist too, and are from then on. The traversal
+visits all that an object owns, but not the owner of external memory: that is a NumPy array, which the collector does
+not know either. Clearing breaks the references that a user can make, since every cycle has one."""
+
+from cpython.object cimport PyObject
+
+from cygrad.core.extras cimport extras_of
+from cygrad.core.graph cimport EXTRAS, PACKED, Extras, Leaf, Node, Slot, Tensor, edge_of, put_grad, release_packed, slots_of
+from cygrad.core.tape cimport Tape, root
+
+ctypedef int (*visit_t)(PyObject*, void*) noexcept
+ctypedef int (*traverse_t)(PyObject*, visit_t, void*) noexcept
+ctypedef int (*clear_t)(PyObject*) noexcept
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        traverse_t tp_traverse
+        clear_t tp_clear
+    void PyObject_GC_Track(PyObject*)
+    bint PyObject_GC_IsTracked(PyObject*)
+    void PyType_Modified(PyTypeObject*)
+
+collected = False
+
+
+cdef inline int visit_one(void* p, visit_t visit, void* arg) noexcept:
+    return visit(<PyObject*>p, arg) if p != NULL and p != <void*>None else 0
+
+
+cdef int visit_extras(Node n, visit_t visit, void* arg) noexcept:
+    """What the side table holds for a node is the node's own."""
+    cdef Extras extras = extras_of(n)
+    return visit_one(<void*>extras.kept, visit, arg) or visit_one(<void*>extras.hooks, visit, arg)
+
+
+cdef int traverse_node(PyObject* o, visit_t visit, void* arg) noexcept:
+    cdef int i, k, stop
+    cdef Slot* s = slots_of(<Node>o)
+    stop = visit_one(<void*>(<Node>o).op, visit, arg) or visit_one(<void*>(<Node>o).attributes, visit, arg)
+    if stop: return stop
+    for i in range((<Node>o).n_in):
+        stop = visit_one(edge_of(<Node>o, i).node, visit, arg)
+        if stop: return stop
+    for k in range((<Node>o).n_slots):
+        if s[k].kind == PACKED: stop = visit_one(s[k].what.packed, visit, arg)
+        if stop: return stop
+    return visit_extras(<Node>o, visit, arg) if (<Node>o).flags & EXTRAS else 0
+
+
+cdef int clear_node(PyObject* o) noexcept:
+    cdef Node n = <Node>o
+    cdef Extras extras
+    release_packed(n)
+    if n.op is not None and n.op.whole: n.attributes = None
+    if n.flags & EXTRAS:
+        extras = extras_of(n)
+        extras.hooks = None
+        extras.kept = None
+    return 0
+
+
+cdef int traverse_leaf(PyObject* o, visit_t visit, void* arg) noexcept:
+    return visit_one(<void*>(<Leaf>o).grad, visit, arg) or traverse_node(o, visit, arg)
+
+
+cdef int clear_leaf(PyObject* o) noexcept:
+    put_grad(<Leaf>o, None)
+    return clear_node(o)
+
+
+cdef int traverse_tensor(PyObject* o, visit_t visit, void* arg) noexcept:
+    return visit_one(<void*>(<Tensor>o)._node, visit, arg) or visit_one(<void*>(<Tensor>o).base, visit, arg)
+
+
+cdef int plug(type kind, traverse_t traverse, clear_t clear) except -1:
+    cdef PyTypeObject* t = <PyTypeObject*>kind
+    t.tp_traverse, t.tp_clear = traverse, clear
+    PyType_Modified(t)
+    return 0
+
+
+cdef void expect_cycles() noexcept:
+    """A user makes a reference that may lead back: from now on the collector knows every node."""
+    global collected
+    cdef void* tape = <void*>root
+    cdef void* p
+    if collected: return
+    collected = True
+    while True:
+        p = (<Tape>tape).head.after
+        while p != <void*>(<Tape>tape).head:
+            if not PyObject_GC_IsTracked(<PyObject*>p): PyObject_GC_Track(<PyObject*>p)
+            p = (<Node>p).after
+        tape = (<Tape>tape).after
+        if tape == <void*>root: return
+
+
+plug(Node, traverse_node, clear_node)
+plug(Leaf, traverse_leaf, clear_leaf)
+plug(Tensor, traverse_tensor, NULL)

@@ -1,0 +1,88 @@
+"""Replay refuses what it would not do again, by name. That it computes eager's bits is test_table.py's."""
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.core.replay import Replay
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.__iadd__(1), lambda x: x.__imul__(x), lambda x: x.__setitem__(0, 1.0), lambda x: x.fill_(2),
+    lambda x: x.copy_(x * 2), lambda x: x.__setitem__([0, 1], 1.0), lambda x: x[1:].__isub__(1),
+])
+def test_a_write_in_place(write):
+    x = cg.ones(3)
+
+    def f(x):
+        y = x * 1
+        write(y)
+        return y
+
+    with pytest.raises(RuntimeError, match="Replay: (.* in place|reading the values of a tensor) cannot be captured"):
+        Replay(f, x)
+    assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("read", [
+    lambda x: x.sum().item(), lambda x: float(x.sum()), lambda x: int(x.sum()), lambda x: bool(x.sum() > 0),
+    lambda x: x.numpy(), lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: memoryview(x), lambda x: x.__dlpack__(),
+])
+def test_reading_values(read):
+    with pytest.raises(RuntimeError, match="Replay: .* cannot be captured"):
+        Replay(lambda x: (read(x * 1), x * 2)[1], cg.ones(3))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.max(), lambda x: cg.min(x, axis=0), lambda x: cg.cross_entropy(x, [0, 1]), lambda x: cg.var(x),
+    lambda x: cg.std(x), lambda x: cg.norm(x), lambda x: cg.prod(x),
+], ids=["max", "min", "cross_entropy", "var", "std", "norm", "prod"])
+def test_a_gradient_computed_by_numpy(f):
+    """Either it is refused by name, or the replay computes it anew from other inputs."""
+    x = cg.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 6.0]]).attach_grad()
+
+    def gradient(x):
+        with cg.record():
+            y = f(x).sum()
+        return cg.autograd.grad(y, x, create_graph=True)
+
+    try:
+        replay = Replay(gradient, x)
+    except RuntimeError as e:
+        assert str(e).startswith("Replay: the gradient of ") and "computed by NumPy" in str(e)
+        return
+    with cg.no_grad():
+        x[...] = cg.tensor([[7.0, 2.0, 1.0], [0.25, 8.0, 3.0]])
+    np.testing.assert_allclose(replay.run().numpy(), gradient(x).detach().numpy(), rtol=1e-6)
+
+
+def test_a_backward_pass_of_kernels():
+    x = cg.ones(3).attach_grad()
+
+    def f(x):
+        with cg.record():
+            y = x * x
+        y.backward()
+        return y
+
+    with pytest.raises(RuntimeError, match="Replay: a backward pass without create_graph cannot be captured"):
+        Replay(f, x)
+    assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_outputs_before_the_first_run():
+    replay = Replay(lambda x: x * 2, cg.ones(3))
+    with pytest.raises(RuntimeError, match="Replay: outputs holds nothing before the first run"):
+        replay.outputs
+    assert replay.run() is replay.outputs and replay.outputs.tolist() == [2, 2, 2]
+
+
+def test_printing_and_constants_are_no_reads():
+    replay = Replay(lambda x: (repr(x), x * cg.tensor([1.0, 2.0]) + cg.ones(2))[1], cg.ones(2))
+    assert replay.run().tolist() == [2, 3]
+
+
+def test_the_flag_is_restored():
+    with pytest.raises(RuntimeError):
+        Replay(lambda x: x.item(), cg.ones(1))
+    assert cg.ones(1).item() == 1
