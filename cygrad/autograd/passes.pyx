@@ -9,6 +9,9 @@ from cygrad.core.views cimport current
 from cygrad.core.graph import install
 from cygrad.core.views import place
 from cygrad.autograd.variables import keeps_grad
+from cygrad.core.bridge import tensor
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 
 
 class GradientEdge(tuple):
@@ -22,8 +25,8 @@ class GradientEdge(tuple):
             raise TypeError(f"GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got "
                             f"{type(node).__name__}")
         if not isinstance(output_nr, int) or not 0 <= output_nr < (<Node>node).n_out:
-            raise ValueError(f"GradientEdge: output {output_nr!r} of {node.name()}; its outputs are numbered from 0, "
-                             f"and it has {(<Node>node).n_out}")
+            raise ValueError(f"GradientEdge: output {described(output_nr)} of {node.name()}; its outputs are numbered "
+                             f"from 0, and it has {(<Node>node).n_out}")
         return super().__new__(cls, (node, output_nr))
 
     node = property(lambda self: self[0], doc="The node: a tensor's grad_fn, or one of its next_functions.")
@@ -73,7 +76,8 @@ def _heads(outputs, gradients, what):
 
 def _check_mode(train_mode, what):
     if train_mode is not None and train_mode is not True and train_mode is not False:
-        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got {train_mode!r}")
+        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got "
+                        f"{described(train_mode)}")
 
 
 cdef int _mode(train_mode) except? -2:

@@ -15,6 +15,7 @@ from cygrad.core.views cimport current
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.core.graph import install
 
 cdef dict REQUESTS = {"null": NULL_REQ, "write": WRITE, "add": ADD}
@@ -23,7 +24,7 @@ REQUEST_NAMES = ("null", "write", "add")
 
 cdef int read_request(grad_req) except -1:
     if not isinstance(grad_req, str) or grad_req not in REQUESTS:
-        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {grad_req!r}")
+        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {described(grad_req)}")
     return REQUESTS[grad_req]
 
 

@@ -22,7 +22,8 @@ from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
-from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
+from cygrad.core.errors import described
 from cygrad.core.graph import install, install_bridge
 
 cdef str HEAD = "head gradient"
@@ -149,8 +150,9 @@ def numpy(Tensor self):
 
 def array(Tensor self, dtype=None, copy=None):
     a = numpy(self)
-    if copy or dtype is not None and np.dtype(dtype) != a.dtype:
-        if copy is False: raise ValueError(f"a {a.dtype} tensor cannot become {np.dtype(dtype)} without a copy")
+    if dtype is not None: dtype = read_dtype(dtype)
+    if copy or dtype is not None and dtype != a.dtype:
+        if copy is False: raise ValueError(f"a {a.dtype} tensor cannot become {dtype} without a copy")
         return a.astype(a.dtype if dtype is None else dtype)
     return a
 
@@ -266,7 +268,7 @@ def asarray(data, dtype=None):
     are copied. Raises TypeError for what is not numbers."""
     if isinstance(data, Tensor):
         check_alive(data)
-        return data if dtype is None or np.dtype(dtype) == data.dtype else data.astype(dtype)
+        return data if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else data.astype(dtype)
     if dtype is None and not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__dlpack__"):
         return read_dlpack(data)
     return from_array(as_array(data, dtype), False)
@@ -278,7 +280,7 @@ def tensor(data, dtype=None, requires_grad=False):
     cdef Tensor t
     if isinstance(data, Tensor):
         check_alive(data)
-        t = copy_plain(<Tensor>data) if dtype is None or np.dtype(dtype) == data.dtype else \
+        t = copy_plain(<Tensor>data) if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else \
             copy_in(window(<Tensor>data, False), dtype_number(dtype))
     else:
         a = as_array(data, dtype)

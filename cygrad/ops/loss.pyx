@@ -19,7 +19,7 @@ from cygrad.kernels.reduce cimport fold_into, sum_into
 from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import InplaceError
+from cygrad.core.errors import InplaceError, described
 from cygrad.ops.elementwise import sub
 from cygrad.ops.functions import sigmoid
 from cygrad.ops.shape import reshape
@@ -42,8 +42,8 @@ cdef dict REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
 cdef int read_reduction(str name, reduction) except -1:
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction is {reduction!r}; it is one of {', '.join(REDUCTIONS)}")
+    if not isinstance(reduction, str) or reduction not in REDUCTIONS:
+        raise ValueError(f"{name}: reduction is {described(reduction)}; it is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[reduction]
 
 

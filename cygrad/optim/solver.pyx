@@ -123,24 +123,24 @@ cdef double number(str name, value) except? -1:
     try:
         return value
     except TypeError:
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {described(value)}") from None
 
 
 cdef double not_negative(str name, value) except? -1:
     if not 0 <= number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be at least 0 and finite, got {value!r}")
+        raise ValueError(f"{name} must be at least 0 and finite, got {described(value)}")
     return value
 
 
 cdef double positive(str name, value) except? -1:
     if not 0 < number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be greater than 0 and finite, got {value!r}")
+        raise ValueError(f"{name} must be greater than 0 and finite, got {described(value)}")
     return value
 
 
 cdef double fraction(str name, value) except? -1:
     if not 0 <= number(name, value) < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {described(value)}")
     return value
 
 

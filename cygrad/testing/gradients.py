@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad.autograd import enable_grad, grad, no_grad
 from cygrad.core.bridge import tensor
+from cygrad.core.errors import described
 from cygrad.core.graph import Tensor
 
 
@@ -21,9 +22,8 @@ def gradcheck(f, inputs, order=1, *, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
     or inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output depends on an input.
     """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {order!r}")
-    bare = not isinstance(inputs, (list, tuple))
-    given = [inputs] if bare else list(inputs)
+        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {described(order)}")
+    given = list(inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs)
     places = [i for i, x in enumerate(given) if _is_floating(x)]
     if not places:
         raise TypeError("gradcheck: no input is a floating tensor or array; there is nothing to differentiate")
