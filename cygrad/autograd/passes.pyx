@@ -1,6 +1,8 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
-from cygrad.core.bridge cimport head_ones
+import numpy as np
+
+from cygrad.core.bridge cimport head_full
 from cygrad.core.engine cimport run_pass
 from cygrad.core.graph cimport Node, Tensor
 from cygrad.core.layout cimport same_shape
@@ -35,7 +37,26 @@ class GradientEdge(tuple):
 
 def _listed(given):
     """What was given, one or several, as a list; what is neither becomes its entry, for the caller to refuse."""
-    return [given] if isinstance(given, (Tensor, GradientEdge)) or not hasattr(given, "__iter__") else list(given)
+    one = isinstance(given, (Tensor, GradientEdge, np.ndarray)) or not hasattr(given, "__iter__")
+    return [given] if one else list(given)
+
+
+cdef Tensor head_of(Tensor y, g, int i, str what):
+    """The head gradient that was given for output `i`: None is ones, a number fills the shape, an array is copied."""
+    if g is None: return head_full(y, 1)
+    if isinstance(g, (int, float, np.integer, np.floating)) and not isinstance(g, bool): return head_full(y, g)
+    if not isinstance(g, (Tensor, np.ndarray)):
+        raise TypeError(f"{what}: gradient {i} must be a tensor, a NumPy array, a number or None, got "
+                        f"{type(g).__name__}")
+    if g.shape != y.shape or g.dtype != DTYPES[y.dtype]:
+        raise ValueError(f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {DTYPES[y.dtype]} of "
+                         f"shape {y.shape}, and they must agree")
+    return g if isinstance(g, Tensor) else tensor(g)
+
+cdef str without_graph(Tensor y):
+    """What is missing where an output was computed from a gradient."""
+    if not y.buffer.flags & GRAPHLESS and not y.buffer.gradients: return ""
+    return "; it comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that made it"
 
 
 def _heads(outputs, gradients, what):
@@ -59,6 +80,7 @@ def _heads(outputs, gradients, what):
                 f"or requires_grad_()) inside `with cygrad.record():`"
             )
         if g is None:
+        g = head_of(y, g, i, what)
             g = head_ones(y)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
@@ -156,7 +178,7 @@ def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False,
     """Compute gradients with this tensor as the output: see cygrad.backward."""
     cdef Tensor y = self, g = None
     if inputs is None and train_mode is None and not args and y.tracked:        # the common calls, with fewer checks
-        if gradient is None: g = head_ones(y)
+        if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:
             g = gradient
             if g.dtype != y.dtype or not same_shape(g.layout, y.layout): g = None

@@ -246,6 +246,10 @@ def _set_grad(Tensor self, value):
     leaf.given = False
 
 
+def _del_grad(Tensor self):
+    _set_grad(self, None)
+
+
 def _requires_grad(Tensor self):
     current(self)
     return bool(self.tracked)
@@ -280,7 +284,8 @@ def _set_fresh_grad(Tensor self, bint value):
 install(
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
-    grad=property(_grad, _set_grad, doc="The gradient of a variable, or None."),
+    grad=property(_grad, _set_grad, _del_grad,
+                  doc="The gradient of a variable, or None, which it becomes by assignment or by del."),
     requires_grad=property(_requires_grad, doc="Whether gradients flow to or through this tensor."),
     grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),
     is_leaf=property(_is_leaf, doc="Whether no recorded operation made this tensor."),

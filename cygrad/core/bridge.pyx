@@ -326,8 +326,8 @@ cdef void fill(Tensor t, double value) noexcept:
         for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
 
 
-cdef Tensor head_ones(Tensor y):
-    """The gradient that an output has for itself: ones of its shape and dtype."""
+cdef Tensor head_full(Tensor y, double value):
+    """A head gradient of one value, in the shape and dtype of the output: ones, if none was given."""
     cdef Flags* f = flags()
     cdef void* around = f.op
     cdef Tensor t
@@ -336,7 +336,7 @@ cdef Tensor head_ones(Tensor y):
         t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
     finally:
         f.op = around
-    fill(t, 1)
+    fill(t, value)
     return t
 
 
