@@ -6,14 +6,15 @@ from cygrad.core.bridge cimport head_full
 from cygrad.core.engine cimport run_pass
 from cygrad.core.graph cimport Node, Tensor
 from cygrad.core.layout cimport same_shape
+from cygrad.core.memory cimport GRAPHLESS
 from cygrad.core.views cimport current
 
-from cygrad.core.graph import install
-from cygrad.core.views import place
-from cygrad.autograd.variables import keeps_grad
 from cygrad.core.bridge import tensor
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.graph import install
+from cygrad.core.views import place
+from cygrad.autograd.variables import keeps_grad
 
 
 class GradientEdge(tuple):
@@ -77,18 +78,9 @@ def _heads(outputs, gradients, what):
         if not y.requires_grad:
             raise RuntimeError(
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
-                f"or requires_grad_()) inside `with cygrad.record():`"
+                f"or requires_grad_()) inside `with cygrad.record():`{without_graph(y)}"
             )
-        if g is None:
         g = head_of(y, g, i, what)
-            g = head_ones(y)
-        elif not isinstance(g, Tensor):
-            raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
-        elif g.shape != y.shape or g.dtype != y.dtype:
-            raise ValueError(
-                f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, "
-                f"and they must agree"
-            )
         node, number = place(y)
         nodes.append(node)
         numbers.append(number)
@@ -170,6 +162,8 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
     results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
+    for g in results:
+        if g is not None and not (<Tensor>g).tracked: (<Tensor>g).buffer.flags |= GRAPHLESS
     results += [None] * (len(inputs) - len(results))
     return results[0] if bare else tuple(results)
 

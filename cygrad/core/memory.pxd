@@ -16,6 +16,7 @@ cdef enum:
     EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
     READONLY = 2
     WATCHED = 4             # somebody wants to know when it is released (core/packing.pyx)
+    GRAPHLESS = 8           # a gradient without a graph, or recorded from one: for messages alone
 
 cdef struct Buffer:
     char* data

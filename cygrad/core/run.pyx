@@ -16,7 +16,7 @@ from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor, attach,
     ensure_tensor, fill, note_made, plug_run, plugged, shell,
 )
-from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
@@ -127,6 +127,14 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     take_edges(node, n)
     for i in range(n):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
+cdef bint graphless(const Operand* x, int n) noexcept:
+    """Whether an input is a gradient without a graph, or was recorded from one."""
+    cdef int i
+    for i in range(n):
+        if x[i].buffer != NULL and (x[i].buffer.flags & GRAPHLESS or x[i].buffer.gradients): return True
+    return False
+
+
         set_edge(node, i, (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr)
     if mask:
         rest = mask
@@ -184,8 +192,13 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef Node node = None
     cdef void* around = f.op
     cdef int i, made = 0
-    if op.promotes: _alive = prepare(op, x, n)
-    if f.recording and op.differentiable: wanted_of(x, n, &wanted)
+    cdef bint lost = False           # a graph that the inputs could have had, for the message of a backward to come
+    if op.promotes:
+        _alive = prepare(op, x, n)
+        if _alive is not None and f.recording: widened(op, _alive, f)
+    if f.recording and op.differentiable:
+        wanted_of(x, n, &wanted)
+        if not wanted: lost = graphless(x, n)
     c.x = few
     if n > FEW:
         c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
@@ -240,6 +253,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if f.capture != NULL: capture(f, op, x, n, attributes, y)
         return y
     for i in range(1, c.n_out - c.hidden):
+    if lost: buffers[0].flags |= GRAPHLESS
         y = <Tensor>out[i]
         fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None and y.dtype >= FLOAT32: attach(y, node, i)
