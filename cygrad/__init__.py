@@ -14,7 +14,7 @@ from cygrad.config import show_config
 from cygrad.core.bridge import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
 )
-from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError
+from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
 from cygrad.core.dtypes import get_default_dtype, set_default_dtype
 from cygrad.core.exchange import from_dlpack
 from cygrad.core.graph import Tensor

@@ -1,4 +1,4 @@
-"""The errors that cygrad adds to Python's own."""
+"""The errors and warnings that cygrad adds to Python's own, and how they speak of what they were given."""
 
 
 class GraphFreedError(RuntimeError):

@@ -20,10 +20,12 @@ from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, Buffer, allocate, d
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
+from cygrad.core.source cimport warn_here
 from cygrad.core.views cimport join, renew
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import PrecisionWarning
 
 cdef extern from "cygrad/platform.h":
     int lowest_bit "cg_lowest_bit"(uint32_t mask)
@@ -98,6 +100,16 @@ cdef list prepare(Operator op, Operand* x, int n):
     return alive
 
 
+cdef int widened(Operator op, list casts, const Flags* f) except -1:
+    """Warn, while recording, that float64 data makes a result float64 though its gradients go to float32."""
+    if not op.differentiable or f.node != NULL: return 0
+    if not any([(<Tensor>t).tracked and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
+    warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, and the result is float64, "
+              f"as is what is computed from it; cast the data with astype(\"float32\"), or make the variables float64",
+              PrecisionWarning)
+    return 0
+
+
 # ---- running an operation --------------------------------------------------------------------------------------------
 
 cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
@@ -115,6 +127,14 @@ cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
     return 0
 
 
+cdef bint graphless(const Operand* x, int n) noexcept:
+    """Whether an input is a gradient without a graph, or was recorded from one."""
+    cdef int i
+    for i in range(n):
+        if x[i].buffer != NULL and (x[i].buffer.flags & GRAPHLESS or x[i].buffer.gradients): return True
+    return False
+
+
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
     """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
     cdef Node node = Node.__new__(Node)
@@ -127,14 +147,6 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     take_edges(node, n)
     for i in range(n):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor).tracked: continue
-cdef bint graphless(const Operand* x, int n) noexcept:
-    """Whether an input is a gradient without a graph, or was recorded from one."""
-    cdef int i
-    for i in range(n):
-        if x[i].buffer != NULL and (x[i].buffer.flags & GRAPHLESS or x[i].buffer.gradients): return True
-    return False
-
-
         set_edge(node, i, (<Tensor>x[i].tensor).node, (<Tensor>x[i].tensor).output_nr)
     if mask:
         rest = mask
@@ -241,6 +253,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if n > FEW: PyMem_Free(c.x)
         raise
     f.op = around
+    if lost: buffers[0].flags |= GRAPHLESS
     if workspace != NULL: drop(workspace)
     if n > FEW: PyMem_Free(c.x)
     for i in range(c.n_out - c.hidden, c.n_out):
@@ -253,7 +266,6 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if f.capture != NULL: capture(f, op, x, n, attributes, y)
         return y
     for i in range(1, c.n_out - c.hidden):
-    if lost: buffers[0].flags |= GRAPHLESS
         y = <Tensor>out[i]
         fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None and y.dtype >= FLOAT32: attach(y, node, i)

@@ -2,4 +2,5 @@ from cygrad.core.modes cimport Flags
 
 cdef str doing(const Flags* f)
 cdef object nearest(int* instruction)
+cdef int warn_here(str text, category) except -1
 cpdef tuple where()

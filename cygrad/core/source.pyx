@@ -2,6 +2,8 @@
 for error messages and memory events. An operation pays two stores for it; the rest is paid by who asks."""
 
 import os
+import sys
+import warnings
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -60,6 +62,18 @@ cpdef tuple where():
     cdef int instruction = 0
     code = nearest(&instruction)
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
+
+
+cdef int warn_here(str text, category) except -1:
+    """Warn at the line of the nearest frame of Python outside this package, so that the filters of `warnings` count
+    and show it there."""
+    frame = sys._getframe()
+    while frame is not None and ours(frame.f_code.co_filename): frame = frame.f_back
+    if frame is None: frame = sys._getframe()
+    names = frame.f_globals
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+                           names.setdefault("__warningregistry__", {}))
+    return 0
 
 
 cdef str doing(const Flags* f):
