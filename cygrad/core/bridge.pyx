@@ -294,26 +294,49 @@ cdef Tensor blank(shape, dtype):
     return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
 
 
-def empty(shape, dtype=None):
-    """A tensor of any contents; dtype None is the default dtype."""
-    return blank(shape, dtype)
+cdef inline bint is_whole(v) noexcept:
+    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
 
 
-def zeros(shape, dtype=None):
-    """A tensor of zeros; dtype None is the default dtype."""
-    cdef Tensor t = blank(shape, dtype)
+cdef tuple read_sizes(str name, shape, tuple more, dtype):
+    """The shape and the dtype of name(shape, dtype) and of name(2, 3, dtype)."""
+    if dtype is None and not is_whole(more[-1]): dtype, more = more[-1], more[:-1]
+    if more:
+        shape = (shape, *more)
+        for n in shape:
+            if not is_whole(n):
+                raise TypeError(f"{name} takes a shape, a tuple or whole numbers, and then a dtype; got "
+                                f"{described(shape)}")
+    return shape, dtype
+
+
+cdef inline object wanted(Tensor t, bint requires_grad):
+    return t.requires_grad_() if requires_grad else t
+
+
+def empty(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of any contents. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the default dtype."""
+    if more: shape, dtype = read_sizes("empty", shape, more, dtype)
+    return wanted(blank(shape, dtype), requires_grad)
+
+
+def zeros(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
+    cdef Tensor t
+    if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
+    t = blank(shape, dtype)
     memset(t.buffer.data, 0, t.buffer.nbytes)
-    return t
+    return wanted(t, requires_grad)
 
 
-def full(shape, value, dtype=None):
+def full(shape, value, dtype=None, *, requires_grad=False):
     """A tensor filled with `value`; dtype None is that which tensor(value) would have."""
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = blank(shape, dtype)
     if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
     else: window(t, True)[...] = value
-    return t
+    return wanted(t, requires_grad)
 
 
 cdef void fill(Tensor t, double value) noexcept:
@@ -340,30 +363,31 @@ cdef Tensor head_full(Tensor y, double value):
     return t
 
 
-def ones(shape, dtype=None):
-    """A tensor of ones; dtype None is the default dtype."""
-    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype)
+def ones(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
+    if more: shape, dtype = read_sizes("ones", shape, more, dtype)
+    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
 
 
-def zeros_like(x, dtype=None):
+def zeros_like(x, dtype=None, *, requires_grad=False):
     """Zeros of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return zeros(x.shape, x.dtype if dtype is None else dtype)
+    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def ones_like(x, dtype=None):
+def ones_like(x, dtype=None, *, requires_grad=False):
     """Ones of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return ones(x.shape, x.dtype if dtype is None else dtype)
+    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def empty_like(x, dtype=None):
+def empty_like(x, dtype=None, *, requires_grad=False):
     """Any contents, of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return empty(x.shape, x.dtype if dtype is None else dtype)
+    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def full_like(x, value, dtype=None):
+def full_like(x, value, dtype=None, *, requires_grad=False):
     """`value` in the shape of `x` and, with dtype None, in its dtype."""
     x = asarray(x)
-    return full(x.shape, value, x.dtype if dtype is None else dtype)
+    return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 
 cdef object made(a, dtype):
@@ -372,20 +396,21 @@ cdef object made(a, dtype):
     return copy_in(a, dtype_number(a.dtype if dtype is None else dtype))
 
 
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
     """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
     if step == 0: raise ValueError("arange wants a step other than 0")
-    return made(np.arange(start, stop, step) if stop is not None else np.arange(0, start, step), dtype)
+    numbers = np.arange(start, stop, step) if stop is not None else np.arange(0, start, step)
+    return wanted(made(numbers, dtype), requires_grad)
 
 
-def linspace(start, stop, num, dtype=None, endpoint=True):
+def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
-    return made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype)
+    return wanted(made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype), requires_grad)
 
 
-def eye(n_rows, n_cols=None, k=0, dtype=None):
+def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    return made(np.eye(n_rows, n_cols, k), dtype)
+    return wanted(made(np.eye(n_rows, n_cols, k), dtype), requires_grad)
 
 
 graph.lend_buffer = lend_tensor

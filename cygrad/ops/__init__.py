@@ -1,6 +1,7 @@
 """Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
+from cygrad.core.answers import TENSOR, attributes
 from cygrad.core.graph import install, install_operators
 from cygrad.ops import compare, elementwise, linalg, reduce, shape, slices
 from cygrad.ops.table import ROWS, TABLE, Row
@@ -22,4 +23,13 @@ install(
     copy_=slices.copy_,
     fill_=slices.fill_,
     T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
+    flatten=shape.flatten,
+    ravel=shape.flatten,
+    swapaxes=shape.swapaxes,
+    float=shape.single,
+    double=shape.double,
+    cpu=shape.cpu,
 )
+    mT=property(shape.matrix_transpose, doc="The matrix, or each of a stack of them, transposed: a view."),
+    __array_ufunc__=array_ufunc,
+    **attributes("tensor", TENSOR),
