@@ -64,6 +64,12 @@ cdef class FreedTensor(Tensor):
     def __getbuffer__(self, Py_buffer* view, int wanted):
         refuse()
 
+    def __array_ufunc__(self, *_, **__):
+        refuse()
+
+    def __dir__(self):
+        refuse()
+
     def __add__(x, y):
         refuse()
 
