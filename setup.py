@@ -57,6 +57,8 @@ DIRECTIVES = dict(
     c_api_binop_methods=True,
 )
 
+ANSWERS = str(Path("include", "cygrad", "answers.h"))     # goes before Cython's own helpers
+
 # What -Wall -Wextra say of code that Cython wrote, for which no source of ours can be changed.
 CYTHON_WARNS = [
     "-Wno-unused-function",     # helpers of its own that a module happens not to call
@@ -120,6 +122,8 @@ class Build(build_ext):
         """The object file of a module that Cython has written, compiled if it is older than what it depends on."""
         where = os.path.join(self.build_temp, level)
         [target] = self.compiler.object_filenames(module.sources, output_dir=where)
+        if module.name == "cygrad._cyutility":
+            flags = [*flags, "/FI" + ANSWERS if self.compiler.compiler_type == "msvc" else "-include" + ANSWERS]
         if self.force or newer_group([*module.sources, *module.depends], target):
             self.compiler.compile(module.sources, output_dir=where, include_dirs=module.include_dirs,
                                   macros=[("PyInit_" + module.name.rpartition(".")[2], init_name(module.name))],
@@ -159,7 +163,8 @@ def modules():
     """An extension for each .pyx, and one for Cython's helpers: what Cython translates."""
     sources = sorted(map(str, Path("cygrad").rglob("*.pyx")))
     made = [Extension(source[:-4].replace(os.sep, "."), [source], include_dirs=["include"]) for source in sources]
-    return [*made, Extension("cygrad._cyutility", ["cygrad/_cyutility.c"])]
+    utility = Extension("cygrad._cyutility", ["cygrad/_cyutility.c"], include_dirs=["include"], depends=[ANSWERS])
+    return [*made, utility]
 
 
 def bundles():

@@ -1,6 +1,7 @@
 """cygrad: automatic differentiation whose memory you can see and bound."""
 
 import os as _os
+import sys as _sys
 
 import numpy as _np
 
@@ -14,14 +15,18 @@ from cygrad.config import show_config
 from cygrad.core.bridge import (
     arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
 )
-from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError
+from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
 from cygrad.core.dtypes import get_default_dtype, set_default_dtype
 from cygrad.core.exchange import from_dlpack
 from cygrad.core.graph import Tensor
 from cygrad.kernels.driver import get_num_threads, set_num_threads
 from cygrad.ops.random import dropout
+from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
 
 __version__ = "0.1.0"
+
+array, as_tensor, from_numpy = tensor, asarray, asarray     # as NumPy, MXNet and PyTorch call them
+nd = _sys.modules[__name__]                                 # MXNet's name of all this
 
 bool = _np.dtype("bool")
 int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))

@@ -1,10 +1,12 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
 import numpy as np
 
 from cygrad.autograd.scopes import GradientCollector as GradientCollector
 from cygrad.core.errors import GraphFreedError as GraphFreedError
 from cygrad.core.errors import InplaceError as InplaceError
 from cygrad.core.errors import MemoryLimitError as MemoryLimitError
+from cygrad.core.errors import PrecisionWarning as PrecisionWarning
 from cygrad.core.graph import Tensor as Tensor
 from cygrad.ops.elementwise import abs as abs
 from cygrad.ops.elementwise import abs as absolute
@@ -24,6 +26,8 @@ from cygrad.ops.extremes import argmax as argmax
 from cygrad.ops.extremes import argmin as argmin
 from cygrad.ops.sort import argsort as argsort
 from cygrad.ops.index import argwhere as argwhere
+from cygrad.core.bridge import tensor as array
+from cygrad.core.bridge import asarray as as_tensor
 from cygrad.core.bridge import asarray as asarray
 from cygrad.ops.functions import asin as asin
 from cygrad.ops.functions import asinh as asinh
@@ -62,9 +66,11 @@ from cygrad.ops.functions import exp as exp
 from cygrad.ops.shape import expand_dims as expand_dims
 from cygrad.ops.functions import expm1 as expm1
 from cygrad.core.bridge import eye as eye
+from cygrad.ops.shape import flatten as flatten
 from cygrad.ops.shape import flip as flip
 from cygrad.ops.elementwise import floor as floor
 from cygrad.core.exchange import from_dlpack as from_dlpack
+from cygrad.core.bridge import asarray as from_numpy
 from cygrad.core.bridge import full as full
 from cygrad.core.bridge import full_like as full_like
 from cygrad.ops.index import gather as gather
@@ -93,6 +99,7 @@ from cygrad.ops.compare import logical_xor as logical_xor
 from cygrad.ops.softmax import logsumexp as logsumexp
 from cygrad.autograd.variables import mark_variables as mark_variables
 from cygrad.ops.linalg import matmul as matmul
+from cygrad.ops.shape import matrix_transpose as matrix_transpose
 from cygrad.ops.extremes import max as max
 from cygrad.ops.compare import maximum as maximum
 from cygrad.ops.reduce import mean as mean
@@ -153,6 +160,7 @@ from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.ops.elementwise import sub as sub
 from cygrad.ops.elementwise import sub as subtract
 from cygrad.ops.reduce import sum as sum
+from cygrad.ops.shape import swapaxes as swapaxes
 from cygrad.ops.index import take as take
 from cygrad.ops.functions import tan as tan
 from cygrad.ops.functions import tanh as tanh
@@ -182,5 +190,6 @@ uint16: np.dtype[np.uint16]
 uint32: np.dtype[np.uint32]
 uint64: np.dtype[np.uint64]
 uint8: np.dtype[np.uint8]
+nd: Any
 
 __version__: str

@@ -4,6 +4,7 @@ import os
 
 import cygrad
 from cygrad.core.config import built, processors
+from cygrad.core.errors import described
 from cygrad.kernels.cpu import best_level
 from cygrad.kernels.driver import level
 
@@ -26,7 +27,7 @@ def show_config(mode="stdout"):
     instruction levels of the machine and of the kernels taken, the default dtype, the environment switches that cygrad
     reads. With mode="dicts" nothing is printed; the same comes back as dicts. Raises ValueError for other modes."""
     if mode not in ("stdout", "dicts"):
-        raise ValueError(f"show_config: mode is \"stdout\" or \"dicts\", got {mode!r}")
+        raise ValueError(f"show_config: mode is \"stdout\" or \"dicts\", got {described(mode)}")
     import platform
     from importlib.metadata import version
 

@@ -43,6 +43,57 @@ def test_head_gradients():
     assert x.grad.tolist() == [5.0, 32.0]
 
 
+def test_numbers_and_arrays_as_heads():
+    x = cg.tensor([1.0, 2.0]).attach_grad()
+    with cg.record():
+        y, z = x * 2, (x * 3).sum()
+    y.backward(8.0, retain_graph=True)
+    assert x.grad.tolist() == [16.0, 16.0]
+    cg.backward([y, z], [np.float32(2), 3], retain_graph=True)
+    assert x.grad.tolist() == [13.0, 13.0]
+    a = np.array([1.0, 2.0], "float32")
+    for head in (a, a[::-1][::-1], np.broadcast_to(np.float32(1), 2) * a):
+        y.backward(head, retain_graph=True)
+        assert x.grad.tolist() == [2.0, 4.0]
+        x.grad.fill_(7)                             # (whatever took the head's memory)
+        assert head.tolist() == [1.0, 2.0]
+    assert cg.autograd.grad(y, x, 2, retain_graph=True).tolist() == [4.0, 4.0]
+    assert cg.autograd.grad([y, z], [x], [np.int64(2), None], retain_graph=True)[0].tolist() == [7.0, 7.0]
+    assert cg.autograd.grad(z, x, np.array(5, "float32"), create_graph=True).tolist() == [15.0, 15.0]
+    before = x.grad.tolist()
+    for wrong, error in ((np.ones(3, "float32"), ValueError), (np.ones(2), ValueError), (True, TypeError),
+                         (np.True_, TypeError), (2j, TypeError), ("2", TypeError), ([1.0, 2.0], ValueError)):
+        with pytest.raises(error, match="^backward: "):
+            y.backward(wrong, retain_graph=True)
+    assert x.grad.tolist() == before
+    y.backward(1)
+
+
+def test_create_graph_is_named_where_it_is_missing():
+    x = cg.tensor([1.0, 2.0]).attach_grad()
+    with cg.record():
+        y = (x * x).sum()
+    g = cg.autograd.grad(y, x, retain_graph=True)
+    with cg.record():
+        late = (g * g).sum() + 1
+    y.backward(retain_graph=True)
+    with cg.record():
+        later = cg.stack([x.grad, g])
+    for f in (late.backward, later.backward, g.backward, x.grad.backward, lambda: cg.autograd.grad(g, x)):
+        with pytest.raises(RuntimeError, match=r"; it comes from a gradient without a graph: pass create_graph=True"):
+            f()
+    with cg.record():
+        plain = cg.ones(2) * 2
+    with pytest.raises(RuntimeError, match=r"inside `with cygrad.record\(\):`$"):
+        plain.backward()
+    g = cg.autograd.grad(y, x, create_graph=True)
+    cg.autograd.grad(g, x)
+    with cg.record():
+        mixed = (g.detach() * x).sum()              # it has a graph of its own: nothing is missing
+    mixed.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
 def test_same_head_twice_counts_twice():
     x = variable()
     y = recorded(lambda: x * 3)
@@ -119,7 +170,7 @@ def test_wrong_heads(ask):
          r"gradient 0 is float64 of shape \(3,\); output 0 is float64 of shape \(2,\), and they must agree"),
         ([y, z], [None, cg.ones(2)], ValueError, r"gradient 1 is float32 of shape \(2,\); output 1 is float64"),
         ([y, 3.0], None, TypeError, "output 1 must be a tensor, got float"),
-        (y, [[1.0, 1.0]], TypeError, "gradient 0 must be a tensor or None, got list"),
+        (y, [[1.0, 1.0]], TypeError, "gradient 0 must be a tensor, a NumPy array, a number or None, got list"),
     ]:
         with pytest.raises(error, match=match):
             ask(outputs, gradients)

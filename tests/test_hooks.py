@@ -236,6 +236,41 @@ def test_node_hooks_in_order_with_the_others():
     assert order == ["tensor", "pre", "post", "leaf", "accumulated"]
 
 
+def test_a_leaf_takes_post_hooks():
+    """As PyTorch's accumulator: after .grad has all, and after the variable's own hooks, with no input gradients."""
+    x, order = leaf(1.0, 2.0), []
+    with cg.record():
+        y = x * 2 + x * 3
+    [node] = {n for n, _ in y.grad_fn.next_functions[0][0].next_functions if n is not None}
+    seen = node.register_hook(lambda i, o: order.append((i, [g.tolist() for g in o], x.grad.tolist())))
+    x.register_post_accumulate_grad_hook(lambda v: order.append("accumulated"))
+    x.register_hook(lambda g: g * 10)
+    y.backward(retain_graph=True)
+    assert order == ["accumulated", ((), [[50.0, 50.0]], [50.0, 50.0])]
+    cg.autograd.grad(y, x, retain_graph=True)       # nothing arrives in .grad
+    assert len(order) == 2
+    handle = node.register_hook(lambda i, o: ())
+    y.backward(create_graph=True)
+    assert len(order) == 4
+    handle.remove()
+    seen.remove()                                   # (it refers to its own variable)
+    with pytest.raises(RuntimeError, match="register_prehook: this is the node of a variable"):
+        node.register_prehook(lambda o: None)
+    x.zero_grad()
+    x.grad = None
+    del y, node
+
+
+def test_a_leafs_post_hook_keeps_what_it_was_given():
+    x, kept = leaf(1.0, 2.0), []
+    with cg.record():
+        y = x * 2
+    y.grad_fn.next_functions[0][0].register_hook(lambda i, o: kept.extend(o))
+    y.backward(retain_graph=True)
+    y.backward(2)
+    assert [g.tolist() for g in kept] == [[2.0, 2.0], [4.0, 4.0]] and x.grad.tolist() == [4.0, 4.0]
+
+
 def test_wrong_counts_from_node_hooks():
     for register, words in (("register_prehook", "a pre-hook of mul returned 2 values; .* a tuple of 1"),
                             ("register_hook", "a hook of mul returned 3 values; .* a tuple of 2")):

@@ -1,5 +1,7 @@
 """To NumPy: memory is shared, read-only where gradients flow, and lives as long as its last reader."""
 
+import gc
+
 import numpy as np
 import pytest
 from rows import ALL_DTYPES
@@ -83,3 +85,95 @@ def test_read_only_memory_refuses_writes():
         y = x.copy()
         y += 1
         assert y.tolist() == [n + 1 for n in before]
+
+
+# ---- NumPy's functions on tensors ------------------------------------------------------------------------------------
+
+def test_arithmetic_beside_arrays_is_recorded():
+    x, a = cg.tensor([1.0, 2.0]).attach_grad(), np.array([3.0, 4.0], "float32")
+    m = np.ones((2, 2), "float32")
+    with cg.record():
+        for y in (a + x, a - x, a * x, a / x, a ** x, a @ x, m @ x, np.float32(2) * x, np.float64(2) * x,
+                  np.multiply(a, x), np.add(x, 1), np.int64(2) - x, np.float32(2) ** x):
+            assert isinstance(y, cg.Tensor) and y.requires_grad and y.dtype == "float32"
+    (a * x).sum()
+    for y, wanted in ((a > x, [True, True]), (a == x, [False, False]), (a != x, [True, True]), (a <= x, [False] * 2),
+                      ((a > 3) & (x > 0), [False, True]), ((a > 3) | (x > 0), [True, True]),
+                      ((a > 3) ^ (x > 0), [True, False])):
+        assert isinstance(y, cg.Tensor) and y.tolist() == wanted
+    z = cg.tensor([2.1])                            # NumPy's float64 scalars are weak, on either side
+    assert (np.float64(2.1) == z).tolist() == (z == np.float64(2.1)).tolist() == [True]
+
+
+def test_writing_a_tensor_into_an_array():
+    """a += x writes the array, or raises where a gradient would be lost."""
+    x, a = cg.tensor([1.0, 2.0]).attach_grad(), np.zeros(2, "float32")
+    b = a
+    a += x
+    a *= x
+    a[:1] -= x[:1]
+    assert a is b and a.tolist() == [0.0, 4.0]
+    np.add(a, x, out=a)
+    assert a.tolist() == [1.0, 6.0]
+    with cg.record():
+        with pytest.raises(RuntimeError, match="while recording: they would be lost silently; use detach"):
+            a += x
+        a += x.detach()
+    assert a.tolist() == [2.0, 8.0]
+    with pytest.raises(TypeError, match="numpy.add does not take a tensor: call cygrad.add"):
+        np.add(a, a, out=x)
+
+
+@pytest.mark.parametrize("f", [
+    np.cumsum, np.argmax, np.sort, np.argsort, np.ravel, np.diff, np.median, np.average, np.copy, np.unique,
+    np.nan_to_num, np.round, np.linalg.norm, np.count_nonzero, np.flatnonzero, np.histogram, np.zeros_like,
+    np.atleast_2d, np.transpose, np.squeeze, np.flip, np.array, np.asarray, np.cov, np.diag, np.isreal, np.fft.fft,
+    lambda x: np.reshape(x, (4, 1)), lambda x: np.clip(x, 0, 1), lambda x: np.concatenate([x, x]),
+    lambda x: np.stack([x, x]), lambda x: np.dot(x, x), lambda x: np.where(x > 0, x, 0), lambda x: np.allclose(x, x),
+    lambda x: np.isclose(x, 1), lambda x: np.array_equal(x, x), lambda x: np.percentile(x, 50),
+    lambda x: np.einsum("ij,ij", x, x), lambda x: np.tensordot(x, x), lambda x: np.outer(x, x),
+    lambda x: np.repeat(x, 2), lambda x: np.tile(x, 2), lambda x: np.broadcast_to(x, (2, 2, 2)),
+    lambda x: np.expand_dims(x, 0), lambda x: np.swapaxes(x, 0, 1), lambda x: np.moveaxis(x, 0, 1),
+    lambda x: np.take(x, [0]), lambda x: np.interp(x, [0, 9], [0, 1]), lambda x: np.searchsorted([1, 2], x),
+    lambda x: np.isin(x, [1]), lambda x: np.pad(x, 1), lambda x: np.roll(x, 1), lambda x: np.polyfit(x[0], x[1], 1),
+    lambda x: np.testing.assert_allclose(x, x), lambda x: np.testing.assert_array_equal(x, x),
+    lambda x: np.array([x, x]), lambda x: np.linspace(x, x, 3), lambda x: np.shape(x), lambda x: np.random.default_rng(
+        0).choice(x.reshape(4)),
+])
+def test_functions_of_arrays_take_tensors(f):
+    """They work as they do on the array itself."""
+    x = cg.tensor([[1.0, 2.0], [4.0, 3.0]], dtype="float64")
+    got, wanted = f(x), f(x.numpy())
+    np.testing.assert_equal([np.asarray(g) for g in got] if isinstance(got, tuple) else np.asarray(got),
+                            [np.asarray(g) for g in wanted] if isinstance(wanted, tuple) else np.asarray(wanted))
+
+
+@pytest.mark.parametrize("f", [np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.std, np.var])
+def test_reductions_say_what_to_call(f):
+    name = f.__name__.removeprefix("a") if f.__name__ in ("amax", "amin") else f.__name__
+    with pytest.raises(TypeError, match=rf"{name} takes no \w+: call cygrad.{name}\(x\), or numpy.{name}\(x.num"):
+        f(cg.ones(2))
+
+
+def test_every_ufunc_of_one_operand_says_what_to_call():
+    for f in vars(np).values():
+        if isinstance(f, np.ufunc) and f.nin == 1 and f.signature is None:
+            with pytest.raises(TypeError, match=rf"^numpy.{f.__name__} does not take a tensor: call .*\(x.numpy\(\)\)"):
+                f(cg.ones(2))
+
+
+def test_matplotlib_draws_tensors():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    x, y, image = cg.arange(4.0).attach_grad(), cg.ones(4), cg.ones((3, 3))
+    axes = Figure().subplots()
+    [line] = axes.plot(x, y)
+    assert line.get_xdata().tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert axes.hist(x)[0].sum() == 4
+    assert axes.scatter(x, y).get_offsets().shape == (4, 2)
+    assert axes.imshow(image).get_array().shape == (3, 3)
+    assert len(axes.bar(x, y)) == 4 and axes.errorbar(x, y, y) and axes.fill_between(x, y) and axes.step(x, y)
+    axes.figure.clear()
+    del axes, line
+    gc.collect()

@@ -1,5 +1,7 @@
 """Which dtype an operation has, contract 1: the Array API's, weak Python numbers, arrays as operands."""
 
+import warnings
+
 import numpy as np
 import pytest
 from rows import ALL_DTYPES
@@ -68,9 +70,47 @@ def test_arrays_take_part_in_arithmetic():
 
 def test_mixed_dtypes_are_differentiated():
     x, y = cg.tensor([1.0, 2.0]).attach_grad(), cg.tensor([3.0, 4.0], dtype="float64").attach_grad()
-    with cg.record():
+    with cg.record(), pytest.warns(cg.PrecisionWarning):
         z = x * y * cg.tensor([2, 3])
     assert z.dtype == "float64"
     z.backward()
     assert (x.grad.dtype, y.grad.dtype) == ("float32", "float64")
     assert x.grad.tolist() == [6.0, 12.0] and y.grad.tolist() == [2.0, 6.0]
+
+
+def test_float64_data_with_float32_variables_warns():
+    """Once for each place, by the filters of `warnings`, at the line of the program; the result is what it was."""
+    x, data = cg.tensor([1.0, 2.0]).attach_grad(), np.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            with cg.record():
+                y = x * data
+                z = cg.add(cg.tensor(data), x * 2)
+        z.backward()
+        assert y.dtype == z.dtype == "float64" and x.grad.tolist() == [2.0, 2.0] and x.grad.dtype == "float32"
+    assert [w.category for w in caught] == [cg.PrecisionWarning] * 2
+    assert all(w.filename == __file__ for w in caught) and caught[0].lineno + 1 == caught[1].lineno
+    assert str(caught[0].message) == (
+        'mul: a float32 tensor that gradients flow through meets float64 data, and the result is float64, as is what '
+        'is computed from it; cast the data with astype("float32"), or make the variables float64')
+    with cg.record(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(cg.PrecisionWarning, match="^linear: "):
+            cg.linear(np.ones((3, 2)), x.reshape(1, 2))
+
+
+def test_what_is_meant_does_not_warn():
+    x, wide = cg.tensor([1.0, 2.0]).attach_grad(), cg.ones(2, dtype="float64").attach_grad()
+    x * np.ones(2)                                  # nothing is recorded
+    with cg.record():
+        x * 2.5 + np.float64(2.5)                   # weak numbers
+        x.astype("float64") * wide                  # cast by hand
+        h = x * 2
+        with pytest.raises(TypeError):              # an error, so no warning too
+            h += np.ones(2)
+        wide * cg.ones(2) * cg.ones(2, dtype="int64") + cg.ones(2)     # the variable is float64
+        cg.ones(2, dtype="int64") * x
+        assert (x < np.ones(2)).tolist() == [False, False]      # a comparison has no gradient
+        y = (x.double() * wide).sum()
+        cg.autograd.grad(y, x, create_graph=True)

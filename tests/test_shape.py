@@ -90,7 +90,7 @@ def test_joining_promotes():
     both = [cg.tensor([1, 2]), cg.tensor([0.5], dtype="float32"), cg.tensor([True])]
     assert cg.concat(both).dtype == cg.float32 and cg.concat(both).tolist() == [1, 2, 0.5, 1]
     x = cg.tensor([1.0], dtype="float32").attach_grad()
-    with cg.record():
+    with cg.record(), pytest.warns(cg.PrecisionWarning, match="^stack: a float32 tensor"):
         y = cg.stack([x, cg.tensor([2.0], dtype="float64")])
     y.backward()
     assert y.dtype == cg.float64 and x.grad.dtype == cg.float32 and x.grad.tolist() == [1]

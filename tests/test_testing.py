@@ -15,6 +15,36 @@ def test_gradcheck_accepts():
     assert gradcheck(lambda x: (x + 1, cg.zeros(2)), np.ones(2), order=2)
 
 
+def test_gradcheck_takes_inputs_one_by_one():
+    a, b = np.array([0.5, 2.0]), np.array([1.5, 3.0])
+    assert gradcheck(cg.mul, a, b) and gradcheck(cg.mul, a, b, order=2) and gradcheck(cg.power, a, b, order=3)
+    assert gradcheck(lambda x, n: x * x * n, a, 3, order=2)
+    assert gradcheck(lambda x: x * 3, a, order=2)               # a derivative that does not depend on x
+    with pytest.raises(TypeError, match="gradcheck: no input is a floating tensor"):
+        gradcheck(cg.mul)
+
+
+def test_gradcheck_says_at_which_order_it_failed():
+    class Once(cg.autograd.Function):
+        """x^2, whose backward has no derivative of its own."""
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            if g.requires_grad: raise ValueError("no second one")
+            return g * 2 * ctx.saved_tensors[0]
+
+    assert gradcheck(Once.apply, np.ones(2))
+    with pytest.raises(ValueError, match="no second one") as caught:
+        gradcheck(Once.apply, np.ones(2), order=2)
+    assert "gradcheck: at derivative 2 of 2" in caught.value.__notes__
+    del caught
+
+
 def test_gradcheck_finds_the_wrong_element():
     def wrong(x, y):
         return (x * x).detach() + x + y

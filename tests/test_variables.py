@@ -363,3 +363,17 @@ def test_create_graph_never_replaces_a_buffer_of_the_callers():
     (d,) = cg.autograd.grad(y, [x], create_graph=True)
     assert d.tolist() == [2, 4]
     x.drop_grad()
+
+
+def test_del_grad():
+    x = cg.tensor([1.0, 2.0]).attach_grad()
+    del x.grad
+    assert x.grad is None and x.requires_grad and cg.memory.stats()["by_category"]["gradients"] == 0
+    del x.grad
+    with cg.record():
+        y = x * 2
+    y.backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    plain = cg.ones(2)
+    del plain.grad
+    assert plain.grad is None

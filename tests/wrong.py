@@ -64,6 +64,25 @@ def node_hooked(before, value):
     y.backward()
 
 
+def leaf_hooked(value):
+    x = VARIABLE()
+    with cg.record():
+        y = x * 2
+    y.grad_fn.next_functions[0][0].register_hook(lambda inputs, outputs: value)
+    y.backward()
+
+
+def from_a_gradient(how):
+    """backward of what has no graph, since grad() or backward() was not asked for one."""
+    x = VARIABLE()
+    with cg.record():
+        y = (x * x).sum()
+        g = cg.autograd.grad(y, x, retain_graph=True)
+        y.backward()
+        {"sum": lambda: g.sum().backward(), "grad": lambda: cg.autograd.grad(g, x),
+         ".grad": lambda: x.grad.sum().backward()}[how]()
+
+
 class WritesItsGradient(cg.autograd.Function):
     """The same, and a backward that writes into what it was given."""
 

@@ -11,11 +11,14 @@ import re
 import sys
 
 import surface
+from surface import Answer
 
 NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the parameter's name wherever it stands
     "b": "_Data | None", "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
+    "more": "Any",
+    "flatten.start": "int", "flatten.end": "int", "axis1": "int", "axis2": "int", "Adam.lr": "float | None",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
     "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
     "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None",
@@ -31,8 +34,8 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "dtype_number.dtype": "npt.DTypeLike",
     "flag": "bool", "train_mode": "bool | None",
     "grad_req": "Literal['write', 'add', 'null']", "grad_reqs": "_GradReq | Sequence[_GradReq]",
-    "gradient": "Tensor | None", "mark_variables.gradients": "Tensor | Sequence[Tensor]",
-    "gradients": "Tensor | Sequence[Tensor | None] | None",
+    "gradient": "_Head", "mark_variables.gradients": "Tensor | Sequence[Tensor]",
+    "gradients": "_Head | Sequence[_Head]",
     "inputs": "Tensor | Sequence[Tensor] | None",
     "k": "int", "n": "int", "n_rows": "int", "n_cols": "int | None", "num": "int", "output_nr": "int",
     "copy": "bool | None", "device": "str | None", "from_dlpack.x": "Any",
@@ -95,7 +98,9 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "split": "tuple[Tensor, ...]", "topk": "tuple[Tensor, Tensor]", "Tensor.split": "tuple[Tensor, ...]",
     "Tensor.topk": "tuple[Tensor, Tensor]",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
-    "Tensor.T": "Tensor", "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
+    "Tensor.T": "Tensor", "Tensor.mT": "Tensor",
+    **{f"Tensor.{name}": "Tensor" for name in "flatten ravel swapaxes float double cpu".split()},
+    "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
     "Tensor.grad_fn": "Node | None", "Tensor.grad_req": "Literal['write', 'add', 'null']", "Tensor.is_leaf": "bool",
     "Tensor.item": "Any", "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
     "Tensor.numpy": "npt.NDArray[Any]", "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",
@@ -143,6 +148,7 @@ DECLARED = {                # what operator classes declare for Elementwise to r
 
 TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
            "stop_gradient", "tensor", "zeros", "zeros_like",
+           "flatten", "swapaxes", "matrix_transpose", "single", "double", "cpu",
            "bernoulli", "dropout", "from_dlpack", "integers", "normal", "permutation", "uniform"}
 
 _SCOPE = """\
@@ -154,7 +160,7 @@ def {name}({first}: _F) -> _F: ..."""
 _GRAD = """\
 @overload
 def grad(outputs: Tensor | Sequence[Tensor], inputs: {inputs}, \
-gradients: Tensor | Sequence[Tensor | None] | None = None, retain_graph: bool | None = None, \
+gradients: _Head | Sequence[_Head] = None, retain_graph: bool | None = None, \
 *args: Never, create_graph: bool = False, allow_unused: {unused}, \
 train_mode: bool | None = None) -> {result}: ..."""
 _ONE, _SEVERAL = "Tensor | GradientEdge", "Sequence[Tensor | GradientEdge]"
@@ -188,7 +194,9 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__iter__": "(self) -> Iterator[Tensor]",
     "__getitem__": "(self, index: Any, /) -> Tensor", "__setitem__": "(self, index: Any, value: _Data, /) -> None",
     "__array__": "(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]",
-    "__bytes__": "(self) -> bytes", "__dlpack_device__": "(self) -> tuple[int, int]",
+    "__bytes__": "(self) -> bytes", "__dir__": "(self) -> list[str]",
+    "__array_ufunc__": "(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any",
+    "__dlpack_device__": "(self) -> tuple[int, int]",
     "__dlpack__": "(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
                   "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any",
     "__copy__": "(self) -> Tensor", "__format__": "(self, spec: str) -> str",
@@ -211,6 +219,8 @@ ALIASES = {                 # name: definition; after them what may be needed fr
     "_Call": "_Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]",
     "_Event": "_Event: TypeAlias = tuple[str, int, int, str]",
     "_Operand": "_Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic",
+    "_float": "_float: TypeAlias = float",
+    "_Head": "_Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None",
     "_Data": "_Data: TypeAlias = Tensor | npt.ArrayLike",
     "_F": "_F = TypeVar('_F', bound=Callable[..., Any])",
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
@@ -327,6 +337,8 @@ class Stub:
         body = Stub(self.module, self.shown, self.untyped)
         body.lines += INSTANCE.get(name, [])
         for member, value in vars(cls).items(): body.member(name, cls, member, value, strict)
+        if "float" in vars(cls):                    # a method of that name hides the type in its class
+            body.lines = [re.sub(r"(?<![\w.])float(?![\w(])", "_float", line) for line in body.lines]
         self.lines += ["    " + line for text in body.lines for line in text.split("\n")] or ["    pass"]
 
     def member(self, owner, cls, name, value, strict):
@@ -337,6 +349,7 @@ class Stub:
             text = self.parameters(owner, parameters, strict)
             made = "None" if name == "__init__" else "Self"
             self.lines.append(f"def {name}({', '.join(filter(None, [first, text]))}) -> {made}: ...")
+        elif isinstance(value, Answer): pass        # a name of others, which no value has
         elif name.startswith("__") and value is None and name != "__doc__":
             self.lines.append(f"{name}: None")
         elif name in DUNDERS:
@@ -369,7 +382,8 @@ class Stub:
         for name, value in surface.public(self.module).items() if self.package else ():
             if name in own: continue
             source = "cygrad" if inspect.ismodule(value) else self.source(name, value)
-            self.lines.append(f"from {source} import {name} as {name}")
+            real = getattr(value, "__name__", name) if inspect.isclass(value) else name         # SGD is Sgd
+            self.lines.append(f"from {source} import {real} as {name}")
         if self.package: self.lines.append(f"__all__ = {sorted(self.module.__all__)!r}")
         order = sorted(own.items(), key=lambda item: (inspect.isclass(item[1]), item[0]))
         for name, value in [i for i in order if not surface.is_function(i[1]) and not inspect.isclass(i[1])]:
@@ -407,7 +421,7 @@ class Stub:
 
 def front():
     """The stub of cygrad itself: re-exports, dtypes, and the operators of the table."""
-    lines = ["# Written by tools/make_stubs.py; do not edit.", "import numpy as np", ""]
+    lines = ["# Written by tools/make_stubs.py; do not edit.", "from typing import Any", "import numpy as np", ""]
     last = []
     for name, value in surface.public(surface.cygrad).items():
         if inspect.ismodule(value):
@@ -419,7 +433,7 @@ def front():
         else:
             real = value.__name__
             lines.append(f"from {value.__module__} import {real} as {name}")
-    return "\n".join([*lines, "", *last, "", "__version__: str", ""])
+    return "\n".join([*lines, "", *last, "nd: Any", "", "__version__: str", ""])
 
 
 TABLE = {row.name for row in surface.cygrad.ops.TABLE}

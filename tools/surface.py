@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import cygrad  # noqa: E402  the tree's own package, whatever else is installed
+from cygrad.core.answers import Answer  # noqa: E402, F401
 
 if Path(cygrad.__file__).resolve().parent.parent != ROOT:
     sys.exit(f"cygrad was found in {cygrad.__file__}, not in {ROOT}")

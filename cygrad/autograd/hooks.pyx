@@ -36,19 +36,19 @@ def register_post_accumulate_grad_hook(Tensor self, f):
 
 def register_prehook(Node self, f):
     """Call `f(gradients of the outputs)`, a tuple, before this node's backward; a tuple that it returns takes their
-    place. Returns a handle."""
+    place. Returns a handle. Raises RuntimeError for the node of a variable, whose own register_hook is that."""
     check_function(f, "register_prehook")
+    if self.op is None:
+        raise RuntimeError("register_prehook: this is the node of a variable, and nothing comes before .grad but the "
+                           "variable's own register_hook; use that, which may replace the gradient")
     return register(self, "before", f)
 
 
 def register_node_hook(Node self, f):
     """Call `f(gradients of the inputs, gradients of the outputs)`, two tuples with None where there is none, after this
-    node's backward; a tuple that it returns takes the place of the first. Returns a handle. Raises RuntimeError for the
-    node of a variable, which has no inputs."""
+    node's backward; a tuple that it returns takes the place of the first. Of a variable's node, which has no inputs,
+    the first is empty, and the call comes when .grad has received the second. Returns a handle."""
     check_function(f, "register_hook")
-    if self.op is None:
-        raise RuntimeError("register_hook: this is the node of a variable, which computes nothing; use the variable's "
-                           "register_hook or register_post_accumulate_grad_hook")
     return register(self, "after", f)
 
 

@@ -9,6 +9,8 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cygrad.core.tape cimport Tape
 from cygrad.core.modes cimport Flags, flags
 
+from cygrad.core.errors import described
+
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
 
@@ -71,7 +73,7 @@ cdef int flag(value, str name) except -2:
     """None leaves a flag; True and False set it. Raises TypeError for anything else."""
     if value is None: return LEAVE
     if value is not True and value is not False:
-        raise TypeError(f"{name} is True, False or None (leave it), got {value!r}")
+        raise TypeError(f"{name} is True, False or None (leave it), got {described(value)}")
     return value
 
 
@@ -142,7 +144,7 @@ cdef Suspended entered(Scope s):
 def decorate(Scope s, f):
     import inspect                                  # 14 ms, for those who decorate
 
-    if not callable(f): raise TypeError(f"a scope decorates functions, got {f!r}")
+    if not callable(f): raise TypeError(f"a scope decorates functions, got {described(f)}")
     if inspect.isgeneratorfunction(f):
         @functools.wraps(f)
         def generator(*args, **kwargs):

@@ -1,10 +1,16 @@
 """backward and grad: what may be asked of the engine, checked before it runs."""
 
-from cygrad.core.bridge cimport head_ones
+import numpy as np
+
+from cygrad.core.bridge cimport head_full
 from cygrad.core.engine cimport run_pass
 from cygrad.core.graph cimport Node, Tensor, is_tracked
 from cygrad.core.layout cimport same_shape
+from cygrad.core.memory cimport GRAPHLESS
 
+from cygrad.core.bridge import tensor
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.core.graph import install
 from cygrad.core.views import place
 from cygrad.autograd.variables import keeps_grad
@@ -21,8 +27,8 @@ class GradientEdge(tuple):
             raise TypeError(f"GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got "
                             f"{type(node).__name__}")
         if not isinstance(output_nr, int) or not 0 <= output_nr < (<Node>node).n_out:
-            raise ValueError(f"GradientEdge: output {output_nr!r} of {node.name()}; its outputs are numbered from 0, "
-                             f"and it has {(<Node>node).n_out}")
+            raise ValueError(f"GradientEdge: output {described(output_nr)} of {node.name()}; its outputs are numbered "
+                             f"from 0, and it has {(<Node>node).n_out}")
         return super().__new__(cls, (node, output_nr))
 
     node = property(lambda self: self[0], doc="The node: a tensor's grad_fn, or one of its next_functions.")
@@ -31,7 +37,26 @@ class GradientEdge(tuple):
 
 def _listed(given):
     """What was given, one or several, as a list; what is neither becomes its entry, for the caller to refuse."""
-    return [given] if isinstance(given, (Tensor, GradientEdge)) or not hasattr(given, "__iter__") else list(given)
+    one = isinstance(given, (Tensor, GradientEdge, np.ndarray)) or not hasattr(given, "__iter__")
+    return [given] if one else list(given)
+
+
+cdef Tensor head_of(Tensor y, g, int i, str what):
+    """The head gradient that was given for output `i`: None is ones, a number fills the shape, an array is copied."""
+    if g is None: return head_full(y, 1)
+    if isinstance(g, (int, float, np.integer, np.floating)) and not isinstance(g, bool): return head_full(y, g)
+    if not isinstance(g, (Tensor, np.ndarray)):
+        raise TypeError(f"{what}: gradient {i} must be a tensor, a NumPy array, a number or None, got "
+                        f"{type(g).__name__}")
+    if g.shape != y.shape or g.dtype != DTYPES[y.dtype]:
+        raise ValueError(f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {DTYPES[y.dtype]} of "
+                         f"shape {y.shape}, and they must agree")
+    return g if isinstance(g, Tensor) else tensor(g)
+
+cdef str without_graph(Tensor y):
+    """What is missing where an output was computed from a gradient."""
+    if not y.buffer.flags & GRAPHLESS and not y.buffer.gradients: return ""
+    return "; it comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that made it"
 
 
 def _heads(outputs, gradients, what):
@@ -52,17 +77,9 @@ def _heads(outputs, gradients, what):
         if not y.requires_grad:
             raise RuntimeError(
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
-                f"or requires_grad_()) inside `with cygrad.record():`"
+                f"or requires_grad_()) inside `with cygrad.record():`{without_graph(y)}"
             )
-        if g is None:
-            g = head_ones(y)
-        elif not isinstance(g, Tensor):
-            raise TypeError(f"{what}: gradient {i} must be a tensor or None, got {type(g).__name__}")
-        elif g.shape != y.shape or g.dtype != y.dtype:
-            raise ValueError(
-                f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {y.dtype} of shape {y.shape}, "
-                f"and they must agree"
-            )
+        g = head_of(y, g, i, what)
         node, number = place(y)
         nodes.append(node)
         numbers.append(number)
@@ -72,7 +89,8 @@ def _heads(outputs, gradients, what):
 
 def _check_mode(train_mode, what):
     if train_mode is not None and train_mode is not True and train_mode is not False:
-        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got {train_mode!r}")
+        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got "
+                        f"{described(train_mode)}")
 
 
 cdef int _mode(train_mode) except? -2:
@@ -143,6 +161,8 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
     results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
+    for g in results:
+        if g is not None and not is_tracked(<Tensor>g): (<Tensor>g).buffer.flags |= GRAPHLESS
     results += [None] * (len(inputs) - len(results))
     return results[0] if bare else tuple(results)
 
@@ -151,7 +171,7 @@ def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False,
     """Compute gradients with this tensor as the output: see cygrad.backward."""
     cdef Tensor y = self, g = None
     if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks
-        if gradient is None: g = head_ones(y)
+        if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:
             g = gradient
             if g.dtype != y.dtype or not same_shape(g.layout, y.layout): g = None

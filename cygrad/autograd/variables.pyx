@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
@@ -9,13 +10,14 @@ from cygrad.core.bridge cimport window
 from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Leaf, Tensor, current, data_of, ensure_tensor, fresh, is_result, is_tracked, node_of,
-    put_grad, view_of,
+    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, fresh, is_result, is_tracked, node_of,
+    put_grad, show, view_of,
 )
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.core.graph import install
 
 cdef dict REQUESTS = {"null": NULL_REQ, "write": WRITE, "add": ADD}
@@ -24,7 +26,7 @@ REQUEST_NAMES = ("null", "write", "add")
 
 cdef int read_request(grad_req) except -1:
     if not isinstance(grad_req, str) or grad_req not in REQUESTS:
-        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {grad_req!r}")
+        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {described(grad_req)}")
     return REQUESTS[grad_req]
 
 
@@ -41,6 +43,7 @@ cdef Leaf leaf_of(Tensor x):
 
 cdef Leaf new_leaf(Tensor x):
     cdef Leaf leaf = Leaf.__new__(Leaf)
+    PyObject_GC_Track(<PyObject*>leaf)
     leaf.layout = lay.dense_like(x.layout)
     leaf.n_out = 1
     leaf.dtype = x.dtype
@@ -70,6 +73,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
                          f"is the most; make a copy()")
     if leaf is None:
         leaf = new_leaf(x)
+        show(x)
         x._node = leaf
         x._output_nr = 0
     leaf.req = req
@@ -258,6 +262,10 @@ def _set_grad(Tensor self, value):
     leaf.given = leaf.incomplete = False
 
 
+def _del_grad(Tensor self):
+    _set_grad(self, None)
+
+
 def _requires_grad(Tensor self):
     return bool(is_tracked(self))
 
@@ -289,7 +297,8 @@ def _set_fresh_grad(Tensor self, bint value):
 install(
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
-    grad=property(_grad, _set_grad, doc="The gradient of a variable, or None."),
+    grad=property(_grad, _set_grad, _del_grad,
+                  doc="The gradient of a variable, or None, which it becomes by assignment or by del."),
     requires_grad=property(_requires_grad, doc="Whether gradients flow to or through this tensor."),
     grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),
     is_leaf=property(_is_leaf, doc="Whether no recorded operation made this tensor."),

@@ -5,7 +5,7 @@ from cygrad.kernels.array cimport Array
 cdef object read_dlpack         # core/exchange.pyx plugs it in: a tensor of what has __dlpack__
 
 cdef int check_lendable(Tensor t, str what) except -1
-cdef Tensor head_ones(Tensor y)
+cdef Tensor head_full(Tensor y, double value)
 cdef Tensor copy_in(a, int dtype)
 cdef object lend(const Array* a, Buffer* buffer, bint writable)
 cdef object window(Tensor t, bint writable)

@@ -25,7 +25,8 @@ from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
 
-from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
+from cygrad.core.errors import described
 from cygrad.core.graph import install, install_bridge
 
 cdef str HEAD = "head gradient"
@@ -164,8 +165,9 @@ def numpy(Tensor self):
 
 def array(Tensor self, dtype=None, copy=None):
     a = numpy(self)
-    if copy or dtype is not None and np.dtype(dtype) != a.dtype:
-        if copy is False: raise ValueError(f"a {a.dtype} tensor cannot become {np.dtype(dtype)} without a copy")
+    if dtype is not None: dtype = read_dtype(dtype)
+    if copy or dtype is not None and dtype != a.dtype:
+        if copy is False: raise ValueError(f"a {a.dtype} tensor cannot become {dtype} without a copy")
         return a.astype(a.dtype if dtype is None else dtype)
     return a
 
@@ -284,7 +286,7 @@ def asarray(data, dtype=None):
     are copied. Raises TypeError for what is not numbers."""
     if isinstance(data, Tensor):
         check_alive(data)
-        return data if dtype is None or np.dtype(dtype) == data.dtype else data.astype(dtype)
+        return data if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else data.astype(dtype)
     if dtype is None and not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__dlpack__"):
         return read_dlpack(data)
     return from_array(as_array(data, dtype), False)
@@ -296,7 +298,7 @@ def tensor(data, dtype=None, requires_grad=False):
     cdef Tensor t
     if isinstance(data, Tensor):
         check_alive(data)
-        t = copy_plain(<Tensor>data) if dtype is None or np.dtype(dtype) == data.dtype else \
+        t = copy_plain(<Tensor>data) if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else \
             copy_in(window(<Tensor>data, False), dtype_number(dtype))
     else:
         a = as_array(data, dtype)
@@ -310,26 +312,49 @@ cdef Tensor blank(shape, dtype):
     return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
 
 
-def empty(shape, dtype=None):
-    """A tensor of any contents; dtype None is the default dtype."""
-    return blank(shape, dtype)
+cdef inline bint is_whole(v) noexcept:
+    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
 
 
-def zeros(shape, dtype=None):
-    """A tensor of zeros; dtype None is the default dtype."""
-    cdef Tensor t = blank(shape, dtype)
+cdef tuple read_sizes(str name, shape, tuple more, dtype):
+    """The shape and the dtype of name(shape, dtype) and of name(2, 3, dtype)."""
+    if dtype is None and not is_whole(more[-1]): dtype, more = more[-1], more[:-1]
+    if more:
+        shape = (shape, *more)
+        for n in shape:
+            if not is_whole(n):
+                raise TypeError(f"{name} takes a shape, a tuple or whole numbers, and then a dtype; got "
+                                f"{described(shape)}")
+    return shape, dtype
+
+
+cdef inline object wanted(Tensor t, bint requires_grad):
+    return t.requires_grad_() if requires_grad else t
+
+
+def empty(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of any contents. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the default dtype."""
+    if more: shape, dtype = read_sizes("empty", shape, more, dtype)
+    return wanted(blank(shape, dtype), requires_grad)
+
+
+def zeros(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
+    cdef Tensor t
+    if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
+    t = blank(shape, dtype)
     memset(t.buffer.data, 0, t.buffer.nbytes)
-    return t
+    return wanted(t, requires_grad)
 
 
-def full(shape, value, dtype=None):
+def full(shape, value, dtype=None, *, requires_grad=False):
     """A tensor filled with `value`; dtype None is that which tensor(value) would have."""
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = blank(shape, dtype)
     if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
     else: window(t, True)[...] = value
-    return t
+    return wanted(t, requires_grad)
 
 
 cdef void fill(Tensor t, double value) noexcept:
@@ -342,8 +367,8 @@ cdef void fill(Tensor t, double value) noexcept:
         for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
 
 
-cdef Tensor head_ones(Tensor y):
-    """The gradient that an output has for itself: ones of its shape and dtype."""
+cdef Tensor head_full(Tensor y, double value):
+    """A head gradient of one value, in the shape and dtype of the output: ones, if none was given."""
     cdef Flags* f = flags()
     cdef void* around = f.op
     cdef Tensor t
@@ -352,34 +377,35 @@ cdef Tensor head_ones(Tensor y):
         t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
     finally:
         f.op = around
-    fill(t, 1)
+    fill(t, value)
     return t
 
 
-def ones(shape, dtype=None):
-    """A tensor of ones; dtype None is the default dtype."""
-    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype)
+def ones(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
+    if more: shape, dtype = read_sizes("ones", shape, more, dtype)
+    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
 
 
-def zeros_like(x, dtype=None):
+def zeros_like(x, dtype=None, *, requires_grad=False):
     """Zeros of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return zeros(x.shape, x.dtype if dtype is None else dtype)
+    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def ones_like(x, dtype=None):
+def ones_like(x, dtype=None, *, requires_grad=False):
     """Ones of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return ones(x.shape, x.dtype if dtype is None else dtype)
+    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def empty_like(x, dtype=None):
+def empty_like(x, dtype=None, *, requires_grad=False):
     """Any contents, of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
-    return empty(x.shape, x.dtype if dtype is None else dtype)
+    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def full_like(x, value, dtype=None):
+def full_like(x, value, dtype=None, *, requires_grad=False):
     """`value` in the shape of `x` and, with dtype None, in its dtype."""
     x = asarray(x)
-    return full(x.shape, value, x.dtype if dtype is None else dtype)
+    return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 
 cdef object made(a, dtype):
@@ -388,20 +414,21 @@ cdef object made(a, dtype):
     return copy_in(a, dtype_number(a.dtype if dtype is None else dtype))
 
 
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
     """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
     if step == 0: raise ValueError("arange wants a step other than 0")
-    return made(np.arange(start, stop, step) if stop is not None else np.arange(0, start, step), dtype)
+    numbers = np.arange(start, stop, step) if stop is not None else np.arange(0, start, step)
+    return wanted(made(numbers, dtype), requires_grad)
 
 
-def linspace(start, stop, num, dtype=None, endpoint=True):
+def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
-    return made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype)
+    return wanted(made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype), requires_grad)
 
 
-def eye(n_rows, n_cols=None, k=0, dtype=None):
+def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    return made(np.eye(n_rows, n_cols, k), dtype)
+    return wanted(made(np.eye(n_rows, n_cols, k), dtype), requires_grad)
 
 
 graph.lend_buffer = lend_tensor

@@ -1,3 +1,1 @@
-cdef bint collected         # whether the garbage collector knows nodes
-
 cdef void expect_cycles() noexcept

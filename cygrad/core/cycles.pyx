@@ -2,15 +2,19 @@
 makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a .grad
 that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
 
-Tensors and leaves are known to it from birth, as lists are. Nodes, of which a graph may have a million, become known
-when the first of these references is made (expect_cycles), those that exist too, and are from then on. The traversal
+A leaf is shown to it at birth, a tensor when it gets a node or a base: plain tensors never. Nodes, of which a graph may
+have a million, are shown when the first of these references is made (expect_cycles), those that exist too, and from then
+on at birth. The traversal
 visits all that an object owns, but not the owner of external memory: that is a NumPy array, which the collector does
 not know either. Clearing breaks the references that a user can make, since every cycle has one."""
 
 from cpython.object cimport PyObject
 
+from cygrad.core cimport graph
 from cygrad.core.extras cimport extras_of
-from cygrad.core.graph cimport EXTRAS, PACKED, Extras, Leaf, Node, Slot, Tensor, edge_of, put_grad, release_packed, slots_of
+from cygrad.core.graph cimport (
+    EXTRAS, PACKED, Extras, Leaf, Node, PyObject_GC_Track, Slot, Tensor, edge_of, put_grad, release_packed, slots_of,
+)
 from cygrad.core.tape cimport Tape, root
 
 ctypedef int (*visit_t)(PyObject*, void*) noexcept
@@ -21,12 +25,8 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         traverse_t tp_traverse
         clear_t tp_clear
-    void PyObject_GC_Track(PyObject*)
     bint PyObject_GC_IsTracked(PyObject*)
     void PyType_Modified(PyTypeObject*)
-
-collected = False
-
 
 cdef inline int visit_one(void* p, visit_t visit, void* arg) noexcept:
     return visit(<PyObject*>p, arg) if p != NULL and p != <void*>None else 0
@@ -86,11 +86,10 @@ cdef int plug(type kind, traverse_t traverse, clear_t clear) except -1:
 
 cdef void expect_cycles() noexcept:
     """A user makes a reference that may lead back: from now on the collector knows every node."""
-    global collected
     cdef void* tape = <void*>root
     cdef void* p
-    if collected: return
-    collected = True
+    if graph.collected: return
+    graph.collected = True
     while True:
         p = (<Tape>tape).head.after
         while p != <void*>(<Tape>tape).head:

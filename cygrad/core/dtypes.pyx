@@ -4,6 +4,8 @@ import numpy as np
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64
 
+from cygrad.core.errors import described
+
 DTYPES = tuple(np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                                      "float32", "float64"))
 cdef dict dtype_numbers = {d: i for i, d in enumerate(DTYPES)}
@@ -14,12 +16,17 @@ cdef int default_dtype() noexcept:
     return default_float
 
 
+def read_dtype(dtype):
+    """A dtype, given as anything NumPy reads as one. Raises TypeError."""
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(f"{described(dtype)} is not a dtype; cygrad has {', '.join(map(str, DTYPES))}") from None
+
+
 def dtype_number(dtype):
     """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for those cygrad has not."""
-    try:
-        d = np.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"{dtype!r} is not a dtype; cygrad has {', '.join(map(str, DTYPES))}") from None
+    d = read_dtype(dtype)
     number = dtype_numbers.get(d)
     if number is None:
         raise TypeError(f"cygrad has no dtype {d}; it has {', '.join(map(str, DTYPES))}; convert with astype first")

@@ -351,15 +351,17 @@ cdef class Pass:
     cdef int leaf_turn(self, Entry* e) except -1:
         """All contributions to a variable have come."""
         cdef Leaf leaf = <Leaf>e.node
+        cdef tuple given = None
         self.whole(leaf)
         if e.g.buffer == NULL:
-            if e.reached and leaf.flags & EXTRAS: after_leaf(leaf)
+            if e.reached and leaf.flags & EXTRAS: after_leaf(leaf, None, self.graph)
             return 0
         if e.captured:
             self.capture(e)
         else:
+            if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.g, self.graph)
             self.keep_at(leaf, e, &e.g)
-            if leaf.flags & EXTRAS and e.reached: after_leaf(leaf)
+            if leaf.flags & EXTRAS and e.reached: after_leaf(leaf, given, self.graph)
         self.forget(e)
         return 0
 
@@ -403,9 +405,7 @@ cdef class Pass:
         if e.g.buffer != NULL and node.flags & EXTRAS:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
-        if node.op is None:
-            if e.g.buffer != NULL and node.flags & EXTRAS: before_node(node, g, self.graph)
-            return self.leaf_turn(e)
+        if node.op is None: return self.leaf_turn(e)
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)

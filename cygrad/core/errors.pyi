@@ -1,6 +1,8 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
 from cygrad.memory.limits import limit
 
+MOST: int
 class GraphFreedError(RuntimeError):
     pass
 class InplaceError(RuntimeError):
@@ -12,3 +14,7 @@ class MemoryLimitError(MemoryError):
     operation: str
     line: str
     def __init__(self, message: str, requested: int = 0, limit: int = 0, fits: int = 0, operation: str = '', line: str = '') -> None: ...
+class PrecisionWarning(UserWarning):
+    pass
+def cut(text: Any) -> Any: ...
+def described(value: Any) -> Any: ...

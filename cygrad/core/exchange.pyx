@@ -17,6 +17,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8,
 
 import cygrad.core.pickling  # no-cython-lint: plugs itself into Tensor
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.core.graph import install
 
 cdef extern from "Python.h":
@@ -136,7 +137,8 @@ def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, cop
     cdef Tensor t = self
     cdef Loan* loan
     cdef bint readonly, versioned = is_versioned(max_version)
-    if stream is not None: raise BufferError(f"__dlpack__: memory of the CPU has no streams; got stream={stream!r}")
+    if stream is not None:
+        raise BufferError(f"__dlpack__: memory of the CPU has no streams; got stream={described(stream)}")
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
         raise BufferError(f"__dlpack__: this tensor is in memory of the CPU, device (1, 0), and cannot go to device "
                           f"{tuple(dl_device)}")
@@ -246,7 +248,7 @@ def from_dlpack(x, *, device=None, copy=None):
     cdef Layout* l
     cdef bint readonly = False, copied = False
     if device is not None and device != "cpu":
-        raise ValueError(f"from_dlpack: the device is None or \"cpu\", got {device!r}")
+        raise ValueError(f"from_dlpack: the device is None or \"cpu\", got {described(device)}")
     capsule = capsule_from(x, copy)
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
@@ -259,8 +261,8 @@ def from_dlpack(x, *, device=None, copy=None):
         older = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
         d = &older.dl_tensor
     else:
-        raise BufferError(f"from_dlpack: __dlpack__ gave {capsule!r}, which is no DLPack capsule, or one that was "
-                          f"consumed before")
+        raise BufferError(f"from_dlpack: __dlpack__ gave {described(capsule)}, which is no DLPack capsule, or one that "
+                          f"was consumed before")
     if d.device.device_type != CPU:
         raise BufferError(f"from_dlpack: the capsule is of device ({d.device.device_type}, {d.device.device_id}); "
                           f"cygrad reads memory of the CPU alone, (1, 0)")

@@ -10,7 +10,7 @@ from cpython.weakref cimport PyWeakref_NewRef
 
 from cygrad.core cimport graph
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Tensor, empty_tensor
+from cygrad.core.graph cimport PyObject_GC_UnTrack, Tensor, empty_tensor
 from cygrad.core.memory cimport EXTERNAL, READONLY, Buffer, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport Layout
@@ -37,7 +37,7 @@ cdef int refuse() except -1:
                        "keep() it in that scope")
 
 
-@cython.no_gc_clear
+@cython.no_gc
 cdef class FreedTensor(Tensor):
     """A tensor that was freed: every use raises, but printing, hashing and freeing it again. (Each of Python's slots
     stands here, since the interpreter asks those without asking for an attribute.)"""
@@ -62,6 +62,12 @@ cdef class FreedTensor(Tensor):
         return Tensor.__hash__(self)
 
     def __getbuffer__(self, Py_buffer* view, int wanted):
+        refuse()
+
+    def __array_ufunc__(self, *_, **__):
+        refuse()
+
+    def __dir__(self):
         refuse()
 
     def __add__(x, y):
@@ -193,6 +199,7 @@ cdef int let_go(Tensor t) except -1:
     t.layout = lay.share(EMPTY)
     t.rewrites = 0
     t._tracked = t.detached = t.view = False
+    if t._node is not None or t.base is not None: PyObject_GC_UnTrack(<PyObject*>t)
     t.base = None
     Py_SET_TYPE(<PyObject*>t, <PyTypeObject*>FreedTensor)       # (of the same size, and static as Tensor is)
     t._node = None                                  # last: the graph that goes with it may run Python

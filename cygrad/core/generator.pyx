@@ -20,6 +20,7 @@ from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64
 
 from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.errors import described
 
 cdef object MASK = (1 << 64) - 1
 
@@ -50,20 +51,25 @@ cdef uint64_t read_bits(value, str what) except? 0:
         n = operator.index(value)
         if isinstance(value, bool): raise TypeError
     except TypeError:
-        raise TypeError(f"{what} is a whole number, got {value!r}") from None
+        raise TypeError(f"{what} is a whole number, got {described(value)}") from None
     if not 0 <= n <= MASK: raise ValueError(f"{what} is a whole number from 0 to 2**64 - 1, got {n}")
     return n
 
 
 cdef double read_number(value, str what) except? -1:
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{what} is a number, got {value!r}")
+        raise TypeError(f"{what} is a number, got {described(value)}")
     return float(value)
+
+
+cdef object number_of(given, double read):
+    """For a message: the number that was read, unless it was a tensor's."""
+    return read if given is None or isinstance(given, (int, float)) else described(given)
 
 
 cdef double read_probability(value) except? -1:
     cdef double p = read_number(value, "p")
-    if not 0 <= p <= 1: raise ValueError(f"p is a probability, from 0 to 1, got {value!r}")
+    if not 0 <= p <= 1: raise ValueError(f"p is a probability, from 0 to 1, got {described(value)}")
     return p
 
 
@@ -84,17 +90,17 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
         if shape is not None: raise TypeError(f"{name}: size is another name for shape; give one of them")
         shape = size
     if shape is not None and args and is_sequence(args[0]):
-        raise TypeError(f"{name}: the shape is given twice, as {args[0]!r} and as {shape!r}")
+        raise TypeError(f"{name}: the shape is given twice, as {described(args[0])} and as {described(shape)}")
     if shape is None and args:
         if is_sequence(args[0]): shape = args.pop(0)
         elif is_sequence(args[-1]): shape = args.pop()
         elif len(args) > len(named):
-            raise TypeError(f"{name}{given}: which of the numbers is the shape? Write it as a tuple, ({args[0]!r},) or "
-                            f"({args[-1]!r},), or as shape=...")
+            raise TypeError(f"{name}{described(given)}: which of the numbers is the shape? Write it as a tuple, "
+                            f"({described(args[0])},) or ({described(args[-1])},), or as shape=...")
         elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
     for key in named:
         if args and numbers[key] is None: numbers[key] = args.pop(0)
-    if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {args[0]!r} is one too many")
+    if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {described(args[0])} is one too many")
     return () if shape is None else shape, *numbers.values()
 
 
@@ -129,7 +135,7 @@ cdef class Generator:
     @state.setter
     def state(self, value):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise TypeError(f"a generator's state is a pair (key, counter), got {value!r}")
+            raise TypeError(f"a generator's state is a pair (key, counter), got {described(value)}")
         key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
         self.key, self.counter = key, counter
 
@@ -150,7 +156,7 @@ cdef class Generator:
         shape, loc, scale = read_call("normal", given, {"loc": loc, "scale": scale}, shape, size)
         mean = read_number(0 if loc is None else loc, "loc")
         width = read_number(1 if scale is None else scale, "scale")
-        if not width >= 0: raise ValueError(f"normal: the scale is a number of at least 0, got {scale!r}")
+        if not width >= 0: raise ValueError(f"normal: the scale is a number of at least 0, got {described(scale)}")
         return drawn(self, kernel.NORMAL, shape, floating(dtype), mean, width, 0)
 
     def uniform(self, *given, low=None, high=None, shape=None, size=None, dtype=None):
@@ -161,7 +167,8 @@ cdef class Generator:
         shape, low, high = read_call("uniform", given, {"low": low, "high": high}, shape, size)
         first, last = read_number(0 if low is None else low, "low"), read_number(1 if high is None else high, "high")
         if not 0 <= last - first <= DBL_MAX:
-            raise ValueError(f"uniform: low is at most high, and both are finite; got {first} and {last}")
+            raise ValueError(f"uniform: low is at most high, and both are finite; got "
+                             f"{number_of(low, first)} and {number_of(high, last)}")
         return drawn(self, kernel.UNIFORM, shape, floating(dtype), first, last - first, last)
 
     def bernoulli(self, *given, p=None, shape=None, size=None, dtype="bool"):
@@ -192,9 +199,10 @@ cdef class Generator:
         try:
             least, most = operator.index(low), operator.index(high) - (not endpoint)
         except TypeError:
-            raise TypeError(f"integers: low and high are whole numbers, got {low!r} and {high!r}") from None
+            raise TypeError(f"integers: low and high are whole numbers, got {described(low)} and "
+                            f"{described(high)}") from None
         if number >= FLOAT32: raise TypeError(f"integers: the dtype is one of whole numbers, not {DTYPES[number]}")
-        if most < least: raise ValueError(f"integers: there is no number from {low} up to {high}")
+        if most < least: raise ValueError(f"integers: there is no number from {described(low)} up to {described(high)}")
         bounds = (0, 1) if number == BOOL else (np.iinfo(DTYPES[number]).min, np.iinfo(DTYPES[number]).max)
         if least < bounds[0] or most > bounds[1]:
             raise ValueError(f"integers: {DTYPES[number]} holds {bounds[0]} to {bounds[1]}, not {least} to {most}")
@@ -214,7 +222,7 @@ cdef class Generator:
         cdef uint64_t first
         rows = None
         if is_whole(x):
-            if x < 0: raise ValueError(f"permutation: wanted a number of at least 0, got {x}")
+            if x < 0: raise ValueError(f"permutation: wanted a number of at least 0, got {described(x)}")
         else:
             rows = ensure_tensor(x).numpy()
             if rows.ndim == 0: raise ValueError("permutation: a 0-d tensor has no rows; give a whole number, or rows")

@@ -6,11 +6,16 @@ holds a buffer and never a tensor, so recording alone makes no cycle; core/cycle
 users can make one of."""
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from cygrad.core.layout cimport forget, share
 from cygrad.core.memory cimport EXTERNAL, Buffer, drop, hold, mark_gradient
 from cygrad.kernels.array cimport Array, Layout, itemsize
+
+cdef extern from "Python.h":
+    void PyObject_GC_Track(PyObject*)
+    void PyObject_GC_UnTrack(PyObject*)
 
 cdef enum:
     MAX_OUTPUTS = 4         # of one operation, hidden ones included
@@ -214,6 +219,7 @@ ctypedef void (*note_t)(Tensor) noexcept
 
 ctypedef int (*renew_t)(Tensor) except -1
 
+cdef bint collected                     # whether the garbage collector is shown nodes (core/cycles.pyx)
 cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
@@ -294,7 +300,12 @@ cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
     out.buffer = g.buffer
     out.layout = share(g.layout)
 
+cdef inline void show(Tensor t) noexcept:
+    """`t` gets its first node or base: from now on the garbage collector sees it."""
+    if t._node is None and t.base is None: PyObject_GC_Track(<PyObject*>t)
+
 cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
+    show(y)
     y._node = node
     y._output_nr = output_nr
     y._tracked = True

@@ -28,12 +28,26 @@ from cygrad.core.errors import InplaceError
 cdef extern from "cygrad/platform.h" nogil:
     void cg_rest()
 
+ctypedef PyObject* (*alloc_t)(PyTypeObject*, Py_ssize_t) noexcept
+ctypedef void (*free_t)(void*) noexcept
+ctypedef void (*dealloc_t)(PyObject*) noexcept
+
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
+        unsigned long tp_flags
+        alloc_t tp_alloc
+        free_t tp_free
+        dealloc_t tp_dealloc
+    PyTypeObject* Py_TYPE(PyObject*)
+    unsigned long Py_TPFLAGS_HAVE_GC
+    PyObject* PyType_GenericAlloc(PyTypeObject*, Py_ssize_t) noexcept
+    void PyObject_GC_Del(void*) noexcept
 
 cdef object converter = None                        # core.bridge.asarray: arrays and lists become tensors
+
+collected = False
 
 cdef uint64_t recorded = 0                          # nodes made so far: their order
 
@@ -110,6 +124,7 @@ cdef class Extras:
 
 all_extras = {}
 
+@cython.no_gc                                       # as far as Cython is concerned: see make_collectable
 @cython.freelist(1024)
 cdef class Node:
     """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
@@ -117,6 +132,7 @@ cdef class Node:
     def __dealloc__(self):
         cdef int i
         cdef void* child
+        if collected: PyObject_GC_UnTrack(<PyObject*>self)
         if self.after != NULL:
             (<Node>self.before).after = self.after
             (<Node>self.after).before = self.before
@@ -168,10 +184,12 @@ cdef class Node:
         return f"<{self.name()} node>"
 
 
+@cython.no_gc
 cdef class Leaf(Node):
     """The accumulator of a variable."""
 
     def __dealloc__(self):
+        PyObject_GC_UnTrack(<PyObject*>self)
         put_grad(self, None)
 
 
@@ -480,7 +498,7 @@ cdef class Base:
         if self.layout != NULL: lay.forget(self.layout)
 
 
-@cython.no_gc_clear                                 # what a cycle needs is cleared in nodes and leaves (core/cycles.pyx)
+@cython.no_gc
 @cython.freelist(1024)
 cdef class Tensor:
     """An array that gradients flow through: a view (shape, strides, offset) of a counted buffer."""
@@ -616,3 +634,39 @@ cdef void forget_variable(Tensor t) noexcept:
     if t._tracked and t._node.op is None:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)
+
+
+# ---- the garbage collector -------------------------------------------------------------------------------------------
+# Cython would let it look at each object from birth: 3 ns for each, and a walk over all of them at each full collection.
+# Ours can be collected (they have the collector's header), and are shown to it by core/cycles.pyx when they can be part
+# of a cycle: a tensor when it gets a place in the graph, a leaf at birth, nodes from the first reference of a user's on.
+
+cdef PyObject* allocate_unseen(PyTypeObject* kind, Py_ssize_t n) noexcept:
+    cdef PyObject* o = PyType_GenericAlloc(kind, n)
+    if o != NULL: PyObject_GC_UnTrack(o)
+    return o
+
+
+cdef int make_collectable(type kind) except -1:
+    cdef PyTypeObject* t = <PyTypeObject*>kind
+    t.tp_flags |= Py_TPFLAGS_HAVE_GC
+    t.tp_alloc, t.tp_free = allocate_unseen, PyObject_GC_Del
+    PyType_Modified(kind)
+    return 0
+
+
+cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc
+
+
+cdef void dealloc_seen(PyObject* o) noexcept:
+    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been shown
+    to it, by what Cython writes for a subclass.)"""
+    if (<Tensor>o)._node is not None or (<Tensor>o).base is not None or Py_TYPE(o) != <PyTypeObject*>Tensor:
+        PyObject_GC_UnTrack(o)
+    tensor_dealloc(o)
+
+
+make_collectable(Node)
+make_collectable(Leaf)
+make_collectable(Tensor)
+(<PyTypeObject*>Tensor).tp_dealloc = dealloc_seen

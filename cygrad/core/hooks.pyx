@@ -119,11 +119,15 @@ cdef tuple read_values(values, int n, str what):
     return tuple(values)
 
 
-cdef int after_leaf(Leaf leaf) except -1:
-    """The hooks that run when a variable's .grad has received all: each is called with the variable."""
+cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
+    """The hooks that run when a variable's .grad has received all: each is called with the variable. Then those of the
+    leaf as a node, which has no inputs; `given` is what came for its output, None if there are none of them."""
     if leaf.tensor == NULL: return 0
     x = <Tensor>leaf.tensor
     for f in hooks_of(leaf, "accumulated"): f(x)
+    if given is None: return 0
+    what = "a hook of a variable's node"
+    for f in hooks_of(leaf, "after"): read_values(call_watched(f, ((), given), graph, what), 0, what)
     return 0
 
 

@@ -9,7 +9,7 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, copy_plain, current, is_result,
+    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, copy_plain, current, is_result,
     is_variable, plug_inplace, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
@@ -69,8 +69,8 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
                     and not must_keep(op, x, n, attributes, wanted, i)):
                 continue
             copied = copy_plain(<Tensor>x[i].tensor)
-            copied._node, copied._output_nr = (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr
-            copied._tracked = (<Tensor>x[i].tensor)._tracked
+            if (<Tensor>x[i].tensor)._tracked:
+                attach(copied, (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr)
             if alive is None: alive = []
             alive.append(copied)
             release_operand(&x[i])

@@ -9,6 +9,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.kernels.array cimport MAX_NDIM
 
+from cygrad.core.errors import described
+
 cdef enum:
     LISTED = 4              # layouts of up to so many dimensions are all made this large and kept when freed
     MOST = 256              # as many as this
@@ -144,7 +146,7 @@ cdef list whole_sizes(shape):
     try:
         return [operator.index(s) for s in (shape if hasattr(shape, "__iter__") else (shape,))]
     except TypeError:
-        raise TypeError(f"a shape is a whole number or a tuple of them, got {shape!r}") from None
+        raise TypeError(f"a shape is a whole number or a tuple of them, got {described(shape)}") from None
 
 
 cdef int read_shape(shape, Py_ssize_t* out) except -1:
@@ -172,7 +174,7 @@ cdef int read_axis(axis, int ndim) except -1:
     try:
         a = operator.index(axis)
     except TypeError:
-        raise TypeError(f"an axis is a whole number, got {axis!r}") from None
+        raise TypeError(f"an axis is a whole number, got {described(axis)}") from None
     if not -ndim <= a < ndim:
         raise IndexError(f"axis {a} is out of range for a tensor of {ndim} dimensions")
     return a + ndim if a < 0 else a

@@ -19,6 +19,7 @@ cdef enum:
     READONLY = 2
     WATCHED = 4             # somebody wants to know when it is released (core/packing.pyx)
     SCRATCH = 8             # workspace of an operation
+    GRAPHLESS = 16          # a gradient without a graph, or recorded from one: for messages alone
 
 cdef struct Buffer:
     char* data

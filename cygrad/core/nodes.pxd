@@ -8,20 +8,16 @@ from libc.string cimport memset
 
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_line
-from cygrad.core.cycles cimport collected
-from cygrad.core.graph cimport TRAINING, Edge, Node, Slot, next_number
+from cygrad.core.graph cimport TRAINING, Edge, Node, PyObject_GC_Track, Slot, collected, next_number
 from cygrad.core.modes cimport Flags
 from cygrad.core.tape cimport link
 from cygrad.kernels.array cimport Layout
-
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(PyObject*)
 
 
 cdef inline Node new_node():
     """A node, which the garbage collector looks at only where a cycle through it is possible."""
     cdef Node node = Node.__new__(Node)
-    if not collected: PyObject_GC_UnTrack(<PyObject*>node)
+    if collected: PyObject_GC_Track(<PyObject*>node)
     return node
 
 cdef inline int take_edges(Node node, int n) except -1:

@@ -16,14 +16,16 @@ from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor,
     attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, shell,
 )
-from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
+from cygrad.core.source cimport warn_here
 from cygrad.core.views cimport join
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import PrecisionWarning
 
 cdef extern from "cygrad/platform.h":
     int lowest_bit "cg_lowest_bit"(uint32_t mask)
@@ -115,6 +117,16 @@ cdef list prepare(Operator op, Operand* x, int n):
     return alive
 
 
+cdef int widened(Operator op, list casts, const Flags* f) except -1:
+    """Warn, while recording, that float64 data makes a result float64 though its gradients go to float32."""
+    if not op.differentiable or f.node != NULL: return 0
+    if not any([is_tracked(<Tensor>t) and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
+    warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, and the result is float64, "
+              f"as is what is computed from it; cast the data with astype(\"float32\"), or make the variables float64",
+              PrecisionWarning)
+    return 0
+
+
 # ---- running an operation --------------------------------------------------------------------------------------------
 
 cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
@@ -126,6 +138,14 @@ cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
         if is_tracked(<Tensor>x[i].tensor): wanted |= <uint32_t>1 << (i if i < 16 else 16)
     out[0] = wanted
     return 0
+
+
+cdef bint graphless(const Operand* x, int n) noexcept:
+    """Whether an input is a gradient without a graph, or was recorded from one."""
+    cdef int i
+    for i in range(n):
+        if x[i].buffer != NULL and (x[i].buffer.flags & GRAPHLESS or x[i].buffer.gradients): return True
+    return False
 
 
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
@@ -213,8 +233,13 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Node node = None
     cdef void* around = f.op
     cdef int i, made = 0
-    if op.promotes: _alive = prepare(op, x, n)
-    if f.recording and op.differentiable: wanted_of(x, n, &wanted)
+    cdef bint lost = False           # a graph that the inputs could have had, for the message of a backward to come
+    if op.promotes:
+        _alive = prepare(op, x, n)
+        if _alive is not None and f.recording: widened(op, _alive, f)
+    if f.recording and op.differentiable:
+        wanted_of(x, n, &wanted)
+        if not wanted: lost = graphless(x, n)
     c.x = few
     if n > FEW:
         c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
@@ -257,6 +282,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
         if n > FEW: PyMem_Free(c.x)
         raise
     f.op = around
+    if lost: buffers[0].flags |= GRAPHLESS
     if workspace != NULL: drop(workspace)
     if n > FEW: PyMem_Free(c.x)
     for i in range(c.n_out - c.hidden, c.n_out):

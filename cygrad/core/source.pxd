@@ -3,4 +3,5 @@ from cygrad.core.modes cimport Flags
 cdef str doing(const Flags* f)
 cdef object nearest(int* instruction)
 cdef int refuse_capture(str what) except -1
+cdef int warn_here(str text, category) except -1
 cpdef tuple where()

@@ -2,6 +2,8 @@
 for error messages and memory events. An operation pays two stores for it; the rest is paid by who asks."""
 
 import os
+import sys
+import warnings
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -66,6 +68,18 @@ cdef int refuse_capture(str what) except -1:
     """The thread captures, and a replay would not do again what has just been asked for."""
     raise RuntimeError(f"Replay: {what} cannot be captured, since a replay runs operators over fixed memory and would not "
                        f"do it again; compute it outside of the captured function")
+
+
+cdef int warn_here(str text, category) except -1:
+    """Warn at the line of the nearest frame of Python outside this package, so that the filters of `warnings` count
+    and show it there."""
+    frame = sys._getframe()
+    while frame is not None and ours(frame.f_code.co_filename): frame = frame.f_back
+    if frame is None: frame = sys._getframe()
+    names = frame.f_globals
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+                           names.setdefault("__warningregistry__", {}))
+    return 0
 
 
 cdef str doing(const Flags* f):

@@ -10,7 +10,7 @@ one."""
 from cygrad.core cimport layout as lay
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core cimport graph
-from cygrad.core.graph cimport Base, Leaf, Node, Tensor, current, plugged, put_grad
+from cygrad.core.graph cimport Base, Leaf, Node, Tensor, current, plugged, put_grad, show
 from cygrad.core.modes cimport flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport Layout
@@ -29,7 +29,9 @@ cdef int join(Tensor x, Tensor y, bint recording) except -1:
         base = Base.__new__(Base)
         base.layout = lay.share(x.layout)
         base.node, base.output_nr = x._node, x._output_nr
+        show(x)
         x.base = base
+    show(y)
     y.base = x.base
     y.view = True
     return 0
@@ -148,6 +150,7 @@ cdef int written(Tensor t, Node node, int nr, Node put) except -1:
         return 0
     if base is not None: base.node, base.output_nr = node, nr
     if t._node is not None: leave(t)
+    show(t)
     t._node, t._output_nr, t._tracked = node, nr, True
     t.rewrites = t.buffer.rewrites
     return 0

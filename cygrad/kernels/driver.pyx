@@ -112,7 +112,8 @@ def set_num_threads(n):
     ValueError below 1."""
     global threads
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
-        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {n!r}")
+        came = n if isinstance(n, int) else type(n).__name__
+        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {came}")
     threads = min(int(n), most_threads)
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+from cygrad.core.errors import described
 from cygrad.core.memory import CATEGORY_NAMES
 from cygrad.memory.log import EventLog
 
@@ -106,7 +107,7 @@ class profile:
         """The peak as text, one row for each "operation", "category" or "line": bytes and share at the peak, how many
         buffers, and what was asked for in the whole scope."""
         if by not in COLUMNS:
-            raise ValueError(f"by is one of {', '.join(map(repr, COLUMNS))}, got {by!r}")
+            raise ValueError(f"by is one of {', '.join(map(repr, COLUMNS))}, got {described(by)}")
         column = ("category", "operation", "line").index(by)
         rows = {}                                   # name -> [bytes at the peak, buffers, bytes in all, allocations]
         for buffer in self._buffers():

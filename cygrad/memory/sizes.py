@@ -2,6 +2,8 @@
 
 import re
 
+from cygrad.core.errors import described
+
 UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 for _power, _letter in enumerate("kmgt", 1):
     UNITS[_letter + "b"], UNITS[_letter + "ib"] = 1000 ** _power, 1024 ** _power
@@ -14,13 +16,13 @@ def read_size(size, what):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
         if not found or found[2].lower() not in UNITS:
             raise ValueError(f"{what}: a size is a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, MB, "
-                             f"GB, TB by 1000; KiB, MiB, GiB, TiB by 1024), got {size!r}")
+                             f"GB, TB by 1000; KiB, MiB, GiB, TiB by 1024), got {described(size)}")
         whole, _, rest = found[1].partition(".")
         return (int(whole + rest) * UNITS[found[2].lower()]) // 10 ** len(rest)
     if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise TypeError(f"{what}: a size is a whole number of bytes or text such as \"256MiB\", got {size!r}")
+        raise TypeError(f"{what}: a size is a whole number of bytes or text such as \"256MiB\", got {described(size)}")
     if size.__index__() < 0:
-        raise ValueError(f"{what}: a size is at least 0 bytes, got {size!r}")
+        raise ValueError(f"{what}: a size is at least 0 bytes, got {described(size)}")
     return size.__index__()
 
 

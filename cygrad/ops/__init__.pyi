@@ -1,6 +1,8 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
 
 from cygrad.ops.table import Row as Row
 __all__ = ['ROWS', 'Row', 'TABLE']
 ROWS: dict[str, Row]
 TABLE: list[Row]
+TENSOR: dict[Any, Any]

@@ -12,6 +12,7 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_to
 
+from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
 
 TO_FLOATS = "to floats"
@@ -210,7 +211,8 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     except TypeError:                               # NumPy has none of it for them either
         raise TypeError(f"{op.name} has no meaning for {dtype} tensors; cast with astype first") from None
     except OverflowError:
-        raise OverflowError(f"the number {arrays[-1]} does not fit the dtype {dtype} of the other operand") from None
+        raise OverflowError(f"the number {described(arrays[-1])} does not fit the dtype {dtype} of the other "
+                            f"operand") from None
     return 0
 
 

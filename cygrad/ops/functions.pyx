@@ -13,6 +13,7 @@ from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport OUT, Elementwise
 
+from cygrad.core.errors import described
 from cygrad.ops.elementwise import rsqrt, square
 
 cdef double ROOT_HALF = 0.70710678118654752440      # sqrt(1 / 2)
@@ -377,7 +378,7 @@ def gelu(x, approximate="none"):
     With approximate="tanh" by the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError otherwise."""
     if approximate == "none": return apply1(GELU, x, None)
     if approximate == "tanh": return gelu_tanh(x)
-    raise ValueError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
+    raise ValueError(f"gelu: approximate is {described(approximate)}; it is 'none' or 'tanh'")
 
 def gelu_tanh(x):
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, elementwise: gelu(x, approximate="tanh")."""

@@ -15,6 +15,7 @@ from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport View
 
+from cygrad.core.errors import described
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
 
@@ -337,7 +338,7 @@ def pad(x, widths, mode="constant", value=0):
     pairs = read_widths(widths, t.layout.ndim)
     if mode == "constant": return apply1(PAD, t, (pairs, value))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise ValueError(f"pad: mode is {mode!r}; it is one of constant, edge, reflect, symmetric, wrap")
+        raise ValueError(f"pad: mode is {described(mode)}; it is one of constant, edge, reflect, symmetric, wrap")
     for d, pair in enumerate(pairs):
         if pair == (0, 0): continue
         if t.layout.shape[d] == 0:
@@ -354,8 +355,8 @@ cdef tuple read_widths(widths, int ndim):
     except ValueError:
         pairs = None
     if pairs is None or pairs.dtype.kind not in "iu" or pairs.size and pairs.min() < 0:
-        raise ValueError(f"pad: widths is {widths!r}; wanted whole numbers of at least 0: one, a pair, or a list of "
-                         f"{ndim} pairs")
+        raise ValueError(f"pad: widths is {described(widths)}; wanted whole numbers of at least 0: one, a pair, or a "
+                         f"list of {ndim} pairs")
     return tuple([(int(a), int(b)) for a, b in pairs])
 
 

@@ -21,6 +21,7 @@ from cygrad.kernels.reduce cimport sum_to
 
 import numpy as np
 
+from cygrad.core.errors import described
 from cygrad.ops.elementwise import square
 from cygrad.ops.functions import relu_gradient
 from cygrad.ops.reduce import sum_to as sum_to_shape
@@ -428,6 +429,6 @@ def linear(x, w, b=None, *, activation=None):
     With activation="relu", "tanh" or "sigmoid" that function of it, in one operation: relu(linear(x, w, b)) without the
     memory and the pass in between. Raises ValueError for other names."""
     if activation is not None and activation not in ACTIVATIONS:
-        raise ValueError(f"linear: activation is {activation!r}; it is 'relu', 'tanh', 'sigmoid' or None")
+        raise ValueError(f"linear: activation is {described(activation)}; it is 'relu', 'tanh', 'sigmoid' or None")
     return apply_list(LINEAR, [ensure_tensor(x), ensure_tensor(w)] if b is None
                       else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], activation)

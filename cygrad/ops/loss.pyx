@@ -11,6 +11,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.run cimport apply1, apply2
+from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
@@ -19,7 +20,7 @@ from cygrad.kernels.reduce cimport fold_into, sum_into
 from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import InplaceError
+from cygrad.core.errors import InplaceError, described
 from cygrad.ops.elementwise import sub
 from cygrad.ops.functions import sigmoid
 from cygrad.ops.shape import reshape
@@ -42,8 +43,8 @@ cdef dict REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
 cdef int read_reduction(str name, reduction) except -1:
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction is {reduction!r}; it is one of {', '.join(REDUCTIONS)}")
+    if not isinstance(reduction, str) or reduction not in REDUCTIONS:
+        raise ValueError(f"{name}: reduction is {described(reduction)}; it is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[reduction]
 
 
@@ -364,7 +365,11 @@ def mse(x, y, reduction="mean"):
     cdef int how = read_reduction("mse", reduction)
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
     if s.dtype < FLOAT32 and t.dtype < FLOAT32: s = s.astype(DTYPES[default_dtype()])    # a difference below 0 is none
-    return apply1(MSE, sub(s, t), how)
+    cdef Tensor d = sub(s, t)
+    if d.layout.size > s.layout.size and d.layout.size > t.layout.size:
+        warn_here(f"mse: x is {s.shape} and y is {t.shape}, which broadcast to {d.shape}, each element of one with "
+                  f"each of the other; reshape one of them if they are meant in pairs", UserWarning)
+    return apply1(MSE, d, how)
 
 
 def bce_with_logits(x, targets, reduction="mean"):

@@ -21,6 +21,7 @@ from cygrad.ops.reduce cimport (
     Reduction, Spread, binary, count, number_array, over, read_axes, refuse_nothing, scale, slope,
 )
 
+from cygrad.core.errors import described
 from cygrad.ops.elementwise import pow
 from cygrad.ops.reduce import kept_axes, mean, reduced, spread
 
@@ -258,7 +259,7 @@ def std(x, axis=None, keepdims=False, correction=0):
 cdef object spreading(Operator op, x, axis, keepdims, correction):
     cdef Tensor t = ensure_tensor(x)
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
-        raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {correction!r}")
+        raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {described(correction)}")
     return apply1(op, t, (*read_axes(t, axis, keepdims), float(correction)))
 
 
@@ -268,5 +269,5 @@ def norm(x, ord=2, axis=None, keepdims=False):
     where it is 0."""
     cdef Tensor t = ensure_tensor(x)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
-        raise TypeError(f"norm: the order is a number, inf or -inf, got {ord!r}")
+        raise TypeError(f"norm: the order is a number, inf or -inf, got {described(ord)}")
     return apply1(NORM, t, (*read_axes(t, axis, keepdims), float(ord)))

@@ -12,6 +12,7 @@ from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to as sum_rows
 
+from cygrad.core.errors import described
 from cygrad.ops.functions import rsqrt, square
 from cygrad.ops.reduce import mean, sum_to
 
@@ -147,5 +148,5 @@ def layer_norm(x, weight, bias, eps=1e-5):
     """`x` with mean 0 and variance 1 over its last dimensions, those that `weight` and `bias` have, times `weight`,
     plus `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
-        raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {eps!r}")
+        raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {described(eps)}")
     return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, float(eps))

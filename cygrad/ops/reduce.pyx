@@ -19,6 +19,7 @@ from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.ops.shape import broadcast_to, reshape, transpose
 from cygrad.ops.slices import put_slice
 
@@ -370,7 +371,7 @@ cdef tuple read_axes(Tensor x, axis, keepdims):
     if axis is None: return (1 << x.layout.ndim) - 1, bool(keepdims)
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         d = lay.read_axis(a, x.layout.ndim)
-        if (mask >> d) & 1: raise ValueError(f"axis {d} stands twice in {axis}")
+        if (mask >> d) & 1: raise ValueError(f"axis {d} stands twice in {described(axis)}")
         mask |= <uint32_t>1 << d
     return mask, bool(keepdims)
 

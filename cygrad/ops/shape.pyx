@@ -8,12 +8,13 @@ from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 from cygrad.ops.base cimport View
 
-from cygrad.core.dtypes import dtype_number
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.errors import described
 
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
@@ -367,7 +368,9 @@ def reshape(x, *shape):
 cdef tuple read_order(str name, axes, int ndim):
     order = tuple([lay.read_axis(a, ndim) for a in axes])
     if sorted(order) != list(range(ndim)):
-        raise ValueError(f"{name}: the axes {tuple(axes)} do not name each of the {ndim} dimensions once")
+        said, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
+        raise ValueError(f"{name}: the axes {said} do not name each of the {ndim} dimensions once"
+                         + (f"; swapaxes{said} exchanges two" if two else ""))
     return order
 
 
@@ -378,6 +381,37 @@ def transpose(x, *axes):
     if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")): axes = axes[0]
     if not axes and axes != 0: axes = range(t.layout.ndim - 1, -1, -1)
     return apply1(TRANSPOSE, t, read_order("transpose", axes, t.layout.ndim))
+
+
+def swapaxes(x, axis1, axis2):
+    """`x` with two of its axes exchanged: a view. PyTorch's transpose(axis1, axis2)."""
+    cdef Tensor t = ensure_tensor(x)
+    order = list(range(t.layout.ndim))
+    a, b = lay.read_axis(axis1, t.layout.ndim), lay.read_axis(axis2, t.layout.ndim)
+    order[a], order[b] = b, a
+    return apply1(TRANSPOSE, t, tuple(order))
+
+
+def matrix_transpose(x):
+    """`x`, a matrix or a stack of them, with the last two axes exchanged: a view, x.mT. Raises ValueError for fewer
+    dimensions."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.layout.ndim < 2:
+        raise ValueError(f"mT wants a matrix or a stack of them, got a tensor of shape {t.shape}")
+    return swapaxes(t, -2, -1)
+
+
+def flatten(x, start=0, end=-1):
+    """`x` with its axes from `start` to `end` made one: all of them, if neither is given. A view where the strides
+    allow, else a copy."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef int n = t.layout.ndim, a, b
+    if n == 0: return reshape(t, 1)
+    a, b = lay.read_axis(start, n), lay.read_axis(end, n)
+    if a > b: raise ValueError(f"flatten: axis {start} comes after axis {end} in a tensor of shape {t.shape}")
+    shape, size = t.shape, 1
+    for n in shape[a:b + 1]: size *= n
+    return reshape(t, (*shape[:a], size, *shape[b + 1:]))
 
 
 def permute(x, *axes):
@@ -394,7 +428,7 @@ cdef unsigned int read_axes(str name, axis, int ndim) except? 0xffffffff:
     cdef int d
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         d = lay.read_axis(a, ndim)
-        if (mask >> d) & 1: raise ValueError(f"{name}: axis {d} stands twice in {axis}")
+        if (mask >> d) & 1: raise ValueError(f"{name}: axis {d} stands twice in {described(axis)}")
         mask |= <unsigned int>1 << d
     return mask
 
@@ -443,3 +477,18 @@ def astype(x, dtype):
     cdef Tensor t = ensure_tensor(x)
     cdef int number = dtype_number(dtype)
     return t if t.dtype == number else apply1(CAST, t, number)
+
+
+def single(x):
+    """This tensor as float32: astype("float32")."""
+    return astype(x, DTYPES[FLOAT32])
+
+
+def double(x):
+    """This tensor as float64: astype("float64")."""
+    return astype(x, DTYPES[FLOAT64])
+
+
+def cpu(x):
+    """This tensor: all memory is the CPU's."""
+    return x

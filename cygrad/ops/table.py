@@ -192,7 +192,7 @@ TABLE = [
     Row(compare.clip, C["clip"], clip_like,
         lambda: [call(real(2, 3), -1, 0.5), call(real(2, 3), min=-1), call(real(3), max=1), call(real()),
          call(real(0, 3), 0, 1), call(real(2, 3), real(3, seed=3), real(2, 1, seed=4)), call(real(3), 1.0, -1.0)],
-        {"x": "x min max", "min": "x min max", "max": "x min max"}, methods=("clip",),
+        {"x": "x min max", "min": "x min max", "max": "x min max"}, methods=("clip", "clamp"),
         ties=((1.0, 1.0, 2.0), (1.0, 0.0, 0.0)), aliases=("clamp",)),
     Row(compare.where, C["where"], np.where,
         lambda: [call(mask(2, 3), real(2, 3), real(2, 3, seed=1)), call(mask(3), real(2, 1), real(3, seed=1)),

@@ -3,4 +3,6 @@
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.optim.solver import Adam, Sgd, Solver
 
-__all__ = ["Adam", "Sgd", "Solver"]
+SGD = Sgd
+
+__all__ = ["SGD", "Adam", "Sgd", "Solver"]

@@ -4,6 +4,7 @@ from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Tensor
 
+SOLVERS: dict[Any, Any]
 @disjoint_base
 class Parameter:
     pass
@@ -19,9 +20,10 @@ class Solver:
     def lr(self) -> float: ...
     states: tuple[Any, ...]
     rate: str
+    def __dir__(self) -> list[str]: ...
 @disjoint_base
 class Adam(Solver):
-    def __init__(self, alpha: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08) -> None: ...
+    def __init__(self, alpha: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, lr: float | None = None) -> None: ...
     @property
     def beta1(self) -> float: ...
     @property

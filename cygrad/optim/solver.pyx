@@ -12,6 +12,10 @@ from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh, is_variable, node_o
 from cygrad.core.memory cimport OPTIMIZER, READONLY
 from cygrad.kernels cimport update
 
+from cygrad.core.answers import SOLVERS, attributes, of_solver
+from cygrad.core.errors import described
+from cygrad.core.graph import install
+
 
 cdef class Parameter:
     """One parameter of a solver: the variable, its states, and how often it was updated."""
@@ -29,11 +33,13 @@ cdef class Solver:
     states = ()
     rate = "lr"
 
-    def __cinit__(self, *_, **given):
+    def __cinit__(self, *given, **named):
         self.parameters = {}
-        if self.rate != "lr" and "lr" in given:
-            name = type(self).__name__
-            raise TypeError(f"{name} calls its learning rate {self.rate}, not lr: {name}({self.rate}={given['lr']!r})")
+        name = type(self).__name__
+        answer = of_solver(name, given, named)
+        if answer is not None: raise TypeError(answer)
+        if self.rate != "lr" and "lr" in named and (given or self.rate in named):
+            raise TypeError(f"{name}: lr is another name for {self.rate}; give one of them")
 
     def set_parameters(self, parameters):
         """Take charge of `parameters`, a dict of names and variables (or an iterable of variables, named by position,
@@ -129,24 +135,24 @@ cdef double number(str name, value) except? -1:
     try:
         return value
     except TypeError:
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {described(value)}") from None
 
 
 cdef double not_negative(str name, value) except? -1:
     if not 0 <= number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be at least 0 and finite, got {value!r}")
+        raise ValueError(f"{name} must be at least 0 and finite, got {described(value)}")
     return value
 
 
 cdef double positive(str name, value) except? -1:
     if not 0 < number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be greater than 0 and finite, got {value!r}")
+        raise ValueError(f"{name} must be greater than 0 and finite, got {described(value)}")
     return value
 
 
 cdef double fraction(str name, value) except? -1:
     if not 0 <= number(name, value) < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, got {value!r}")
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {described(value)}")
     return value
 
 
@@ -163,14 +169,16 @@ cdef class Sgd(Solver):
 
 cdef class Adam(Solver):
     """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
-    w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)"""
+    w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)
+
+    lr is another name for alpha."""
     cdef readonly double beta1, beta2, eps
 
     states = ("m", "v")
     rate = "alpha"
 
-    def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
-        self.lr = not_negative("alpha", alpha)
+    def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, lr=None):
+        self.lr = not_negative("alpha", alpha) if lr is None else not_negative("lr", lr)
         self.beta1, self.beta2 = fraction("beta1", beta1), fraction("beta2", beta2)
         self.eps = positive("eps", eps)
 
@@ -180,3 +188,6 @@ cdef class Adam(Solver):
         update.adam(p.tensor.dtype, p.tensor.layout.size, w, g, data_of(m), data_of(v), rate, self.beta1, self.beta2,
                     self.eps)
         return 0
+
+
+install(Solver, **attributes("solver", SOLVERS))

@@ -4,26 +4,27 @@ import numpy as np
 
 from cygrad.autograd import enable_grad, grad, no_grad
 from cygrad.core.bridge import tensor
+from cygrad.core.errors import described
 from cygrad.core.graph import Tensor
 
 
-def gradcheck(f, inputs, order=1, *, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
+def gradcheck(f, *inputs, order=1, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
     """Check the gradients of `f` against central finite differences, up to the order-th derivative. Returns True.
 
     f: takes the inputs one by one and gives a tensor or a tuple of them, the same values for the same inputs.
-    inputs: one input or a list. Floating tensors and arrays are copied as float64 and differentiated; whatever else is
-    in the list (integer tensors, numbers) is handed on as it is.
+    inputs: one or several, or one list of them. Floating tensors and arrays are copied as float64 and differentiated;
+    whatever else is among them (integer tensors, numbers) is handed on as it is.
     eps: the step, times |x| where that is above 1. rtol, atol: how far the two may lie apart.
     seed: of the weights: the elements of the outputs are weighted at random and summed, so each element of each input
     costs two calls of f. Order 2 does the same with the gradient as the function and the weights among its inputs.
 
-    Raises AssertionError that names the input, the element and both numbers; TypeError for an f that gives no tensors
-    or inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output depends on an input.
+    Raises AssertionError that names the order, the input, the element and both numbers; TypeError for an f that
+    gives no tensors or inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output
+    depends on an input.
     """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {order!r}")
-    bare = not isinstance(inputs, (list, tuple))
-    given = [inputs] if bare else list(inputs)
+        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {described(order)}")
+    given = list(inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs)
     places = [i for i, x in enumerate(given) if _is_floating(x)]
     if not places:
         raise TypeError("gradcheck: no input is a floating tensor or array; there is nothing to differentiate")
@@ -38,7 +39,11 @@ def gradcheck(f, inputs, order=1, *, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
 
     random = np.random.default_rng(seed)
     for at in range(1, order + 1):
-        heads = _check(of_floats, xs, names, at, eps, rtol, atol, random)
+        try:
+            heads = _check(of_floats, xs, names, at, eps, rtol, atol, random)
+        except Exception as e:
+            if "derivative" not in str(e): e.add_note(f"gradcheck: at derivative {at} of {order}")
+            raise
         of_floats = _gradient_of(of_floats, len(xs))
         xs += heads
         names += [f"output {k}'s gradient" for k in range(len(heads))]

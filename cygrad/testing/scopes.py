@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from cygrad.core.errors import described
 from cygrad.core.memory import set_failure, stats
 
 _open = False
@@ -30,7 +31,7 @@ def fail_allocation(n, persistent=False):
     """
     global _open
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ValueError(f"fail_allocation: n is a whole number of at least 1, got {n!r}")
+        raise ValueError(f"fail_allocation: n is a whole number of at least 1, got {described(n)}")
     if _open:
         raise RuntimeError("fail_allocation: another scope of it is open; they do not nest")
     failure = Failure(n)

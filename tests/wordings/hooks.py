@@ -2,8 +2,8 @@
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, freed, function, gradient_written, hooked, node_hooked, packed, save_and_free, saved_outside,
-    two_dtypes,
+    RESULT, VARIABLE, freed, function, gradient_written, hooked, leaf_hooked, node_hooked, packed, save_and_free,
+    saved_outside, two_dtypes,
 )
 
 CASES = [
@@ -31,9 +31,11 @@ CASES = [
     (lambda: RESULT().register_post_accumulate_grad_hook(print), RuntimeError,
      "register_post_accumulate_grad_hook: this tensor of shape (2,) is no variable; attach_grad() or "
      "requires_grad_() makes one"),
-    (lambda: RESULT().grad_fn.next_functions[0][0].register_hook(print), RuntimeError,
-     "register_hook: this is the node of a variable, which computes nothing; use the variable's register_hook or "
-     "register_post_accumulate_grad_hook"),
+    (lambda: RESULT().grad_fn.next_functions[0][0].register_prehook(print), RuntimeError,
+     "register_prehook: this is the node of a variable, and nothing comes before .grad but the variable's own "
+     "register_hook; use that, which may replace the gradient"),
+    (lambda: leaf_hooked((None,)), ValueError,
+     "a hook of a variable's node returned 1 values; it may return None, or a tuple of 0 tensors or None"),
     (lambda: cg.autograd.Function(), RuntimeError,
      "Function is not instantiated; call Function.apply(...)"),
     (lambda: function(), NotImplementedError, "a Function needs a static method forward(ctx, *inputs)"),

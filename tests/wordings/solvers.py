@@ -3,7 +3,7 @@
 import numpy as np
 
 import cygrad as cg
-from wrong import incomplete, twice_in_a_solver
+from wrong import RESULT, incomplete, twice_in_a_solver
 
 CASES = [
     (lambda: incomplete(), RuntimeError,
@@ -15,8 +15,18 @@ CASES = [
      "lr must be at least 0 and finite, got -0.1"),
     (lambda: cg.optim.Adam("x"), TypeError,
      "alpha must be a number, got 'x'"),
-    (lambda: cg.optim.Adam(lr=0.1), TypeError,
-     "Adam calls its learning rate alpha, not lr: Adam(alpha=0.1)"),
+    (lambda: cg.optim.Adam(0.1, lr=0.1), TypeError,
+     "Adam: lr is another name for alpha; give one of them"),
+    (lambda: cg.optim.Adam([cg.ones(2)]), TypeError,
+     "Adam takes no params: its parameters come afterwards: Adam().set_parameters(parameters)"),
+    (lambda: cg.optim.SGD(cg.ones(2), lr=0.1), TypeError,
+     "Sgd takes no params: its parameters come afterwards: Sgd().set_parameters(parameters)"),
+    (lambda: cg.optim.Adam(betas=(0.9, 0.99)), TypeError,
+     "Adam takes no betas: it takes the two apart: Adam(beta1=0.9, beta2=0.999)"),
+    (lambda: RESULT().backward(clear_buffer=True), TypeError,
+     "backward takes retain_graph, not clear_buffer: backward(outputs, retain_graph=True)"),
+    (lambda: cg.optim.Adam().step(), AttributeError,
+     "a solver has no step: use update()"),
     (lambda: cg.optim.Adam(eps=0), ValueError,
      "eps must be greater than 0 and finite, got 0"),
     (lambda: cg.optim.Adam(beta1=1), ValueError,

@@ -4,7 +4,8 @@ import numpy as np
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, backward_twice, closed_collector, collector_of_another_thread, graph_into_a_given_buffer,
+    RESULT, VARIABLE, backward_twice, closed_collector, collector_of_another_thread, from_a_gradient,
+    graph_into_a_given_buffer,
     in_two_passes_at_once, nan, other_mode, own_gradient, set_grad, two_collectors, written_after_it_was_kept,
 )
 
@@ -47,8 +48,17 @@ CASES = [
     (lambda: cg.backward(cg.zeros(2)), RuntimeError,
      "backward: output 0, of shape (2,), was not recorded; compute it from a variable (attach_grad() or "
      "requires_grad_()) inside `with cygrad.record():`"),
-    (lambda: cg.backward(RESULT(), [3.0]), TypeError,
-     "backward: gradient 0 must be a tensor or None, got float"),
+    *[(lambda how=how: from_a_gradient(how), RuntimeError,
+       f"{'grad' if how == 'grad' else 'backward'}: output 0, of shape {(2,) if how == 'grad' else ()}, was not "
+       f"recorded; compute it from a variable (attach_grad() or requires_grad_()) inside `with cygrad.record():`; it "
+       f"comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that made it")
+      for how in ("sum", "grad", ".grad")],
+    (lambda: cg.backward(RESULT(), ["3"]), TypeError,
+     "backward: gradient 0 must be a tensor, a NumPy array, a number or None, got str"),
+    (lambda: RESULT().backward(True), TypeError,
+     "backward: gradient 0 must be a tensor, a NumPy array, a number or None, got bool"),
+    (lambda: RESULT().backward(np.ones(2)), ValueError,
+     "backward: gradient 0 is float64 of shape (2,); output 0 is float32 of shape (2,), and they must agree"),
     (lambda: cg.backward(RESULT(), cg.zeros(3)), ValueError,
      "backward: gradient 0 is float32 of shape (3,); output 0 is float32 of shape (2,), and they must agree"),
     (lambda: RESULT().backward(train_mode=3), TypeError,

@@ -1,0 +1,41 @@
+"""The wording of answers: what users of other libraries ask for, and what it is called here."""
+
+import numpy as np
+
+import cygrad as cg
+
+CASES = [
+    (lambda: cg.sum(cg.ones(2, 3), dim=1), TypeError, "sum takes axis, not dim: sum(x, axis=1)"),
+    (lambda: cg.ones(2, 3).mean(1, keepdim=True), TypeError,
+     "mean takes keepdims, not keepdim: mean(x, keepdims=True)"),
+    (lambda: cg.concat([cg.ones(2)], dim=0), TypeError, "concat takes axis, not dim: concat(xs, axis=1)"),
+    (lambda: cg.ones(2, 3).std(unbiased=True), TypeError, "std takes correction, not unbiased: std(x, correction=1)"),
+    (lambda: cg.exp(input=cg.ones(2)), TypeError, "exp takes x, not input: exp(x)"),
+    (lambda: cg.ones(2, device="cuda"), TypeError,
+     "ones takes no device: all memory is the CPU's; leave it out"),
+    (lambda: cg.sum(cg.ones(2), spam=1), TypeError, "sum() got an unexpected keyword argument 'spam'"),
+    (lambda: np.sum(cg.ones(2)), TypeError,
+     "sum takes no out: call cygrad.sum(x), or numpy.sum(x.numpy()) for an array without a gradient"),
+    (lambda: cg.softmax(cg.ones(2), out=1), TypeError, "softmax takes no out: its result is a new tensor"),
+    (lambda: np.exp(cg.ones(2)), TypeError,
+     "numpy.exp does not take a tensor: call cygrad.exp(x), or numpy.exp(x.numpy()) for an array without a gradient"),
+    (lambda: np.maximum(cg.ones(2), 0), TypeError,
+     "numpy.maximum does not take a tensor: call cygrad.maximum(x, y), or numpy.maximum(x.numpy(), y.numpy()) for an "
+     "array without a gradient"),
+    (lambda: np.ones(2) // cg.ones(2), TypeError,
+     "numpy.floor_divide does not take a tensor: call numpy.floor_divide(x.numpy(), y.numpy()) for an array without a "
+     "gradient"),
+    (lambda: cg.ones(2).view(1, 2), AttributeError,
+     "a tensor has no view: use reshape(), which is a view where the strides allow, or astype(dtype)"),
+    (lambda: cg.ones(2).asnumpy(), AttributeError,
+     "a tensor has no asnumpy: use numpy(), which shares memory, or numpy().copy()"),
+    (lambda: setattr(cg.ones(2), "data", 3), AttributeError,
+     "a tensor has no data: use detach(), which shares memory, numpy(), or copy_(value) to write"),
+    (lambda: cg.zeros((2, 3), 4), TypeError,
+     "zeros takes a shape, a tuple or whole numbers, and then a dtype; got ((2, 3), 4)"),
+    (lambda: cg.ones(2, 3, 4).transpose(-1, -2), ValueError,
+     "transpose: the axes (-1, -2) do not name each of the 3 dimensions once; swapaxes(-1, -2) exchanges two"),
+    (lambda: cg.ones(2).mT, ValueError, "mT wants a matrix or a stack of them, got a tensor of shape (2,)"),
+    (lambda: cg.ones(2, 3).flatten(1, 0), ValueError,
+     "flatten: axis 1 comes after axis 0 in a tensor of shape (2, 3)"),
+]
