@@ -290,6 +290,15 @@ def without_shape():
     return e
 
 
+def lying_solver(change):
+    """A pickled Adam whose parameter "w" was changed by `change(its states)`."""
+    solver = cg.optim.Adam()
+    solver.set_parameters({"w": VARIABLE()})
+    state = solver.__getstate__()
+    change(state["parameters"]["w"][1])
+    cg.optim.Adam().__setstate__(state)
+
+
 def leaking():
     with assert_no_leak():
         x = cg.zeros(2)
