@@ -16,7 +16,8 @@ from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core cimport graph
 from cygrad.core.graph cimport Tensor, array_of, copy_plain, data_of, fresh, new_tensor
-from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
+from cygrad.core.external cimport adopt_array
+from cygrad.core.memory cimport OTHER, READONLY, Buffer, drop, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
@@ -212,7 +213,7 @@ cdef Tensor from_array(a, bint copy):
     cdef int dtype = dtype_number(a.dtype), d
     cdef int size = itemsize(dtype)
     cdef Layout* l
-    cdef size_t address
+    cdef Array all_of_it
     if a.ndim > MAX_NDIM:
         raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got an array of shape {a.shape}")
     if copy or not a.flags.aligned or any([s % size for s in a.strides]):
@@ -222,8 +223,12 @@ cdef Tensor from_array(a, bint copy):
         l.shape[d] = a.shape[d]
         l.strides[d] = a.strides[d] // size
     lay.finish(l)
-    address = a.__array_interface__["data"][0]
-    return new_tensor(adopt(<char*>address, a.nbytes, a, not a.flags.writeable), l, dtype)
+    try:
+        all_of_it.data = <char*><size_t>a.__array_interface__["data"][0]
+        all_of_it.layout, all_of_it.dtype = l, dtype
+        return new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.share(l), dtype)
+    finally:
+        lay.forget(l)
 
 
 cdef Tensor copy_in(a, int dtype):

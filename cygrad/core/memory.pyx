@@ -220,7 +220,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
-    """A buffer over memory that `owner` keeps alive; it counts in external_bytes alone."""
+    """A buffer over memory that `owner` keeps alive (core/external.pyx, which counts it)."""
     cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
     if b == NULL: raise MemoryError("no memory for the header of an external buffer")
     memset(b, 0, sizeof(Buffer))
@@ -228,7 +228,6 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
     b.flags = EXTERNAL | (READONLY if readonly else 0)
     b.link = <void*>owner
     Py_INCREF(owner)
-    counters.external += nbytes
     return b
 
 
@@ -236,7 +235,6 @@ cdef void release(Buffer* b) noexcept:
     """The last holder has let go."""
     if b.flags & WATCHED: unwatcher(b)
     if b.flags & EXTERNAL:
-        counters.external -= b.nbytes
         owner = <object>b.link
         Py_DECREF(owner)
         PyMem_RawFree(b)
@@ -292,16 +290,26 @@ cdef void recategorise(Buffer* b) noexcept:
 
 # ---- what the memory module shows ------------------------------------------------------------------------------------
 
+cdef object external = None         # core/external.pyx plugs in what counts the memory of others
+
+
+def plug_external(f):
+    global external
+    external = f
+
+
 CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", "other")
 
 
 def stats():
     """What is held right now, a dict. In bytes: `live_bytes`, of all tensors; `peak_bytes`, the most that were live
     since the start or `reset_peak()`; `cached_bytes`, what the pool holds beyond that for what comes next;
-    `external_bytes`, memory of NumPy and others that tensors share, which is not ours to count. `live_buffers` are
-    blocks that live; `system_allocations`, how often the system was asked for memory. `by_category`: the live bytes by
-    what they are for, a dict of "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
+    `external_bytes`, memory of NumPy and others that tensors share, which counts nowhere else: each byte once, however
+    many tensors share it (of arrays with gaps the elements). `live_buffers` are blocks that live; `system_allocations`,
+    how often the system was asked for memory. `by_category`: the live bytes by what they are for, a dict of
+    "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
     cdef int c
+    counters.external = external()
     return {
         "live_bytes": counters.live,
         "peak_bytes": counters.peak,
