@@ -176,6 +176,52 @@ def test_categories_follow_the_roles():
     assert nonzero() == {"other": 400}
 
 
+def test_reset_peak_leaves_open_tracks_alone():
+    with cg.memory.track() as outer:
+        cg.zeros(5000)
+        with cg.memory.track() as inner:
+            cg.zeros(2000)
+            assert cg.memory.reset_peak() >= 20000 and stats("peak_bytes") == 0
+            assert (outer.peak_bytes, inner.peak_bytes) == (20000, 8000)
+            cg.zeros(100)
+            cg.memory.reset_peak()
+            cg.zeros(10)
+            assert stats("peak_bytes") == 40
+        assert inner.peak_bytes == 8000 and outer.peak_bytes == 20000 and stats("peak_bytes") == 40
+        with cg.memory.track() as last:
+            cg.zeros(20)
+        assert last.peak_bytes == 80 == stats("peak_bytes")
+    assert outer.peak_bytes == 20000 and inner.peak_bytes == 8000 and stats("peak_bytes") == 80
+    cg.zeros(10000)
+    assert (outer.peak_bytes, inner.peak_bytes, last.peak_bytes) == (20000, 8000, 80)
+    assert cg.memory.reset_peak() == 40000
+
+
+def test_tracks_leave_the_peak_alone():
+    """What memory.stats() calls the peak is since the start or reset_peak(), in a track as elsewhere."""
+    cg.memory.reset_peak()
+    cg.zeros(1000)
+    with cg.memory.track() as t:
+        assert stats("peak_bytes") == 4000
+        cg.zeros(10)
+        assert (t.peak_bytes, stats("peak_bytes")) == (40, 4000)
+    assert (t.peak_bytes, stats("peak_bytes")) == (40, 4000)
+
+
+def test_tracks_that_are_not_left_in_order():
+    first, second = cg.memory.track(), cg.memory.track()
+    first.__enter__(), second.__enter__()
+    cg.zeros(100)
+    first.__exit__()
+    cg.zeros(200)
+    assert (first.peak_bytes, second.peak_bytes) == (400, 800)
+    third = cg.memory.track().__enter__()
+    second.__exit__()
+    cg.zeros(300)
+    assert (first.peak_bytes, second.peak_bytes, third.peak_bytes) == (400, 800, 1200)
+    third.__exit__()
+
+
 def test_track_nests():
     with cg.memory.track() as outer:
         a = cg.zeros(1000)

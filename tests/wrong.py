@@ -166,6 +166,12 @@ def profiled():
         return p
 
 
+def twice(make):
+    scope = make()
+    with scope, scope:
+        pass
+
+
 def profile_twice():
     with cg.memory.profile() as p, p:
         pass

@@ -58,6 +58,7 @@ cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
 cdef bint fail_persistent = False
+cdef size_t highest = 0     # the peak before counters.peak began again (memory.track)
 
 assert sizeof(Buffer) <= HEADER
 memset(free_lists, 0, sizeof(free_lists))
@@ -312,7 +313,7 @@ def stats():
     counters.external = external()
     return {
         "live_bytes": counters.live,
-        "peak_bytes": counters.peak,
+        "peak_bytes": max(highest, counters.peak),
         "cached_bytes": counters.held - counters.live,
         "external_bytes": counters.external,
         "live_buffers": counters.buffers,
@@ -321,18 +322,18 @@ def stats():
     }
 
 
-def live_bytes():
-    return counters.live
+def begin_peak():
+    """Let counters.peak begin again from what is live now; the peak that users see stays."""
+    global highest
+    if counters.peak > highest: highest = counters.peak
+    counters.peak = counters.live
 
 
-def peak_bytes():
-    return counters.peak
-
-
-def set_peak(size_t nbytes):
-    """Let the peak be the larger of `nbytes` and what is live now; return what it was."""
-    cdef size_t before = counters.peak
-    counters.peak = nbytes if nbytes > counters.live else counters.live
+def restart_peak():
+    """Let the peak that users see begin again from what is live now; return what it was."""
+    global highest
+    cdef size_t before = max(highest, counters.peak)
+    highest, counters.peak = 0, counters.live
     return before
 
 
@@ -378,7 +379,7 @@ def empty_cache():
 def set_limit(nbytes):
     """Hold no more than `nbytes` of the system, live or cached; None: no limit."""
     global limit
-    limit = <size_t>-1 if nbytes is None else min(nbytes, <size_t>-2)
+    limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (a scope that is left asks for no memory here)
     if counters.held > limit: empty_cache()
 
 
@@ -429,7 +430,7 @@ def set_failure(uint64_t n, bint persistent):
     """Let the n-th allocation from now on fail, and with `persistent` all after it; 0: none. Returns how many
     allocations were counted since the last call."""
     global allocations, fail_at, fail_persistent, watching
-    counted = allocations
+    cdef uint64_t counted = allocations
     allocations, fail_at, fail_persistent = 0, n, persistent
     watching = (watching & ~FAILING) | (FAILING if n else 0)
     return counted
