@@ -216,7 +216,7 @@ def main(name):
         except MemoryError:
             failures += 1
             quiet = 0
-        except pickle.PicklingError:                # what pickle makes of an import that had no memory
+        except (pickle.PicklingError, SystemError):  # what pickle and NumPy's any() make of it
             failures += 1
             quiet = 0
         finally:
