@@ -9,8 +9,8 @@ import numpy as _np
 with bundles.alone:
     from cygrad import autograd, memory, ops, optim, random, testing
     from cygrad.autograd import (
-        GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode,
-        record, set_recording, set_training, stop_gradient, train_mode,
+        GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
+        predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
     )
     from cygrad.config import show_config
     from cygrad.core.bridge import (

@@ -68,7 +68,8 @@ class Alone:
     at the whole takes none of the package's locks here. It finds and runs the modules itself, and whoever wants one
     meanwhile waits, holding nothing that is needed. A thread that had begun with a part before this scope was open
     waits too: as it looks for the part, or at the first line of that, which imports cygrad.bundles and thereby the
-    whole; its module gets the names of ours. Where Python has not the functions that this takes the place of, it changes nothing."""
+    whole; its module gets the names of ours. Where Python has not the functions that this takes the place of, it does
+    nothing."""
 
     def __init__(self):
         self.lock, self.ours, self.open = threading.RLock(), {}, False

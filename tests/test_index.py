@@ -434,7 +434,7 @@ def test_gradients_that_repeat_one_element():
 
 
 def test_iterating_over_a_0_d_tensor_raises_at_once():
-    """Libraries ask by iter() whether something has elements: one that raises at the first next() has them, it seems."""
+    """Libraries ask by iter() whether something has elements: what raises at the first next() has some, it seems."""
     x = cg.tensor(1.5)
     for look in (iter, list, tuple, np.iterable):
         if look is np.iterable: assert not look(x)

@@ -1,5 +1,5 @@
-"""Scopes that Ctrl-C interrupts as they open or close, that are left wrongly, and that die open: what was found is there
-again, and nothing stays on (rule 7 of the architecture)."""
+"""Scopes that Ctrl-C interrupts as they open or close, that are left wrongly, and that die open: what was found is
+there again, and nothing stays on (rule 7 of the architecture)."""
 
 import gc
 import signal
@@ -198,7 +198,7 @@ def test_leaving_in_another_thread(name):
     """A thread's scope is its own: RuntimeError, and it stays open. A scope of the process can be closed anywhere."""
     scope, said = MAKERS[name](), []
 
-    def work():
+    def work(scope=scope):
         said.append(leave(scope))
         said.append((cg.is_recording(), cg.is_training()))
 
@@ -206,6 +206,7 @@ def test_leaving_in_another_thread(name):
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
+    del thread, work
     free = name in GLOBAL or name in {"assert_no_leak", "hook"}
     assert (said[0] is None) == free and said[1] == (False, False)
     assert (leave(scope) is None) == (not free or name == "hook")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("_testcapi", reason="this Python cannot fail an allocation on request")
-from nomemory import WORK  # noqa: E402
+from nomemory import WORK
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -76,30 +76,30 @@ cdef int check_none_open() except -1:
 
 @cython.final
 @cython.no_gc_clear
-cdef class Entry:
+cdef class ThreadEntry:
     """One entry into a scope, and what it found."""
-    cdef Entry outer        # the entry before it, of any thread
+    cdef ThreadEntry outer        # the entry before it, of any thread
     cdef unsigned long thread
     cdef object pack
 
 
 cdef class Entered:
     """A scope of the thread that enters it, which may be entered again, nested or in sequence."""
-    cdef Entry last
+    cdef ThreadEntry last
 
-    cdef Entry entry(self):
+    cdef ThreadEntry entry(self):
         """A new entry of this thread, for push()."""
-        cdef Entry e = Entry.__new__(Entry)
+        cdef ThreadEntry e = ThreadEntry.__new__(ThreadEntry)
         e.thread = PyThread_get_thread_ident()
         return e
 
-    cdef void push(self, Entry e) noexcept:
+    cdef void push(self, ThreadEntry e) noexcept:
         e.outer = self.last
         self.last = e
 
-    cdef Entry pop(self):
+    cdef ThreadEntry pop(self):
         """This thread's last entry, taken out; None: it has none. Asks for no memory."""
-        cdef Entry e = self.last, inner = None
+        cdef ThreadEntry e = self.last, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
         while e is not None and e.thread != thread: inner, e = e, e.outer
         if e is None: return None
@@ -138,14 +138,14 @@ cdef class saved_tensors_hooks(Entered):
 
     def __enter__(self):
         cdef Flags* f = flags()
-        cdef Entry e = self.entry()
+        cdef ThreadEntry e = self.entry()
         e.pack = <object>f.pack if f.pack != NULL else None
         self.push(e)
         set_pack(f, self.hooks)
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        cdef Entry e = self.pop()
+        cdef ThreadEntry e = self.pop()
         if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, it cannot be left")
         set_pack(flags(), e.pack)
 

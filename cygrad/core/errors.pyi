@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from cygrad.memory.limits import limit
+from cygrad.memory.scopes import limit
 
 class GraphFreedError(RuntimeError):
     pass
