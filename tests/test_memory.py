@@ -435,7 +435,7 @@ def test_external_memory_of_many_arrays():
             a = a[::-1] if rng.random() < 0.5 else a.reshape(-1, 1)
             held.append((a, cg.asarray(a)))
         addresses = set()
-        for a, _ in held:
+        for a in [a for a, _ in held]:
             if a.size: addresses.update(range(*np.lib.array_utils.byte_bounds(a)))
         assert stats("external_bytes") == len(addresses)
     held.clear()

@@ -12,6 +12,8 @@ CASES = [
     (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
      "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
      "counts outside of what is captured"),
+    (lambda: bundles.alone.load("cygrad.sums"), ModuleNotFoundError,
+     "No module named 'cygrad.sums'"),
     (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
      "from a zip file it cannot be imported"),
