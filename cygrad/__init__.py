@@ -1,27 +1,29 @@
 """cygrad: automatic differentiation whose memory you can see and bound."""
 
+from cygrad import bundles  # first: what other threads import meanwhile waits from there on
+
 import os as _os
 import sys as _sys
 
 import numpy as _np
 
-from cygrad import bundles  # before anything compiled
-from cygrad import autograd, memory, ops, optim, random, testing
-from cygrad.autograd import (
-    GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause, predict_mode,
-    record, set_recording, set_training, stop_gradient, train_mode,
-)
-from cygrad.config import show_config
-from cygrad.core.bridge import (
-    arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
-)
-from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
-from cygrad.core.dtypes import get_default_dtype, set_default_dtype
-from cygrad.core.exchange import from_dlpack
-from cygrad.core.graph import Tensor
-from cygrad.kernels.driver import get_num_threads, set_num_threads
-from cygrad.ops.random import dropout
-from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
+with bundles.alone:
+    from cygrad import autograd, memory, ops, optim, random, testing
+    from cygrad.autograd import (
+        GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
+        predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
+    )
+    from cygrad.config import show_config
+    from cygrad.core.bridge import (
+        arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
+    )
+    from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
+    from cygrad.core.dtypes import get_default_dtype, set_default_dtype
+    from cygrad.core.exchange import from_dlpack
+    from cygrad.core.graph import Tensor
+    from cygrad.kernels.driver import get_num_threads, set_num_threads
+    from cygrad.ops.random import dropout
+    from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
 
 __version__ = "0.1.0"
 

@@ -61,6 +61,53 @@ import cygrad.{name}
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("names", [
+    "memory optim autograd random", "optim ", "core testing", "config memory.reports ops.table testing",
+    "core.graph core.memory"])
+def test_threads_that_import_different_parts_first(names):
+    """At once, as the first of the process: Python takes the lock of a part before it imports the whole, so two threads
+    held what the other waited for, and one got an error."""
+    code = """
+import importlib, sys, threading
+sys.setswitchinterval(1e-6)
+errors, ready = [], threading.Barrier(len(sys.argv) - 1)
+
+def work(name):
+    ready.wait()
+    try: importlib.import_module(name)
+    except BaseException as e: errors.append(f"{name}: {e!r}")
+
+threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in sys.argv[1:]]
+for t in threads: t.start()
+for t in threads: t.join(40)
+assert not any(t.is_alive() for t in threads), "they wait for each other"
+assert not errors, errors
+import cygrad as cg
+assert (cg.ones(2) + 1).tolist() == [2, 2]
+assert all(sys.modules[name] is importlib.import_module(name) for name in sys.argv[1:])
+"""
+    parts = [f"cygrad.{name}".rstrip(".") for name in names.split(" ")]
+    for _ in range(4):
+        result = subprocess.run([sys.executable, "-c", code, *parts], capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0, result.stderr
+
+
+def test_an_import_that_fails_leaves_pythons_own_as_it_was():
+    code = """
+import os, sys
+from importlib import _bootstrap
+before = _bootstrap._find_and_load, _bootstrap._lock_unlock_module
+try: import cygrad
+except ValueError as e: print(e)
+assert (_bootstrap._find_and_load, _bootstrap._lock_unlock_module) == before
+assert not [f for f in sys.meta_path if type(f).__name__ == "Alone"]
+import json.tool
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+                            env=os.environ | {"CYGRAD_NUM_THREADS": "0"})
+    assert result.returncode == 0 and "CYGRAD_NUM_THREADS is '0'" in result.stdout, result.stderr
+
+
 @pytest.mark.parametrize("gone, missing", [("*.so", "cygrad._modules"), ("_[ab]*.so", "cygrad.kernels._baseline")])
 def test_a_package_that_was_not_built_says_so(tmp_path, gone, missing):
     shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns(gone, "*.pyd", "__pycache__"))

@@ -431,3 +431,14 @@ def test_gradients_that_repeat_one_element():
         y = x[i].sum() + (x[i].sum(2) * cg.tensor([[1.0, 2.0], [3.0, 4.0]], dtype="float32")).sum()
     y.backward()
     assert x.grad.tolist() == [[2.0] * 5, [0.0] * 5, [12.0] * 5]
+
+
+def test_iterating_over_a_0_d_tensor_raises_at_once():
+    """Libraries ask by iter() whether something has elements: what raises at the first next() has some, it seems."""
+    x = cg.tensor(1.5)
+    for look in (iter, list, tuple, np.iterable):
+        if look is np.iterable: assert not look(x)
+        else:
+            with pytest.raises(TypeError, match="a 0-d tensor cannot be iterated over"): look(x)
+    elements = iter(cg.tensor([1.0, 2.0]))
+    assert iter(elements) is elements and [e.item() for e in elements] == [1, 2] and list(elements) == []

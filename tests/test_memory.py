@@ -176,6 +176,52 @@ def test_categories_follow_the_roles():
     assert nonzero() == {"other": 400}
 
 
+def test_reset_peak_leaves_open_tracks_alone():
+    with cg.memory.track() as outer:
+        cg.zeros(5000)
+        with cg.memory.track() as inner:
+            cg.zeros(2000)
+            assert cg.memory.reset_peak() >= 20000 and stats("peak_bytes") == 0
+            assert (outer.peak_bytes, inner.peak_bytes) == (20000, 8000)
+            cg.zeros(100)
+            cg.memory.reset_peak()
+            cg.zeros(10)
+            assert stats("peak_bytes") == 40
+        assert inner.peak_bytes == 8000 and outer.peak_bytes == 20000 and stats("peak_bytes") == 40
+        with cg.memory.track() as last:
+            cg.zeros(20)
+        assert last.peak_bytes == 80 == stats("peak_bytes")
+    assert outer.peak_bytes == 20000 and inner.peak_bytes == 8000 and stats("peak_bytes") == 80
+    cg.zeros(10000)
+    assert (outer.peak_bytes, inner.peak_bytes, last.peak_bytes) == (20000, 8000, 80)
+    assert cg.memory.reset_peak() == 40000
+
+
+def test_tracks_leave_the_peak_alone():
+    """What memory.stats() calls the peak is since the start or reset_peak(), in a track as elsewhere."""
+    cg.memory.reset_peak()
+    cg.zeros(1000)
+    with cg.memory.track() as t:
+        assert stats("peak_bytes") == 4000
+        cg.zeros(10)
+        assert (t.peak_bytes, stats("peak_bytes")) == (40, 4000)
+    assert (t.peak_bytes, stats("peak_bytes")) == (40, 4000)
+
+
+def test_tracks_that_are_not_left_in_order():
+    first, second = cg.memory.track(), cg.memory.track()
+    first.__enter__(), second.__enter__()
+    cg.zeros(100)
+    first.__exit__()
+    cg.zeros(200)
+    assert (first.peak_bytes, second.peak_bytes) == (400, 800)
+    third = cg.memory.track().__enter__()
+    second.__exit__()
+    cg.zeros(300)
+    assert (first.peak_bytes, second.peak_bytes, third.peak_bytes) == (400, 800, 1200)
+    third.__exit__()
+
+
 def test_track_nests():
     with cg.memory.track() as outer:
         a = cg.zeros(1000)
@@ -340,11 +386,68 @@ def test_external_memory_counts_apart():
     a = np.ones(1000)
     x = cg.asarray(a)
     y = cg.asarray(a[::2])
-    assert stats("external_bytes") == 8000 + 4000 and stats("live_bytes") == stats("live_buffers") == 0
+    assert stats("external_bytes") == 8000 and stats("live_bytes") == stats("live_buffers") == 0
     x.attach_grad()
     assert stats("by_category")["parameters"] == 0 and stats("live_bytes") == 8000       # its gradient
     del x, y
     assert stats("external_bytes") == 0
+
+
+@pytest.mark.parametrize("indices, together, first, second", [
+    ((slice(None), slice(None)), 8000, 8000, 8000),                     # the same array
+    ((slice(600), slice(400, None)), 8000, 4800, 4800),                 # ranges that overlap
+    ((slice(500), slice(500, None)), 8000, 4000, 4000),                 # and that only touch
+    ((slice(100), slice(900, None)), 1600, 800, 800),
+    ((slice(None), slice(100, 200)), 8000, 8000, 800),                  # one inside the other
+    ((slice(None), slice(None, None, -1)), 8000, 8000, 8000),
+    ((slice(None, None, 2), slice(1, None, 2)), 8000, 4000, 4000),      # gaps of one filled by the other
+    ((slice(None, None, 2), slice(None, None, 2)), 4000, 4000, 4000),
+    ((slice(None, 500, 2), slice(500, None)), 6000, 2000, 4000),
+    ((slice(0), slice(3)), 24, 0, 24),
+])
+def test_external_memory_counts_once(indices, together, first, second):
+    a = np.ones(1000)
+    for how in (cg.asarray, cg.from_dlpack):
+        for dies in (0, 1):
+            pair = [how(a[i]) for i in indices]
+            assert stats("external_bytes") == together
+            pair[dies] = None
+            assert stats("external_bytes") == (second, first)[dies]
+            more = [how(a[indices[1 - dies]]) for _ in range(3)]
+            assert stats("external_bytes") == (second, first)[dies]
+            pair[1 - dies] = None
+            del more[1]
+            assert stats("external_bytes") == (second, first)[dies]
+            more.clear()
+            assert stats("external_bytes") == 0
+
+
+def test_external_memory_of_many_arrays():
+    """Against a set of addresses, for arrays without gaps."""
+    rng = np.random.default_rng(0)
+    memories, held = [np.ones(200) for _ in range(4)], []
+    for _ in range(300):
+        if held and rng.random() < 0.45:
+            held.pop(rng.integers(len(held)))
+        else:
+            begin, end = sorted(rng.integers(0, 201, 2))
+            a = memories[rng.integers(4)][begin:end]
+            a = a[::-1] if rng.random() < 0.5 else a.reshape(-1, 1)
+            held.append((a, cg.asarray(a)))
+        addresses = set()
+        for a in [a for a, _ in held]:
+            if a.size: addresses.update(range(*np.lib.array_utils.byte_bounds(a)))
+        assert stats("external_bytes") == len(addresses)
+    held.clear()
+    assert stats("external_bytes") == 0
+
+
+def test_external_memory_that_repeats_its_elements():
+    x = cg.asarray(np.broadcast_to(np.ones(5), (100, 5)))
+    assert stats("external_bytes") == 40 and x.nbytes == 4000
+    y = cg.asarray(np.ones((40, 50))[:, 7].T)
+    assert stats("external_bytes") == 40 + 40 * 8 and y.shape == (40,)
+    del x, y
 
 
 def test_nothing_is_lost_when_python_has_no_memory():

@@ -144,8 +144,34 @@ def test_many_in_one():
 def test_copy():
     for x in kinds():
         y = copy.copy(x)
-        assert y.tolist() == x.tolist() and y.dtype == x.dtype and not y.requires_grad and y.is_leaf
-        assert not x.size or not np.shares_memory(x.detach().numpy(), y.numpy())
+        alike(y, x)
+        assert not x.size or not np.shares_memory(x.detach().numpy(), y.detach().numpy())
+        if y.grad is not None:
+            assert y.grad is not x.grad and not y.grad.numpy().any()
+
+
+def test_a_copy_of_a_variable_takes_gradients_of_its_own():
+    v = cg.ones(2).attach_grad("add")
+    with cg.record():
+        (v * 5).backward()
+    w = copy.copy(v)
+    assert w.grad_req == "add" and w.grad.tolist() == [0, 0] and not w.fresh_grad
+    with cg.record():
+        (w * 3).backward()
+        (w * 3).backward()
+    assert w.grad.tolist() == [6, 6] and v.grad.tolist() == [5, 5]
+    n = cg.ones(2).attach_grad("null")
+    assert copy.copy(n).grad_req == "null" and not copy.copy(n).requires_grad
+
+
+def test_a_copy_of_an_intermediate_is_a_variable():
+    """As in PyTorch: a leaf outside the graph."""
+    v = cg.ones(2).attach_grad()
+    with cg.record():
+        y = copy.copy(v * 2)
+        (y * 3).backward()
+    assert y.is_leaf and y.requires_grad and y.grad_req == "add"
+    assert y.grad.tolist() == [3, 3] and v.grad.tolist() == [0, 0]
 
 
 def test_deepcopy():

@@ -1,5 +1,8 @@
 """Sgd and Adam, against NumPy and against PyTorch."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -193,3 +196,88 @@ def test_wrong_arguments_say_so_and_change_nothing():
         with pytest.raises(error, match=text):
             solver.set_parameters(bad)
     assert list(solver.get_parameters()) == ["x"] and solver.learning_rate() == 0.1
+
+
+# ---- pickles and copies ----------------------------------------------------------------------------------------------
+
+SOLVERS = [lambda: cg.optim.Sgd(0.25), lambda: cg.optim.Adam(0.01, 0.8, 0.95, 1e-6)]
+COPIES = [*(lambda v, p=p: pickle.loads(pickle.dumps(v, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)), copy.deepcopy]
+
+
+@pytest.mark.parametrize("again", COPIES)
+@pytest.mark.parametrize("make", SOLVERS)
+def test_a_solver_goes_on_where_its_pickle_was_made(make, again):
+    model = {"w": variable(START), "b": variable(START[0], "float32")}
+    solver = make()
+    solver.set_parameters(model)
+    for g in GRADIENTS[:3]:
+        push(model["w"], g)
+        if g is not GRADIENTS[1]: push(model["b"], g[0])        # (so that their counts of updates differ)
+        solver.update()
+    solver.zero_grad()
+    loaded, twin = again((model, solver))
+    assert type(twin) is type(solver) and twin.learning_rate() == solver.learning_rate()
+    assert list(twin.get_parameters()) == ["w", "b"]
+    assert all(twin.get_parameters()[name] is loaded[name] is not model[name] for name in model)
+    for g in GRADIENTS[3:6]:
+        for v in (model, loaded):
+            push(v["w"], g), push(v["b"], g[0])
+        solver.update(), twin.update()
+        assert all(v.numpy().tobytes() == loaded[name].numpy().tobytes() for name, v in model.items())
+
+
+@pytest.mark.parametrize("again", [*COPIES, copy.copy])
+def test_a_solver_without_parameters_pickles_its_settings(again):
+    solver = again(cg.optim.Adam(0.01, 0.8, 0.95, 1e-6))
+    assert (solver.lr, solver.beta1, solver.beta2, solver.eps) == (0.01, 0.8, 0.95, 1e-6)
+    assert solver.get_parameters() == {} and again(cg.optim.Sgd(0.5)).lr == 0.5
+    with pytest.raises(RuntimeError, match="this solver has no parameters"):
+        solver.update()
+
+
+def test_a_copied_solver_shares_the_parameters_and_not_the_states():
+    x = variable([1.0])
+    solver = cg.optim.Adam(0.1)
+    solver.set_parameters([x])
+    before = cg.memory.stats()["by_category"]["optimizer"]
+    twin = copy.copy(solver)
+    assert twin.get_parameters()["0"] is x and cg.memory.stats()["by_category"]["optimizer"] == 2 * before == 32
+
+
+class Decaying(cg.optim.Sgd):
+    """A solver written in Python."""
+
+
+def test_attributes_of_a_subclass_are_in_the_pickle():
+    solver = Decaying(0.1)
+    solver.decay = 0.5
+    twin = pickle.loads(pickle.dumps(solver))
+    assert type(twin) is Decaying and (twin.decay, twin.lr) == (0.5, 0.1)
+
+
+def test_pickles_of_solvers_that_lie():
+    def tampered(change):
+        solver = cg.optim.Adam(0.1)
+        solver.set_parameters([variable([1.0, 2.0])])
+        state = solver.__getstate__()
+        change(state, state["parameters"]["0"])
+        twin = cg.optim.Adam.__new__(cg.optim.Adam)
+        try: twin.__setstate__(state)
+        finally: assert twin.get_parameters() == {}
+
+    def states(**given):
+        return lambda state, p: p[1].update(given)
+
+    for change, error, words in [
+            (states(m=cg.zeros(3, "float64")), ValueError, r"the state m of the pickled parameter '0', a float64 "
+             r"tensor of shape \(2,\), is one like it; this one is a float64 tensor of shape \(3,\)"),
+            (states(v=cg.zeros(2)), ValueError, "this one is a float32 tensor"),
+            (states(v=[1, 2]), ValueError, "this one is list"),
+            (states(u=cg.zeros(2)), ValueError, "keeps m, v of a parameter; of '0' this one has m, v, u"),
+            (lambda state, p: state["settings"].update(beta1=2), ValueError, "beta1 must be at least 0"),
+            (lambda state, p: state["parameters"].update(w=(cg.ones(2), {}, 0)), ValueError, "'w', .* is no variable"),
+            (lambda state, p: state["parameters"].update(w=(3, {}, 0)), TypeError, "'w' must be a tensor"),
+            (lambda state, p: state["parameters"].update(w=(variable([1.0, 2.0]), p[1], -1)), OverflowError,
+             "negative")]:
+        with pytest.raises(error, match=words):
+            tampered(change)

@@ -109,8 +109,8 @@ def test_comparing_is_elementwise_and_hashing_by_identity():
 
 def test_copy_and_astype():
     x = cg.tensor([1.5, -2.5]).attach_grad()
-    for y in (x.copy(), copy.copy(x)):
-        assert y.tolist() == x.tolist() and not y.requires_grad
+    for y, variable in ((x.copy(), False), (copy.copy(x), True)):
+        assert y.tolist() == x.tolist() and y.requires_grad == variable
         assert not np.shares_memory(y.numpy(), x.numpy())
     assert x.astype("float32") is x
     assert x.astype(cg.int32).tolist() == [1, -2] and x.astype(bool).tolist() == [True, True]

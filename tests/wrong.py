@@ -185,6 +185,12 @@ def profiled():
         return p
 
 
+def twice(make):
+    scope = make()
+    with scope, scope:
+        pass
+
+
 def profile_twice():
     with cg.memory.profile() as p, p:
         pass
@@ -325,6 +331,15 @@ def without_shape():
     e = Exporter()
     e.managed.inner.shape = None
     return e
+
+
+def lying_solver(change):
+    """A pickled Adam whose parameter "w" was changed by `change(its states)`."""
+    solver = cg.optim.Adam()
+    solver.set_parameters({"w": VARIABLE()})
+    state = solver.__getstate__()
+    change(state["parameters"]["w"][1])
+    cg.optim.Adam().__setstate__(state)
 
 
 def leaking():

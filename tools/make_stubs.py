@@ -112,8 +112,7 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "Tensor.copy_": "Tensor", "Tensor.free": "None", "scope.keep": "Tensor", "Tensor.fill_": "Tensor",
     "Row.name": "str", "Row.family": "str", "Row.kept": "dict[str, str]", "Row.tries": "list[_Call]",
     "Failure.failed": "bool",
-    "gradcheck": "Literal[True]", "fail_allocation": "AbstractContextManager[Failure]",
-    "assert_no_leak": "AbstractContextManager[None]",
+    "gradcheck": "Literal[True]",
     "backward": "None", "mark_variables": "None", "set_default_dtype": "None", "get_default_dtype": "np.dtype[Any]",
     "set_num_threads": "None", "get_num_threads": "int", "get_include": "str",
     "show_config": "dict[str, Any] | None",
@@ -201,14 +200,15 @@ DUNDERS = {                 # syntax; `{cls}` is the class
                   "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any",
     "__copy__": "(self) -> Tensor", "__format__": "(self, spec: str) -> str",
     "__next__": "(self) -> Any", "__await__": "(self) -> Any",
-    "__enter__": "(self) -> {entered}", "__exit__": "(self, *_: object) -> None",
+    "__enter__": "(self) -> {entered}",
+    "__exit__": "(self, kind: object = None, value: object = None, traceback: object = None) -> None",
     "__call__": "(self, f: _F) -> _F",
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
-    "__setstate__": "(self, state: Any) -> None",
+    "__getstate__": "(self) -> Any", "__setstate__": "(self, state: Any) -> None",
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "GradientCollector": "Self", "detect_anomaly": "Self",
-           "saved_tensors_hooks": "Self", "Handle": "Self"}
+           "saved_tensors_hooks": "Self", "Handle": "Self", "fail_allocation": "Failure", "assert_no_leak": "None"}
 SILENT = {                  # of every class, or nothing for a type checker; the buffer protocol shows from 3.12 on
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
     "static_attributes buffer release_buffer pyx_vtable reduce_cython setstate_cython test".split()}
@@ -227,7 +227,6 @@ ALIASES = {                 # name: definition; after them what may be needed fr
 }
 SOURCES = {
     "os": ["PathLike"],
-    "contextlib": ["AbstractContextManager"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
     "typing": ["Any", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
     "typing_extensions": ["disjoint_base"],

@@ -1,10 +1,13 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Callable
-from typing import Any, Never, TypeVar, overload
+from typing import Any, Never, TypeVar, final, overload
 from typing_extensions import disjoint_base
 from cygrad.core.tape import Tape
 _F = TypeVar('_F', bound=Callable[..., Any])
 
+@final
+class Entry:
+    pass
 class Resumed:
     def __init__(self, suspended: Any, body: Any) -> None: ...
     def send(self, value: Any) -> Any: ...
@@ -17,7 +20,7 @@ class Resumed:
 class Scope:
     def __call__(self, f: Any) -> Any: ...
     def __enter__(self) -> Any: ...
-    def __exit__(self, *_: Any) -> Any: ...
+    def __exit__(self, kind: object = None, value: object = None, traceback: object = None) -> Any: ...
 @disjoint_base
 class Suspended:
     pass

@@ -3,6 +3,7 @@ gives back on exit exactly what it found, and decorates functions, generators an
 
 import functools
 
+cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
@@ -27,36 +28,57 @@ cdef void set_tape(Flags* f, Tape tape) noexcept:
     Py_XDECREF(<PyObject*>before)
 
 
+@cython.final
+@cython.no_gc
+@cython.freelist(16)
+cdef class Entry:
+    """What one entry into a scope found."""
+    cdef Entry outer        # the entry before it, of any thread
+    cdef unsigned long thread
+    cdef int recording, training
+    cdef Tape before, tape  # the thread's tape, and the one that the entry opened
+
+
 cdef class Scope:
     """A scope of the recording and training flags; it may be entered again, nested or in sequence."""
     cdef int recording, training
     cdef bint opens_tape
-    cdef list found         # what each entry found, the innermost last: (thread, recording, training, tape, own tape)
+    cdef Entry found        # the last one
     cdef object __weakref__
 
-    def __enter__(self):
+    cdef Tape enter(self):
+        """All that can fail comes first."""
         cdef Flags* f = flags()
-        cdef Tape tape = None
-        cdef Tape before = <Tape>f.tape if f.tape != NULL else None
-        if self.opens_tape: tape = Tape()
-        if self.found is None: self.found = []
-        self.found.append((PyThread_get_thread_ident(), f.recording, f.training, before, tape))
-        if tape is not None: set_tape(f, tape)
+        cdef Entry e = Entry.__new__(Entry)
+        if self.opens_tape: e.tape = Tape()
+        e.thread, e.recording, e.training = PyThread_get_thread_ident(), f.recording, f.training
+        e.before = <Tape>f.tape if f.tape != NULL else None
+        e.outer = self.found
+        self.found = e
+        if e.tape is not None: set_tape(f, e.tape)
         if self.recording != LEAVE: f.recording = self.recording
         if self.training != LEAVE: f.training = self.training
-        return tape
+        return e.tape
 
-    def __exit__(self, *_):
+    cdef int leave(self) except -1:
+        """Nothing here asks for memory: a scope is left also when there is none."""
         cdef Flags* f = flags()
-        cdef Tape before
+        cdef Entry e = self.found, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
-        cdef Py_ssize_t i = len(self.found or ()) - 1
-        while i >= 0 and <unsigned long>self.found[i][0] != thread: i -= 1     # (another thread's entry is its own)
-        if i < 0: raise RuntimeError("a scope was left that this thread has not entered")
-        _, recording, training, before, tape = self.found.pop(i)
-        if tape is not None: set_tape(f, before)
-        if self.recording != LEAVE: f.recording = recording
-        if self.training != LEAVE: f.training = training
+        while e is not None and e.thread != thread: inner, e = e, e.outer      # (another thread's entry is its own)
+        if e is None: raise RuntimeError("a scope was left that this thread has not entered")
+        if self.recording != LEAVE: f.recording = e.recording
+        if self.training != LEAVE: f.training = e.training
+        if inner is None: self.found = e.outer
+        else: inner.outer = e.outer
+        if e.tape is not None: set_tape(f, e.before)
+        return 0
+
+    def __enter__(self):
+        return self.enter()
+
+    def __exit__(self, kind=None, value=None, traceback=None):      # (not *_: that is a tuple, which may fail)
+        self.leave()
 
     def __call__(self, f):
         """Decorate: the body runs in this scope and resumes with the flags that it was suspended with."""
@@ -134,10 +156,10 @@ cdef Suspended entered(Scope s):
     """The flags that a body has which starts in the scope `s`, from where we are."""
     cdef Flags* f = flags()
     cdef Suspended out = Suspended.__new__(Suspended)
-    _tape = s.__enter__()                           # alive until the flags have it
+    s.enter()
     out.recording, out.training = f.recording, f.training
     out.tape = <Tape>f.tape if f.tape != NULL else None
-    s.__exit__()
+    s.leave()
     return out
 
 
@@ -178,7 +200,11 @@ def decorate(Scope s, f):
 
     @functools.wraps(f)
     def function(*args, **kwargs):
-        with s: return f(*args, **kwargs)
+        s.enter()
+        try:                                        # (a with statement makes a tuple of an exception, which may fail)
+            return f(*args, **kwargs)
+        finally:
+            s.leave()
     return function
 
 

@@ -1,6 +1,7 @@
 """Scopes that change how operations are kept and how gradients are taken: GradientCollector, detect_anomaly,
 saved_tensors_hooks. Each belongs to the thread that opened it."""
 
+cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
@@ -36,19 +37,23 @@ cdef class GradientCollector:
         self.open = True
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, kind=None, value=None, traceback=None):
+        self.leave()
 
     def close(self):
         """End collecting; recording and training are what they were. A second time is harmless. Raises RuntimeError in
         another thread than the one that opened it."""
+        self.leave()
+
+    cdef int leave(self) except -1:
         cdef Flags* f = flags()
-        if not self.open: return
+        if not self.open: return 0
         if self.thread != PyThread_get_thread_ident():
             raise RuntimeError("GradientCollector: it was opened in another thread, which alone can close it")
-        open_collected(None)
         f.recording, f.training = self.recording, self.training
         self.open = False
+        open_collected(None)
+        return 0
 
     def backward(self, outputs, gradients=None, retain_graph=None, *, create_graph=False, inputs=None):
         """Compute gradients as cygrad.backward does, collected by this scope. Raises RuntimeError when it is closed."""
@@ -69,29 +74,61 @@ cdef int check_none_open() except -1:
     return 0
 
 
-cdef class detect_anomaly:
+@cython.final
+@cython.no_gc_clear
+cdef class ThreadEntry:
+    """One entry into a scope, and what it found."""
+    cdef ThreadEntry outer        # the entry before it, of any thread
+    cdef unsigned long thread
+    cdef object pack
+
+
+cdef class Entered:
+    """A scope of the thread that enters it, which may be entered again, nested or in sequence."""
+    cdef ThreadEntry last
+
+    cdef ThreadEntry entry(self):
+        """A new entry of this thread, for push()."""
+        cdef ThreadEntry e = ThreadEntry.__new__(ThreadEntry)
+        e.thread = PyThread_get_thread_ident()
+        return e
+
+    cdef void push(self, ThreadEntry e) noexcept:
+        e.outer = self.last
+        self.last = e
+
+    cdef ThreadEntry pop(self):
+        """This thread's last entry, taken out; None: it has none. Asks for no memory."""
+        cdef ThreadEntry e = self.last, inner = None
+        cdef unsigned long thread = PyThread_get_thread_ident()
+        while e is not None and e.thread != thread: inner, e = e, e.outer
+        if e is None: return None
+        if inner is None: self.last = e.outer
+        else: inner.outer = e.outer
+        return e
+
+
+cdef class detect_anomaly(Entered):
     """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
     a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
 
     def __enter__(self):
+        self.push(self.entry())
         flags().anomaly += 1
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, value=None, traceback=None):
+        if self.pop() is None: raise RuntimeError("detect_anomaly: this scope is not open, it cannot be left")
         flags().anomaly -= 1
 
 
-cdef class saved_tensors_hooks:
+cdef class saved_tensors_hooks(Entered):
     """A scope in which each tensor that an operation keeps for backward is given to `pack(tensor)`, and what that
     returns is kept in its place; backward gets the tensor back by `unpack`, of the same shape and dtype. Memory that
     was written to after it was packed still raises InplaceError. Scopes nest, the innermost one has its way.
 
     Raises TypeError unless both are functions."""
     cdef tuple hooks
-    cdef list found         # what each entry found
-
-    def __cinit__(self, *_):
-        self.found = []
 
     def __init__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
@@ -101,19 +138,21 @@ cdef class saved_tensors_hooks:
 
     def __enter__(self):
         cdef Flags* f = flags()
-        self.found.append(<object>f.pack if f.pack != NULL else None)
+        cdef ThreadEntry e = self.entry()
+        e.pack = <object>f.pack if f.pack != NULL else None
+        self.push(e)
         set_pack(f, self.hooks)
         return self
 
-    def __exit__(self, *_):
-        if not self.found: raise RuntimeError("saved_tensors_hooks: this scope is not open, it cannot be left")
-        set_pack(flags(), self.found.pop())
+    def __exit__(self, kind=None, value=None, traceback=None):
+        cdef ThreadEntry e = self.pop()
+        if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, it cannot be left")
+        set_pack(flags(), e.pack)
 
 
-cdef int set_pack(Flags* f, object hooks) except -1:
+cdef void set_pack(Flags* f, object hooks) noexcept:
     """Let `hooks`, or None, be the thread's, which counts them: a scope may die without having been left."""
     cdef void* before = f.pack
     Py_XINCREF(<PyObject*>hooks if hooks is not None else NULL)
     f.pack = <void*>hooks if hooks is not None else NULL
     Py_XDECREF(<PyObject*>before)
-    return 0

@@ -6,8 +6,8 @@ it."""
 import numpy as np
 
 from cpython.buffer cimport (
-    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE,
-    PyObject_CheckBuffer,
+    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDED_RO,
+    PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -18,7 +18,8 @@ from cygrad.core cimport graph
 from cygrad.core.graph cimport (
     Tensor, array_of, copy_plain, data_of, fresh, is_result, is_tracked, is_variable, new_tensor,
 )
-from cygrad.core.memory cimport OTHER, READONLY, Buffer, adopt, drop, hold
+from cygrad.core.memory cimport OTHER, READONLY, Buffer, drop, hold
+from cygrad.core.external cimport adopt_array
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.source cimport refuse_capture
 from cygrad.kernels.array cimport (
@@ -108,7 +109,9 @@ cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
 cdef object lend(const Array* a, Buffer* buffer, bint writable):
     """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's
     call."""
-    return np.asarray(lease_of(a, buffer, writable))
+    array = np.asarray(lease_of(a, buffer, writable))
+    if array.dtype.char == "O": raise MemoryError("no memory for an array over a tensor")   # (what NumPy makes of that)
+    return array
 
 
 cdef int lend_tensor(Tensor t, Py_buffer* view, int wanted) except -1:
@@ -232,7 +235,8 @@ cdef Tensor from_array(a, bint copy):
     cdef int dtype = dtype_number(a.dtype), d
     cdef int size = itemsize(dtype)
     cdef Layout* l
-    cdef size_t address
+    cdef Array all_of_it
+    cdef Py_buffer view
     if a.ndim > MAX_NDIM:
         raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got an array of shape {a.shape}")
     if copy or not a.flags.aligned or any([s % size for s in a.strides]):
@@ -242,8 +246,14 @@ cdef Tensor from_array(a, bint copy):
         l.shape[d] = a.shape[d]
         l.strides[d] = a.strides[d] // size
     lay.finish(l)
-    address = a.__array_interface__["data"][0]
-    return new_tensor(adopt(<char*>address, a.nbytes, a, not a.flags.writeable), l, dtype)
+    try:
+        PyObject_GetBuffer(a, &view, PyBUF_STRIDED_RO)          # (__array_interface__ crashes where there is no memory)
+        all_of_it.data = <char*>view.buf
+        PyBuffer_Release(&view)
+        all_of_it.layout, all_of_it.dtype = l, dtype
+        return new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.share(l), dtype)
+    finally:
+        lay.forget(l)
 
 
 cdef Tensor copy_in(a, int dtype):

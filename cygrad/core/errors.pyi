@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any
-from cygrad.memory.limits import limit
+from cygrad.memory.scopes import limit
 
 MOST: int
 class GraphFreedError(RuntimeError):

@@ -12,7 +12,8 @@ from cygrad.core cimport bridge
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_lendable, copy_in, lend
 from cygrad.core.graph cimport Tensor, copy_plain, data_of, is_tracked, new_tensor
-from cygrad.core.memory cimport READONLY, Buffer, adopt, drop, hold
+from cygrad.core.memory cimport READONLY, Buffer, drop, hold
+from cygrad.core.external cimport adopt_array
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8, Array, Layout, itemsize
 
 import cygrad.core.pickling  # no-cython-lint: plugs itself into Tensor
@@ -282,7 +283,7 @@ def from_dlpack(x, *, device=None, copy=None):
         else:
             PyCapsule_SetName(capsule, "used_dltensor_versioned")
             owner.versioned = versioned
-        return new_tensor(adopt(a.data, l.size * itemsize(a.dtype), owner, readonly), lay.share(l), a.dtype)
+        return new_tensor(adopt_array(&a, owner, readonly), lay.share(l), a.dtype)
     finally:
         lay.forget(l)
 

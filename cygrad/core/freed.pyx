@@ -240,7 +240,8 @@ cdef class scope:
     def __enter__(self):
         cdef Flags* f = flags()
         if self.made is not None: raise RuntimeError("this memory.scope() is open already; make one for each with")
-        self.made, self.kept, self.limit = [], [], 1024
+        made, kept = [], []
+        self.made, self.kept, self.limit = made, kept, 1024
         self.outer = <scope>f.scope if f.scope != NULL else None
         Py_INCREF(self)
         f.scope = <void*>self
@@ -253,22 +254,24 @@ cdef class scope:
         self.kept.append(x)
         return x
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, value=None, traceback=None):
         cdef Flags* f = flags()
         cdef scope inner = None, outer = self.outer, s = <scope>f.scope if f.scope != NULL else None
-        cdef list left = [], still
+        cdef list made = self.made, kept = self.kept, left, still
         while s is not None and s is not self: inner, s = s, s.outer
         if s is None: raise RuntimeError("a memory.scope() was left that this thread has not entered")
         if inner is not None: inner.outer = outer
         else: f.scope = <void*>outer if outer is not None else NULL     # which was counted when it was entered
-        Py_DECREF(self)
-        spared = {id(x) for x in self.kept}
-        for weak in self.made:
+        self.made = self.kept = self.outer = None
+        Py_DECREF(self)                             # (the scope is left; only what follows asks for memory)
+        left = []
+        spared = {id(x) for x in kept}
+        for weak in made:
             t = weak()
             if type(t) is Tensor and id(t) not in spared: left.append(t)
         if outer is not None:
-            for x in self.kept: outer.note(x)
-        self.made = self.kept = self.outer = t = None
+            for x in kept: outer.note(x)
+        made = kept = t = None
         while left:                                 # variables take their gradients with them: once more for those
             still = []
             for t in left:

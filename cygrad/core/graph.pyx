@@ -615,9 +615,8 @@ cdef class Tensor:
 
     def __iter__(self):
         if self.layout.ndim == 0: raise TypeError("a 0-d tensor cannot be iterated over")
-        getitem = sockets["getitem_function"]
-        for i in range(self.layout.shape[0]):
-            yield getitem(self, i)
+        getitem = sockets["getitem_function"]       # (this method is no generator: that would say so at the first next)
+        return (getitem(self, i) for i in range(self.layout.shape[0]))
 
 
 cdef void forget_variable(Tensor t) noexcept:

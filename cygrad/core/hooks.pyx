@@ -149,7 +149,7 @@ class Handle:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, value=None, traceback=None):
         self.remove()
 
 

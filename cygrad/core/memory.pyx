@@ -58,6 +58,7 @@ cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
 cdef bint fail_persistent = False
+cdef size_t highest = 0     # the peak before counters.peak began again (memory.track)
 
 assert sizeof(Buffer) <= HEADER
 memset(free_lists, 0, sizeof(free_lists))
@@ -220,7 +221,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
-    """A buffer over memory that `owner` keeps alive; it counts in external_bytes alone."""
+    """A buffer over memory that `owner` keeps alive (core/external.pyx, which counts it)."""
     cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
     if b == NULL: raise MemoryError("no memory for the header of an external buffer")
     memset(b, 0, sizeof(Buffer))
@@ -228,7 +229,6 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
     b.flags = EXTERNAL | (READONLY if readonly else 0)
     b.link = <void*>owner
     Py_INCREF(owner)
-    counters.external += nbytes
     return b
 
 
@@ -236,7 +236,6 @@ cdef void release(Buffer* b) noexcept:
     """The last holder has let go."""
     if b.flags & WATCHED: unwatcher(b)
     if b.flags & EXTERNAL:
-        counters.external -= b.nbytes
         owner = <object>b.link
         Py_DECREF(owner)
         PyMem_RawFree(b)
@@ -292,19 +291,29 @@ cdef void recategorise(Buffer* b) noexcept:
 
 # ---- what the memory module shows ------------------------------------------------------------------------------------
 
+cdef object external = None         # core/external.pyx plugs in what counts the memory of others
+
+
+def plug_external(f):
+    global external
+    external = f
+
+
 CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", "other")
 
 
 def stats():
     """What is held right now, a dict. In bytes: `live_bytes`, of all tensors; `peak_bytes`, the most that were live
     since the start or `reset_peak()`; `cached_bytes`, what the pool holds beyond that for what comes next;
-    `external_bytes`, memory of NumPy and others that tensors share, which is not ours to count. `live_buffers` are
-    blocks that live; `system_allocations`, how often the system was asked for memory. `by_category`: the live bytes by
-    what they are for, a dict of "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
+    `external_bytes`, memory of NumPy and others that tensors share, which counts nowhere else: each byte once, however
+    many tensors share it (of arrays with gaps the elements). `live_buffers` are blocks that live; `system_allocations`,
+    how often the system was asked for memory. `by_category`: the live bytes by what they are for, a dict of
+    "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
     cdef int c
+    counters.external = external()
     return {
         "live_bytes": counters.live,
-        "peak_bytes": counters.peak,
+        "peak_bytes": max(highest, counters.peak),
         "cached_bytes": counters.held - counters.live,
         "external_bytes": counters.external,
         "live_buffers": counters.buffers,
@@ -313,18 +322,18 @@ def stats():
     }
 
 
-def live_bytes():
-    return counters.live
+def begin_peak():
+    """Let counters.peak begin again from what is live now; the peak that users see stays."""
+    global highest
+    if counters.peak > highest: highest = counters.peak
+    counters.peak = counters.live
 
 
-def peak_bytes():
-    return counters.peak
-
-
-def set_peak(size_t nbytes):
-    """Let the peak be the larger of `nbytes` and what is live now; return what it was."""
-    cdef size_t before = counters.peak
-    counters.peak = nbytes if nbytes > counters.live else counters.live
+def restart_peak():
+    """Let the peak that users see begin again from what is live now; return what it was."""
+    global highest
+    cdef size_t before = max(highest, counters.peak)
+    highest, counters.peak = 0, counters.live
     return before
 
 
@@ -370,7 +379,7 @@ def empty_cache():
 def set_limit(nbytes):
     """Hold no more than `nbytes` of the system, live or cached; None: no limit."""
     global limit
-    limit = <size_t>-1 if nbytes is None else min(nbytes, <size_t>-2)
+    limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (a scope that is left asks for no memory here)
     if counters.held > limit: empty_cache()
 
 
@@ -421,7 +430,7 @@ def set_failure(uint64_t n, bint persistent):
     """Let the n-th allocation from now on fail, and with `persistent` all after it; 0: none. Returns how many
     allocations were counted since the last call."""
     global allocations, fail_at, fail_persistent, watching
-    counted = allocations
+    cdef uint64_t counted = allocations
     allocations, fail_at, fail_persistent = 0, n, persistent
     watching = (watching & ~FAILING) | (FAILING if n else 0)
     return counted

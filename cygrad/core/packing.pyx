@@ -34,7 +34,13 @@ cdef Watch watch(Buffer* b):
 
 
 cdef void unwatch(Buffer* b) noexcept:
-    (<Watch>watches.pop(<size_t>b)).buffer = NULL
+    cdef Watch w
+    try:
+        w = <Watch>watches.pop(<size_t>b)
+        w.buffer = NULL
+    except MemoryError:                             # for the number: then without one
+        for w in watches.values():
+            if w.buffer == b: w.buffer = NULL
 
 
 cdef int pack(Node node, Flags* f) except -1:

@@ -46,20 +46,28 @@ cdef int take_gradients(Tensor t, grad_req, grad, bint with_grad) except -1:
     return 0
 
 
+cdef str req_of(Tensor t):
+    """How a copy takes gradients: as the variable does, and of an intermediate by adding."""
+    return t.grad_req if t.is_leaf else "add"
+
+
 def reduce_ex(Tensor self, protocol):
     """For pickle. A tensor pickles its own elements, not those that a view leaves out; from protocol 5 on the memory
     itself can be handed over out of band. An intermediate comes back as a variable."""
     cdef Tensor t = self if self.layout.dense else copy_plain(self)
     elements = window(t, False).reshape(-1)
     data = PickleBuffer(elements) if protocol >= 5 else elements.tobytes()
-    req = None
-    if self.requires_grad: req = self.grad_req if self.is_leaf else "add"
-    return load_tensor, (data, str(DTYPES[self.dtype]), self.shape, req, self.is_leaf and self.grad is not None)
+    return load_tensor, (data, str(DTYPES[self.dtype]), self.shape, req_of(self) if self.requires_grad else None,
+                         self.is_leaf and self.grad is not None)
 
 
 def copied(Tensor self):
-    """For copy.copy: the elements alone, as copy() does."""
-    return copy_plain(self)
+    """For copy.copy: a tensor with a copy of the elements; of a variable also grad_req, but not the gradient: .grad is
+    zeros where it is not None, as after loading a pickle. A copy of an intermediate is a variable outside the graph, as
+    in PyTorch; detach() or copy() give the elements alone."""
+    cdef Tensor t = copy_plain(self)
+    if self.requires_grad: take_gradients(t, req_of(self), None, self.is_leaf and self.grad is not None)
+    return t
 
 
 def deep_copied(Tensor self, memo):

@@ -4,8 +4,7 @@ from cygrad.core.modes cimport Flags
 cdef class Tape:
     """What is recorded while it is the thread's tape."""
     cdef Node head
-    cdef Tape parent
-    cdef object children    # a WeakSet of the tapes opened inside, or None
+    cdef Tape parent        # the tape that it was opened inside, or None
     cdef void* before       # the ring of all tapes, uncounted
     cdef void* after
     cdef object __weakref__

@@ -2,20 +2,21 @@
 tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recording two pointers. Every node that lives
 is in one of the rings: whoever looks for those that keep a buffer (memory.why) finds them there."""
 
-import weakref
+cimport cython
 
 from cygrad.core.graph cimport KEPT, Node, Slot, slots_of
 from cygrad.core.memory cimport EXTERNAL, Buffer
 from cygrad.core.modes cimport Flags, flags
 
 
+@cython.no_gc                                       # a ring is uncounted, and no tape can be part of a cycle
 cdef class Tape:
     """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""
 
     def __cinit__(self):
+        self.before = self.after = <void*>self      # first: when what follows fails, __dealloc__ runs all the same
         self.head = Node.__new__(Node)
         self.head.before = self.head.after = <void*>self.head
-        self.before = self.after = <void*>self
         if root is None: return
         self.after = root.after
         self.before = <void*>root
@@ -25,17 +26,14 @@ cdef class Tape:
     def __init__(self):
         """Enclosed by the thread's tape, if it has one."""
         cdef Flags* f = flags()
-        if f.tape != NULL:
-            self.parent = <Tape>f.tape
-            if self.parent.children is None: self.parent.children = weakref.WeakSet()
-            self.parent.children.add(self)
+        if f.tape != NULL: self.parent = <Tape>f.tape
 
     def __dealloc__(self):
         cdef Node head = self.head
         cdef Node outer
         (<Tape>self.after).before = self.before
         (<Tape>self.before).after = self.after
-        if head.after == <void*>head or root is None: return
+        if head is None or head.after == <void*>head or root is None: return
         outer = (root if self.parent is None else self.parent).head     # the nodes go on in the enclosing scope's ring
         (<Node>head.after).before = outer.before
         (<Node>outer.before).after = head.after
@@ -47,21 +45,43 @@ cdef class Tape:
     def nodes(self):
         """How many recorded operations are alive."""
         cdef Py_ssize_t count = 0
-        cdef void* p = self.head.after
-        while p != <void*>self.head:
-            count += 1
-            p = (<Node>p).after
-        return count + sum([t.nodes for t in self.children or ()])
+        cdef void* t = <void*>self
+        cdef void* p
+        while t != NULL:
+            p = (<Tape>t).head.after
+            while p != <void*>(<Tape>t).head:
+                count += 1
+                p = (<Node>p).after
+            t = following(t, self)
+        return count
 
     @property
     def saved_bytes(self):
         """Bytes kept for backward: each distinct buffer once, leaves and external memory not counted."""
-        cdef size_t total = kept_bytes(self)
-        kept_unmark(self)
+        cdef size_t total = 0
+        cdef void* t = <void*>self
+        while t != NULL:
+            total += kept_bytes(t)
+            t = following(t, self)
+        t = <void*>self
+        while t != NULL:
+            kept_unmark(t)
+            t = following(t, self)
         return total
 
 
 root = Tape()
+
+
+cdef void* following(void* t, Tape outer) noexcept:
+    """The next tape in the ring after `t` that was opened inside `outer`; NULL: it comes round to `outer`."""
+    cdef void* p
+    while True:
+        t = (<Tape>t).after
+        if t == <void*>outer: return NULL
+        p = <void*>(<Tape>t).parent
+        while p != <void*>None and p != <void*>outer: p = <void*>(<Tape>p).parent
+        if p == <void*>outer: return t
 
 
 cdef void link(Node node, Flags* f) noexcept:
@@ -72,14 +92,14 @@ cdef void link(Node node, Flags* f) noexcept:
     head.before = <void*>node
 
 
-cdef size_t kept_bytes(Tape t) except? 0:
-    """Sum and mark the buffers that the nodes of `t` keep and that are not marked yet."""
+cdef size_t kept_bytes(void* t) noexcept:
+    """Sum and mark the buffers that the nodes of a tape keep and that are not marked yet."""
     cdef size_t total = 0
-    cdef void* p = t.head.after
+    cdef void* p = (<Tape>t).head.after
     cdef Slot* s
     cdef Buffer* b
     cdef int k
-    while p != <void*>t.head:
+    while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
             if s[k].kind != KEPT: continue
@@ -88,18 +108,15 @@ cdef size_t kept_bytes(Tape t) except? 0:
             b.mark = 1
             total += b.nbytes
         p = (<Node>p).after
-    for child in t.children or (): total += kept_bytes(child)
     return total
 
 
-cdef int kept_unmark(Tape t) except -1:
-    cdef void* p = t.head.after
+cdef void kept_unmark(void* t) noexcept:
+    cdef void* p = (<Tape>t).head.after
     cdef Slot* s
     cdef int k
-    while p != <void*>t.head:
+    while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
             if s[k].kind == KEPT: s[k].what.buffer.mark = 0
         p = (<Node>p).after
-    for child in t.children or (): kept_unmark(child)
-    return 0

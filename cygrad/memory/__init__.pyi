@@ -1,24 +1,12 @@
 # Written by tools/make_stubs.py; do not edit.
-from collections.abc import Callable
-from typing import Self, TypeAlias
-_Event: TypeAlias = tuple[str, int, int, str]
 
 from cygrad.core.memory import empty_cache as empty_cache
-from cygrad.memory.limits import limit as limit
+from cygrad.memory.scopes import events as events
+from cygrad.memory.scopes import limit as limit
 from cygrad.memory.profiling import profile as profile
+from cygrad.memory.scopes import reset_peak as reset_peak
 from cygrad.core.freed import scope as scope
 from cygrad.core.memory import stats as stats
+from cygrad.memory.scopes import track as track
 from cygrad.memory.reasons import why as why
 __all__ = ['empty_cache', 'events', 'limit', 'profile', 'reset_peak', 'scope', 'stats', 'track', 'why']
-class events:
-    def __init__(self, listener: Callable[[_Event], object] | None = None) -> None: ...
-    def __enter__(self) -> list[_Event]: ...
-    def __exit__(self, *_: object) -> None: ...
-class track:
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
-    @property
-    def peak_bytes(self) -> int: ...
-    @property
-    def leaked_bytes(self) -> int: ...
-def reset_peak() -> int: ...

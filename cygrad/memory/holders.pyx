@@ -8,6 +8,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.external cimport Lender
 from cygrad.core.graph cimport (
     KEPT, OWN, Leaf, Node, Slot, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of,
 )
@@ -99,7 +100,7 @@ def holders(Tensor t not None):
         left -= b.optimizer
     if left: entries.append((left, "other tensors (views of it, detached ones)"))
     owner = None
-    if b.flags & EXTERNAL: owner = type(<object><PyObject*>b.link)
+    if b.flags & EXTERNAL: owner = type((<Lender><PyObject*>b.link).owner)
     origin = None
     for log in open_logs():
         site = log.origin(<uintptr_t>b)

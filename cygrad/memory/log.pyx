@@ -1,6 +1,7 @@
 """The log of a profile: every memory event with its time, its operation and its line of the program, 40 bytes each."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memmove
 
@@ -8,6 +9,7 @@ from cygrad.core.graph cimport Node
 from cygrad.core.memory cimport ALLOCATED, CATEGORIES, FREED, Buffer, counters, set_observer
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.source cimport nearest
+from cygrad.memory.scopes cimport Open
 
 from cygrad.core.source import line_of
 
@@ -38,7 +40,7 @@ cdef struct Site:
 
 cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # what no operator makes
 
-cdef list logs = []         # those that are open
+cdef void* logs = NULL      # those that are open, the one opened last in front
 cdef list sites = []        # (operator or name, whether backward, code, instruction); a log keeps the list of its time
 cdef dict numbers = {}      # what stands in `sites`, by identity -> its place there
 cdef Site recent[RECENT]
@@ -69,28 +71,36 @@ cdef uint32_t site_now(int category) except? 0:
 cdef void observe(int kind, Buffer* b, int before) noexcept:
     """Write an event to every open log."""
     cdef uint32_t site = 0
-    cdef bint collects
+    cdef bint collects = PyGC_Disable()             # a collection could free tensors: events in the middle of this one
+    cdef void* p = logs
     cdef EventLog log
-    if kind == ALLOCATED:
-        collects = PyGC_Disable()                   # a collection could free tensors: events in the middle of this one
-        try:
-            site = site_now(b.category)
-        finally:
-            if collects: PyGC_Enable()
-    for log in logs: log.add(kind, b, before, site)
+    try:
+        if kind == ALLOCATED: site = site_now(b.category)
+        while p != NULL:
+            log = <EventLog>p
+            log.add(kind, b, before, site)
+            p = log.outer
+    finally:
+        if collects: PyGC_Enable()
 
 
 def open_logs():
     """The logs that are open, the one opened first in front."""
-    return list(logs)
+    cdef list out = []
+    cdef void* p = logs
+    while p != NULL:
+        out.insert(0, <EventLog>p)
+        p = (<Open>p).outer
+    return out
 
 
-cdef class EventLog:
+@cython.no_gc_clear                                 # (it may be in a cycle's reach, and open until it is deallocated)
+cdef class EventLog(Open):
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
     state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
     cdef Event* event
     cdef Py_ssize_t room, n, dropped, most
-    cdef int64_t began
+    cdef int64_t began, ended
     cdef bint folding
     cdef list base_before, base_totals          # at the first event in memory: what stays of the bytes from before, ...
     cdef dict base_live                         # ... and buffer -> (bytes, category, site)
@@ -101,20 +111,22 @@ cdef class EventLog:
     cdef readonly tuple before                  # live bytes by category at the start
     cdef readonly size_t live, peak
     cdef readonly Py_ssize_t peak_at            # how many events had happened when most was live
-    cdef readonly bint is_open, lost            # lost: there was no memory to write an event down
+    cdef readonly bint lost                     # there was no memory to write an event down
 
     def __init__(self, Py_ssize_t most):
         self.most = most
 
     def __dealloc__(self):
+        self.stop()
         PyMem_RawFree(self.event)
 
-    def start(self):
-        """From now on."""
+    cpdef start(self):
+        """From now on. All that can fail comes first."""
         global sites, numbers
         cdef int c
-        if not logs:
-            sites, numbers = [("", False, None, 0)], {}
+        if logs == NULL:
+            first, none = [("", False, None, 0)], {}
+            sites, numbers = first, none
             for c in range(RECENT): recent[c].what = NULL
         self.sites = sites
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
@@ -123,24 +135,22 @@ cdef class EventLog:
         self.base_live, self.allocated, self.samples = {}, [], [(0, self.before)]
         self.live = self.peak = counters.live
         self.began = cg_now()
-        self.is_open = True
-        logs.append(self)
+        self.link(&logs)
         set_observer(observe)
 
-    def stop(self):
-        """Until now."""
-        if not self.is_open: return
-        self.is_open = False
-        logs.remove(self)
-        if not logs: set_observer(NULL)
+    cpdef stop(self):
+        """Until now. Asks for no memory."""
+        if not self.unlink(): return
+        self.ended = cg_now() - self.began
+        if logs == NULL: set_observer(NULL)
 
     def __len__(self):
         """How many events there were."""
         return self.dropped + self.n
 
-    def now(self):
-        """Nanoseconds since the start."""
-        return cg_now() - self.began
+    def duration(self):
+        """Nanoseconds from the start to now, or to the end."""
+        return cg_now() - self.began if self.place != NULL else self.ended
 
     cdef void add(self, int kind, Buffer* b, int before, uint32_t site) noexcept:
         cdef Event* e
@@ -277,6 +287,29 @@ cdef class EventLog:
         if not isinstance(what, str): what = ".grad" if what is None else what.name + " (backward)" * backward
         if code is None: return what, "", ""
         return what, f"{code.co_filename}:{line_of(code, instruction)}", code.co_name
+
+
+cdef class Logged:
+    """The scope of a log, which memory.profile makes a report of: a new log at each entry."""
+    cdef readonly EventLog _log
+    cdef Py_ssize_t most
+
+    def __init__(self, most):
+        self.most = most
+
+    def __enter__(self):
+        cdef EventLog log
+        if self._log is not None and self._log.place != NULL:
+            raise RuntimeError("this memory.profile() is open already; make another one for a scope inside it")
+        log = EventLog(self.most)
+        log.start()
+        self._log = log
+        return self
+
+    def __exit__(self, kind=None, value=None, traceback=None):
+        if self._log is None or self._log.place == NULL:
+            raise RuntimeError("memory.profile: this scope is not open, it cannot be left")
+        self._log.stop()
 
 
 cdef list thinned(list samples):

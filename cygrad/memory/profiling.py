@@ -4,7 +4,7 @@ import os
 
 from cygrad.core.errors import described
 from cygrad.core.memory import CATEGORY_NAMES
-from cygrad.memory.log import EventLog
+from cygrad.memory.log import Logged
 
 MOST_EVENTS = 1 << 20       # in memory, 40 bytes each; older ones are folded together
 COLUMNS = ("operation", "category", "line")
@@ -24,7 +24,7 @@ def shown_line(line):
     return line[len(below):] if line.startswith(below) else line
 
 
-class profile:
+class profile(Logged):
     """A scope that writes down every byte of tensor data that any thread takes or gives back in it, with the operation
     and the line of the program that asked:
 
@@ -38,19 +38,7 @@ class profile:
     All of them can be asked for while the scope is open, too. Scopes nest; outside of them profiling costs nothing."""
 
     def __init__(self):
-        self._log = None
-
-    def __enter__(self):
-        if self._log is not None and self._log.is_open:
-            raise RuntimeError("this memory.profile() is open already; make another one for a scope inside it")
-        self._log = EventLog(MOST_EVENTS)
-        self._log.start()
-        self._duration = None
-        return self
-
-    def __exit__(self, *_):
-        self._duration = self._log.now()
-        self._log.stop()
+        super().__init__(MOST_EVENTS)
 
     def _read(self):
         if self._log is None:
@@ -141,8 +129,7 @@ class profile:
         """[(seconds, live bytes by category)], the last of them now, or when the scope was left."""
         log = self._read()
         samples = [(time / 1e9, totals) for time, totals in log.course(points)]
-        end = log.now() if self._duration is None else self._duration
-        return [*samples, (end / 1e9, self._last())]
+        return [*samples, (log.duration() / 1e9, self._last())]
 
     def _last(self):
         log = self._read()
@@ -154,7 +141,7 @@ class profile:
     def _lives(self):
         """(buffer, bytes, operation, line, category, seconds from, to) of every buffer made in the scope."""
         log = self._read()
-        end = log.now() if self._duration is None else self._duration
+        end = log.duration()
         for buffer, nbytes, site, category, begun, ended in log.lives():
             operation, line, _ = log.name(site)
             yield (buffer, nbytes, operation, shown_line(line), CATEGORY_NAMES[category], begun / 1e9,

@@ -1,6 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal
+from cygrad.memory.log import Logged
 from cygrad.memory.reports import PeakRow
 from cygrad.memory.reports import Site
 
@@ -8,10 +9,8 @@ BEFORE: str
 CATEGORY_NAMES: tuple[Any, ...]
 COLUMNS: tuple[Any, ...]
 MOST_EVENTS: int
-class profile:
+class profile(Logged):
     def __init__(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
     @property
     def peak_bytes(self) -> int: ...
     def at_peak(self) -> list[PeakRow]: ...

@@ -7,10 +7,16 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
+from copyreg import __newobj__
+
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Leaf, Tensor, data_of, fresh, is_variable, node_of
+from cygrad.core.graph cimport Leaf, Tensor, array_of, data_of, fresh, is_variable, node_of
 from cygrad.core.memory cimport OPTIMIZER, READONLY
 from cygrad.kernels cimport update
+from cygrad.kernels.array cimport Array
+from cygrad.kernels.driver cimport gather
+
+from cygrad.core.dtypes import DTYPES
 
 from cygrad.core.answers import SOLVERS, attributes, of_solver
 from cygrad.core.errors import described
@@ -26,12 +32,15 @@ cdef class Parameter:
 
 cdef class Solver:
     """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
-    zeros at first; `step` is the rule, `rate` what the solver calls its learning rate."""
+    zeros at first; `step` is the rule, `rate` what the solver calls its learning rate, `settings` the arguments that it
+    was made with. A solver pickles with its parameters, their states and how often each was updated: with the model in
+    one pickle, both have the same tensors when they are loaded."""
     cdef readonly double lr
     cdef dict parameters
 
     states = ()
     rate = "lr"
+    settings = ("lr",)
 
     def __cinit__(self, *given, **named):
         self.parameters = {}
@@ -124,6 +133,54 @@ cdef class Solver:
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         raise NotImplementedError
 
+    def __reduce__(self):
+        return __newobj__, (type(self),), self.__getstate__()
+
+    def __getstate__(self):
+        cdef Parameter p
+        cdef dict parameters = {}
+        for name, p in self.parameters.items():
+            parameters[name] = p.tensor, dict(zip(self.states, p.states, strict=True)), p.t
+        return {
+            "settings": {self.rate if name == "lr" else name: getattr(self, name) for name in self.settings},
+            "parameters": parameters,
+            "attributes": dict(getattr(self, "__dict__", ())),          # of a subclass written in Python
+        }
+
+    def __setstate__(self, state):
+        """Take charge of the parameters of a pickle, with copies of its states. Raises TypeError or ValueError where
+        they do not fit."""
+        cdef Parameter p
+        cdef dict made
+        Solver.set_parameters(self, {name: tensor for name, (tensor, _, _) in state["parameters"].items()})
+        made, self.parameters = self.parameters, {}
+        for name, (_, states, t) in state["parameters"].items():
+            p = made[name]
+            if states.keys() != set(self.states):
+                raise ValueError(f"a pickled {type(self).__name__} keeps {', '.join(self.states) or 'no states'} of a "
+                                 f"parameter; of {name!r} this one has {', '.join(states) or 'none'}")
+            for own, key in zip(p.states, self.states, strict=True): copy_state(name, key, own, states[key])
+            p.t = t
+        self._take_settings(**state["settings"])
+        for name, value in state["attributes"].items(): setattr(self, name, value)
+        self.parameters = made
+
+    def _take_settings(self, lr):
+        """The arguments of a solver, checked."""
+        self.lr = not_negative("lr", lr)
+
+
+cdef int copy_state(name, key, Tensor own, given) except -1:
+    """Let a state be what a pickle gives for it."""
+    cdef Array a
+    if not isinstance(given, Tensor) or given.shape != own.shape or given.dtype != DTYPES[own.dtype]:
+        said = f"a {given.dtype} tensor of shape {given.shape}" if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"the state {key} of the pickled parameter {name!r}, a {DTYPES[own.dtype]} tensor of shape "
+                         f"{own.shape}, is one like it; this one is {said}")
+    a = array_of(<Tensor>given)
+    gather(own.buffer.data, &a, 0, own.layout.size)
+    return 0
+
 
 cdef Tensor zeros(Tensor like):
     cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
@@ -160,7 +217,7 @@ cdef class Sgd(Solver):
     """w -= lr g"""
 
     def __init__(self, lr=1e-3):
-        self.lr = not_negative("lr", lr)
+        self._take_settings(lr)
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         update.sgd(p.tensor.dtype, p.tensor.layout.size, w, g, self.lr)
@@ -176,9 +233,14 @@ cdef class Adam(Solver):
 
     states = ("m", "v")
     rate = "alpha"
+    settings = ("lr", "beta1", "beta2", "eps")
 
     def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, lr=None):
-        self.lr = not_negative("alpha", alpha) if lr is None else not_negative("lr", lr)
+        self._take_settings(alpha if lr is None else not_negative("lr", lr), beta1, beta2, eps)
+
+    def _take_settings(self, alpha, beta1, beta2, eps):
+        """The arguments of a solver, checked."""
+        self.lr = not_negative("alpha", alpha)
         self.beta1, self.beta2 = fraction("beta1", beta1), fraction("beta2", beta2)
         self.eps = positive("eps", eps)
 

@@ -1,9 +1,20 @@
 """The wording of errors: reports, limits, scopes of memory and free()."""
 
 import cygrad as cg
-from wrong import entered_twice, free_a_gradient, free_what_is_lent, freed, limited, profile_twice, profiled
+from wrong import entered_twice, free_a_gradient, free_what_is_lent, freed, limited, profile_twice, profiled, twice
 
 CASES = [
+    *[(lambda make=make: make().__exit__(), RuntimeError,
+       f"memory.{make.__name__}: this scope is not open, it cannot be left")
+      for make in (cg.memory.profile, cg.memory.track, cg.memory.events)],
+    (lambda: cg.memory.limit(0).__exit__(), RuntimeError,
+     "memory.limit: this scope is not open, it cannot be left"),
+    (lambda: twice(cg.memory.track), RuntimeError,
+     "this memory.track() is open already; make another one for a scope inside it"),
+    (lambda: twice(cg.memory.events), RuntimeError,
+     "this memory.events() is open already; make another one for a scope inside it"),
+    (lambda: cg.memory.track().peak_bytes, RuntimeError,
+     "this memory.track() has seen nothing yet; use it as a scope: with cygrad.memory.track() as t: ..."),
     (lambda: cg.memory.profile().at_peak(), RuntimeError,
      "this memory.profile() has seen nothing yet; use it as a scope: with cygrad.memory.profile() as p: ..."),
     (profile_twice, RuntimeError,

@@ -5,7 +5,7 @@ import numpy as np
 import cygrad as cg
 from cygrad import bundles
 from cygrad.core.replay import Replay
-from cygrad.testing import fail_allocation, gradcheck
+from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
 from wrong import counting, failing_allocation, leaking, nested_failures
 
 CASES = [
@@ -19,6 +19,8 @@ CASES = [
      "Replay: outputs holds nothing before the first run(); call that first"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,
      "concat: 65536 inputs; an operation takes at most 65535, so join them in groups"),
+    (lambda: bundles.alone.load("cygrad.sums"), ModuleNotFoundError,
+     "No module named 'cygrad.sums'"),
     (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
      "from a zip file it cannot be imported"),
@@ -30,6 +32,12 @@ CASES = [
      "a scope decorates functions, got 3"),
     (lambda: cg.no_grad().__exit__(), RuntimeError,
      "a scope was left that this thread has not entered"),
+    (lambda: cg.autograd.detect_anomaly().__exit__(), RuntimeError,
+     "detect_anomaly: this scope is not open, it cannot be left"),
+    (lambda: fail_allocation(1).__exit__(), RuntimeError,
+     "fail_allocation: this scope is not open, it cannot be left"),
+    (lambda: assert_no_leak().__exit__(), RuntimeError,
+     "assert_no_leak: this scope is not open, it cannot be left"),
     (lambda: Replay(lambda: None), RuntimeError,
      "Replay: the function ran no operation on tensors"),
     (lambda: failing_allocation(), MemoryError,

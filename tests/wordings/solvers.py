@@ -3,7 +3,7 @@
 import numpy as np
 
 import cygrad as cg
-from wrong import RESULT, incomplete, twice_in_a_solver
+from wrong import RESULT, incomplete, lying_solver, twice_in_a_solver
 
 CASES = [
     (lambda: incomplete(), RuntimeError,
@@ -43,4 +43,9 @@ CASES = [
      "set_parameters: 'w', of shape (3, 2), is not contiguous; use a copy()"),
     (lambda: cg.optim.Sgd().set_parameters([cg.asarray(np.frombuffer(bytes(8), "float32")).attach_grad()]), ValueError,
      "set_parameters: '0', of shape (2,), lies over read-only memory and cannot be updated; use a copy()"),
+    (lambda: lying_solver(lambda states: states.pop("m")), ValueError,
+     "a pickled Adam keeps m, v of a parameter; of 'w' this one has v"),
+    (lambda: lying_solver(lambda states: states.update(m=cg.zeros(3))), ValueError,
+     "the state m of the pickled parameter 'w', a float32 tensor of shape (2,), is one like it; this one is a float32 "
+     "tensor of shape (3,)"),
 ]

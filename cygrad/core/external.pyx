@@ -1,0 +1,73 @@
+"""Memory of others that tensors lie over, counted: each byte once, however many arrays show it.
+
+Two tensors over one array, or over views of it that overlap, share bytes. So arrays whose ranges of addresses overlap
+are counted together: equal ones once, and no more than the range that they lie in. An array with gaps counts its
+elements alone. This is exact but for arrays with gaps that overlap in part, where it may be more, up to that range. The
+sum is made when somebody asks (memory.stats): adopting and letting go cost two pointers."""
+
+cimport cython
+
+from cygrad.core.memory cimport Buffer, adopt
+from cygrad.kernels.array cimport Array, itemsize
+
+from cygrad.core.memory import plug_external
+
+cdef void* ring = NULL              # one of the lenders, or NULL
+
+
+@cython.no_gc_clear                 # (what it owns may be in a cycle, and its memory is read until it is deallocated)
+cdef class Lender:
+
+    def __dealloc__(self):
+        global ring
+        if self.after == NULL: return
+        if ring == <void*>self: ring = self.after if self.after != <void*>self else NULL
+        (<Lender>self.after).before = self.before
+        (<Lender>self.before).after = self.after
+
+
+cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NULL:
+    """A buffer over the memory of `a`, which `owner` keeps alive."""
+    global ring
+    cdef Lender lender = Lender.__new__(Lender)
+    cdef Py_ssize_t size = itemsize(a.dtype), reach
+    cdef int d
+    lender.owner = owner
+    lender.low = lender.high = <size_t>a.data
+    lender.nbytes = a.layout.size * size
+    if a.layout.size:
+        lender.high += size
+        for d in range(a.layout.ndim):
+            reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * size
+            if reach < 0: lender.low += reach
+            else: lender.high += reach
+    if ring == NULL:
+        lender.before = lender.after = <void*>lender
+    else:
+        lender.before, lender.after = ring, (<Lender>ring).after
+        (<Lender>lender.after).before = <void*>lender
+        (<Lender>ring).after = <void*>lender
+    ring = <void*>lender
+    return adopt(a.data, lender.nbytes, lender, readonly)
+
+
+def external_bytes():
+    """The bytes of others that tensors lie over."""
+    cdef void* p = ring
+    cdef size_t total = 0, begin = 0, end = 0, elements = 0
+    cdef size_t low, high, nbytes
+    found = set()
+    while p != NULL:
+        found.add(((<Lender>p).low, (<Lender>p).high, (<Lender>p).nbytes))
+        p = (<Lender>p).after
+        if p == ring: break
+    for low, high, nbytes in sorted(found):
+        if low >= end:                              # nothing before it reaches here
+            total += min(elements, end - begin)
+            begin, end, elements = low, high, 0
+        elif high > end: end = high
+        elements += nbytes
+    return total + min(elements, end - begin)
+
+
+plug_external(external_bytes)

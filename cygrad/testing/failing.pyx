@@ -1,0 +1,40 @@
+"""The switch of fail_allocation: compiled, as the scopes of memory/scopes.pyx are, and for the same reason."""
+
+cimport cython
+
+from cygrad.memory.scopes cimport Open
+
+from cygrad.core.memory import set_failure as _set_failure
+
+cdef object set_failure = _set_failure
+cdef void* failing = NULL           # the scope that is open
+
+
+@cython.no_gc_clear
+cdef class Failing(Open):
+    """A scope in which the n-th allocation fails; `kind(n)` makes what tells of it."""
+    cdef object n, persistent, kind
+    cdef object seen
+
+    def __init__(self, n, persistent, kind):
+        self.n, self.persistent, self.kind = n, persistent, kind
+
+    def __enter__(self):
+        seen = self.kind(self.n)
+        if failing != NULL: raise RuntimeError("fail_allocation: another scope of it is open; they do not nest")
+        self.link(&failing)
+        try:
+            set_failure(self.n, self.persistent)
+        except:                                     # (there was no memory for the number that it returns)
+            set_failure(0, False)
+            self.unlink()
+            raise
+        self.seen = seen
+        return seen
+
+    def __exit__(self, kind=None, value=None, traceback=None):
+        if not self.unlink(): raise RuntimeError("fail_allocation: this scope is not open, it cannot be left")
+        self.seen.allocations = set_failure(0, False)
+
+    def __dealloc__(self):
+        if self.unlink(): set_failure(0, False)
