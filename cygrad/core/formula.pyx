@@ -56,6 +56,22 @@ cdef class Context:
         if self.b.graph: attach(t, self.b.node, k)
         return t
 
+    def locally_constant(self, z):
+        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such as
+        a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        cdef list places = []
+        cdef Tensor t
+        cdef Edge e
+        cdef int i
+        if not self.b.graph: return z
+        for i in range(self.b.node.n_in):
+            e = edge_of(self.b.node, i)
+            if e.node == NULL: continue
+            t = fresh(lay.share(lay.SCALAR), (<Node>e.node).dtype, OTHER)       # its value is not read
+            attach(t, <Node>e.node, e.output_nr)
+            places.append(t)
+        return socket("locally_constant_function")(z, places)
+
     cdef Tensor tensor(self, Slot* s):
         """What a slot keeps, without its place in the graph."""
         cdef Tensor t

@@ -147,7 +147,7 @@ cdef class Maximum(Elementwise):
 
     def formula(self, c, int i, g):
         x, y = c.input(i), c.input(1 - i)
-        return where(x < y, 0, where(x == y, 0.5 * g, g))
+        return c.locally_constant(where(x < y, 0, where(x == y, 0.5 * g, g)))
 
 
 @final
@@ -159,7 +159,7 @@ cdef class Minimum(Elementwise):
 
     def formula(self, c, int i, g):
         x, y = c.input(i), c.input(1 - i)
-        return where(x > y, 0, where(x == y, 0.5 * g, g))
+        return c.locally_constant(where(x > y, 0, where(x == y, 0.5 * g, g)))
 
 
 @final
@@ -172,8 +172,9 @@ cdef class Clip(Elementwise):
 
     def formula(self, c, int i, g):
         x, y, z = c.input(0), c.input(1), c.input(2)
-        if i == 0: return where(logical_and(x >= y, x <= z), g, 0)
-        return where(logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y), g, 0)
+        if i == 0: chosen = logical_and(x >= y, x <= z)
+        else: chosen = logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y)
+        return c.locally_constant(where(chosen, g, 0))
 
 
 @final
@@ -187,7 +188,7 @@ cdef class Where(Elementwise):
         self.apart = 1
 
     def formula(self, c, int i, g):
-        return where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g)
+        return c.locally_constant(where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g))
 
 
 cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip without bounds

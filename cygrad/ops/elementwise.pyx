@@ -82,7 +82,7 @@ cdef class Abs(Elementwise):
 
     def formula(self, c, int i, g):
         x = c.input(0)
-        return where(x > 0, g, where(x < 0, -g, 0))
+        return c.locally_constant(where(x > 0, g, where(x < 0, -g, 0)))
 
 
 @final
@@ -148,7 +148,8 @@ cdef class Pow(Elementwise):
 
     def formula(self, c, int i, g):
         p = c.attributes
-        return g if p == 1 else g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
+        if p == 1: return c.locally_constant(g)
+        return g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
 
 
 @final

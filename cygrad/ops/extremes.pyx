@@ -79,7 +79,7 @@ cdef class Extreme(Reduction):
         bits = window(<Tensor>c.output(1), False)
         chosen = np.unpackbits(bits, count=int(np.prod(shape)), bitorder="little").reshape(shape)
         share = chosen / chosen.sum(reduced(c), keepdims=True)
-        return spread(c, g) * np.asarray(share, g.dtype)
+        return c.locally_constant(spread(c, g) * np.asarray(share, g.dtype))
 
 
 @final

@@ -13,6 +13,7 @@ from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport OUT, Elementwise
 
+from cygrad.ops.compare import where
 from cygrad.ops.elementwise import rsqrt, square
 
 cdef double ROOT_HALF = 0.70710678118654752440      # sqrt(1 / 2)
@@ -262,17 +263,18 @@ cdef class Relu(Elementwise):
         return 0
 
     def formula(self, c, int i, g):
-        return relu_gradient(g, c.output(0))
+        return c.locally_constant(relu_gradient(g, c.output(0).detach()))
 
 
 @final
 cdef class ReluGradient(Elementwise):
-    """z = g where y > 0, else 0        dg = (g of z) where y > 0, else 0"""
+    """z = x where y > 0, else 0        dx = g where y > 0, else 0        dy = 0"""
     inputs, integers = "xy", None
     dx = "relu_gradient g y"
+    dy = "zero g"
 
     def formula(self, c, int i, g):
-        return relu_gradient(g, c.input(1)) if i == 0 else None
+        return c.locally_constant(relu_gradient(g, c.input(1).detach()) if i == 0 else where(False, g, 0))
 
 
 cdef Operator EXP = Exp(), EXPM1 = Expm1(), LOG = Log(), LOG1P = Log1p()

@@ -4,9 +4,10 @@ from cython cimport final
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.run cimport apply1
+from cygrad.core.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array
+from cygrad.ops.index cimport zero_like
 
 
 @final
@@ -41,9 +42,36 @@ cdef class ScaleGradient(Operator):
         return g * c.attributes
 
 
+@final
+cdef class LocallyConstant(Operator):
+    """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
+
+    The inputs are z and a stand-in for each x: of those only the places in the graph matter."""
+
+    def __cinit__(self):
+        self.name, self.differentiable, self.views = "locally_constant", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.share(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
+        c.view = 0
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        return 0
+
+    def formula(self, c, int i, g):
+        return g if i == 0 else c.locally_constant(zero_like(g, c.shape(i)))
+
+
 cdef driver.Loop* MUL_LOOP = driver.find("mul")
-cdef Operator SCALE_GRADIENT = ScaleGradient()
-OPERATORS = {o.name: o for o in (SCALE_GRADIENT,)}
+cdef Operator SCALE_GRADIENT = ScaleGradient(), LOCALLY_CONSTANT = LocallyConstant()
+OPERATORS = {o.name: o for o in (SCALE_GRADIENT, LOCALLY_CONSTANT)}
+
+
+def locally_constant(z, list xs):
+    """`z` as a view, connected with each of `xs`; the derivative there is zero. Formulas say c.locally_constant(z)."""
+    return apply_list(LOCALLY_CONSTANT, [z, *xs], None) if xs else z
 
 
 def scale_gradient(x, s):

@@ -225,11 +225,8 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
     return 0
 
 
-@final
-cdef class Gather(Operator):
-    """y = x[index] along an axis        dx = 0, with dx[index] += g along it
-
-    y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three. Keeps the index."""
+cdef class Gathering(Operator):
+    """The base of both: elements of x by an index, along an axis. Keeps the index."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
@@ -268,6 +265,21 @@ cdef class Gather(Operator):
 
     def formula(self, c, int i, g):
         return scatter_add(zero_like(g, c.shape(0)), c.attributes, c.input(1), g) if i == 0 else None
+
+
+@final
+cdef class Gather(Gathering):
+    """y = x[index] along an axis        dx = 0, with dx[index] += g along it
+
+    y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three."""
+
+
+@final
+cdef class GatherRanked(Gathering):
+    """The same with an index that the order of x gave: the derivative depends on x, and is locally constant."""
+
+    def formula(self, c, int i, g):
+        return None if i else c.locally_constant(Gathering.formula(self, c, i, g))
 
 
 @final
@@ -454,7 +466,7 @@ cdef class OneHot(Operator):
 
 
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd(), SELECT = Select()
-cdef Operator MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
+cdef Operator GATHER_RANKED = GatherRanked(), MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
 OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, SELECT, MASK_PUT, ARGWHERE, ONE_HOT)}
 
 
@@ -478,6 +490,11 @@ def gather(x, axis, index):
     many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
     return apply2(GATHER, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
+
+
+def gather_ranked(x, int axis, index):
+    """gather() with an index that the order of the elements of `x` gave: topk's values."""
+    return apply2(GATHER_RANKED, x, index, axis)
 
 
 def scatter_add(x, axis, index, src):

@@ -306,7 +306,7 @@ cdef class Linear(Operator):
 
     def formula(self, c, int i, g):
         y = None if c.attributes is None else c.output(0)
-        if c.attributes == "relu": g = relu_gradient(g, y)
+        if c.attributes == "relu": g = c.locally_constant(relu_gradient(g, y.detach()))
         elif c.attributes == "tanh": g = g * (1 - square(y))
         elif c.attributes == "sigmoid": g = g * (y * (1 - y))
         if i == 0: return matmul(g, c.input(1))

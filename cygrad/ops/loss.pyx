@@ -220,7 +220,7 @@ cdef class Nll(LabelLoss):
     def formula(self, c, int i, g):
         shape = c.shape(0)
         if c.attributes == NONE: g = reshape(g, (shape[0], 1))
-        return -reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype)
+        return c.locally_constant(-reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype))
 
 
 # ---- mse -------------------------------------------------------------------------------------------------------------

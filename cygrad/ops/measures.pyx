@@ -230,12 +230,12 @@ cdef class Norm(Reduction):
         if p == 2: return x * spread(c, divide(g, c.output(0)))
         a = window(<Tensor>x, False)
         sign = np.sign(a)
-        if p == 1: return sign * spread(c, g)
+        if p == 1: return c.locally_constant(sign * spread(c, g))
         y = c.output(0)
         if math.isinf(p):
             largest = np.abs(a) == window(<Tensor>kept_axes(c, y), False)
             share = largest / np.maximum(largest.sum(reduced(c), keepdims=True), 1)
-            return (sign * share).astype(a.dtype) * spread(c, g)
+            return c.locally_constant((sign * share).astype(a.dtype) * spread(c, g))
         size = x * sign + (a == 0).astype(a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 

@@ -300,7 +300,7 @@ cdef class Prod(Reduction):
         shape, axes = c.shape(0), reduced(c)
         order = [d for d in range(len(shape)) if d not in axes] + list(axes)
         n, results = math.prod([shape[d] for d in axes]), (<Tensor>g).layout.size
-        if n * results == 0: return broadcast_to(reshape(sum(g) * 0, (1,) * len(shape)), shape)
+        if n * results == 0: return c.locally_constant(broadcast_to(reshape(sum(g) * 0, (1,) * len(shape)), shape))
         level = reshape(transpose(c.input(0), order) if order else c.input(0), (results, n))
         levels = []
         while n > 1:

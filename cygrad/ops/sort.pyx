@@ -18,7 +18,7 @@ from cygrad.kernels.sort cimport SHORT
 from cygrad.ops.index cimport zero_like
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.ops.index import gather, scatter_add
+from cygrad.ops.index import gather_ranked, scatter_add
 from cygrad.ops.shape import astype
 
 
@@ -65,7 +65,7 @@ cdef class Sort(Operator):
 
     def formula(self, c, int i, g):
         order = astype(c.output(1).detach(), DTYPES[INT64])
-        return scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g)
+        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g))
 
 
 @final
@@ -142,4 +142,4 @@ def topk(x, k, axis=-1, largest=True):
     if not 0 <= k <= t.layout.shape[a]:
         raise ValueError(f"topk: k is {k}, but dimension {a} has {t.layout.shape[a]} elements")
     indices = apply1(TOPK, t, (a, k, bool(largest)))
-    return gather(t, a, indices), indices
+    return gather_ranked(t, a, indices), indices
