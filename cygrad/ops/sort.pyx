@@ -24,6 +24,7 @@ from cygrad.ops.shape import astype
 
 def order_of(x, axis, descending):
     """The places of the elements of an array in order; equal ones stay as they are, whichever way."""
+    if x.dtype == np.bool_: x = x != 0              # NumPy sorts bytes, and a bool may be any
     if not descending: return np.argsort(x, axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
 

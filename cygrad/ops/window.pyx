@@ -7,8 +7,9 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
+from cygrad.kernels.index cimport copy
 
 from cygrad.core.bridge import zeros
 from cygrad.ops.reduce import sum_to
@@ -77,9 +78,11 @@ cdef class PutView(Operator):
         a[1].layout = l
         a[1].data += l.offset * itemsize(a[1].dtype)
         try:
-            return driver.each(COPY_LOOP, a)
+            if a[1].dtype >= FLOAT32: driver.each(COPY_LOOP, a)
+            else: copy(&a[0], &a[1])
         finally:
             lay.forget(l)
+        return 0
 
     def formula(self, c, int i, g):
         shape, strides, offset = c.attributes
