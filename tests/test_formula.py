@@ -66,3 +66,44 @@ def test_steps_keep_no_values():
         with cg.record() as tape:
             g = cg.autograd.grad(y, x, create_graph=True)
     assert g.requires_grad and tape.saved_bytes <= 2 * X.size
+
+
+def test_zeros_of_steps_are_not_computed_with():
+    """0 times inf is no number: nothing is multiplied by zeros that come from a derivative in steps."""
+    x, w = cg.tensor([2.0, -2.0], requires_grad=True), cg.tensor([np.inf, 1.0], requires_grad=True)
+    with cg.record():
+        y = cg.where(x > 0, x * w, x)
+        dx = cg.autograd.grad(y.sum(), x, create_graph=True)
+        found = cg.autograd.grad(dx[1], (x, w), create_graph=True)
+        again = cg.autograd.grad(found[0].sum(), (x, w))
+    assert [g.tolist() for g in (found[0], *again)] == [[0, 0]] * 3
+
+
+def test_zeros_of_steps_reach_what_asks_for_them():
+    """A kept intermediate, a hook, an edge, a function of two outputs; beside another contribution they add nothing."""
+    class Both(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2.0, x * 3.0
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return (0 if a is None else a * 2.0) + (0 if b is None else b * 3.0)
+
+    seen = []
+    x = cg.tensor(X, requires_grad=True)
+    with cg.record():
+        middle = x * 2.0
+        middle.retain_grad()
+        middle.register_hook(lambda g: seen.append(g.tolist()))
+        dm = cg.autograd.grad(cg.abs(middle).sum(), middle, create_graph=True)
+        dm.sum().backward()
+    assert seen[1:] == [[0.0] * 5] and middle.grad.tolist() == x.grad.tolist() == [0.0] * 5
+    with cg.record():
+        left, right = Both.apply(x)
+        dl, dr = cg.autograd.grad(cg.abs(left * right).sum(), (left, right), create_graph=True)
+        bent = cg.autograd.grad(dl.sum(), right, retain_graph=True)
+        flat = cg.autograd.grad(cg.abs(right).sum(), right, create_graph=True)
+        found = cg.autograd.grad(flat.sum(), (left, right, x), allow_unused=True)
+    np.testing.assert_allclose(bent.numpy(), np.sign(X * X))
+    assert found[0] is None and [g.tolist() for g in found[1:]] == [[0.0] * 5] * 2 and dr.requires_grad

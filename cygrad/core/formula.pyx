@@ -60,16 +60,12 @@ cdef class Context:
         """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such as
         a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
         cdef list places = []
-        cdef Tensor t
         cdef Edge e
         cdef int i
         if not self.b.graph: return z
         for i in range(self.b.node.n_in):
             e = edge_of(self.b.node, i)
-            if e.node == NULL: continue
-            t = fresh(lay.share(lay.SCALAR), (<Node>e.node).dtype, OTHER)       # its value is not read
-            attach(t, <Node>e.node, e.output_nr)
-            places.append(t)
+            if e.node != NULL: places.append(place_of(<Node>e.node, e.output_nr))
         return socket("locally_constant_function")(z, places)
 
     cdef Tensor tensor(self, Slot* s):
@@ -88,6 +84,13 @@ cdef class Context:
             hold(s.what.buffer)
             t = new_tensor(s.what.buffer, lay.share(s.layout), s.dtype)
         return t
+
+
+cdef Tensor place_of(Node node, int k):
+    """A stand-in for output k of a node: of it only the place in the graph is right."""
+    cdef Tensor t = fresh(lay.share(lay.SCALAR), node.dtype, OTHER)
+    attach(t, node, k)
+    return t
 
 
 cdef int by_formula(Node node, Backward b) except -1:
