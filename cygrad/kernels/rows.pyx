@@ -94,6 +94,7 @@ cdef void log_softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
         m = group(i, x.shape[0], x.shape[1])
         log_sums[real](x, i, m, most, logs)
         for k in range(m):
+            logs[k] += logs[k] - logs[k]            # nan of inf, as inf / inf is
             for j in range(x.shape[1]):
                 y[i + k, j] = (x[i + k, j] - most[k]) - logs[k]
         i += m
@@ -153,6 +154,7 @@ cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real
         m = group(i, x.shape[0], x.shape[1])
         log_sums[real](x, i, m, most, logs + i)
         for k in range(i, i + m):
+            logs[k] += logs[k] - logs[k]            # nan of inf, and kept so for the gradient
             loss[k] = logs[k] - (x[k, labels[k]] - most[k - i])
         i += m
 
@@ -270,7 +272,7 @@ cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     cdef double sums[TILE]
     cdef Py_ssize_t k, i
     column_sums(x, most, sums)
-    for i in range(x.shape[1]): logs[i] = log(<real>sums[i])
+    for i in range(x.shape[1]): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))     # nan of inf
     for k in range(x.shape[0] - 1, -1, -1):
         ask(x, k - 2)
         for i in range(x.shape[1]): y[k, i] = (x[k, i] - most[i]) - logs[i]
