@@ -38,7 +38,7 @@ def same(found, wanted):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("n", [1, 2, 4, 31, 130, 300])
+@pytest.mark.parametrize("n", [1, 4, 31, 130])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_numbers_as_in_torch(name, n, dtype):
     f, like = FUNCTIONS[name]
@@ -56,7 +56,7 @@ def test_no_numbers_as_in_torch(name, n, dtype):
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-@pytest.mark.parametrize("n", [1, 2, 4, 31, 130, 300])
+@pytest.mark.parametrize("n", [1, 4, 31, 130])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cross_entropy_of_no_numbers_as_in_torch(n, dtype, reduction):
     for a, axis in matrices(n, dtype):
