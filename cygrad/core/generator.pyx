@@ -92,6 +92,9 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
             raise TypeError(f"{name}{given}: which of the numbers is the shape? Write it as a tuple, ({args[0]!r},) or "
                             f"({args[-1]!r},), or as shape=...")
         elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
+        elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (of uniform two bounds are as likely)
+            raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of mean "
+                            f"{args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
     for key in named:
         if args and numbers[key] is None: numbers[key] = args.pop(0)
     if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {args[0]!r} is one too many")
@@ -145,7 +148,7 @@ cdef class Generator:
     def normal(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
         """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): numbers of a normal
         distribution of mean `loc` and standard deviation `scale`, float32 or float64 (None: the default dtype).
-        Raises ValueError for a negative scale."""
+        Raises ValueError for a negative scale, TypeError for normal(3, 4), which might be a shape."""
         cdef double mean, width
         shape, loc, scale = read_call("normal", given, {"loc": loc, "scale": scale}, shape, size)
         mean = read_number(0 if loc is None else loc, "loc")
@@ -170,6 +173,9 @@ cdef class Generator:
         cdef Tensor y, bits
         cdef double chance
         cdef int number = dtype_number(dtype)
+        if len(given) == 2 and is_whole(given[0]) and is_whole(given[1]) and not 0 <= given[1] <= 1:
+            raise TypeError(f"bernoulli{given}: a shape is one argument, bernoulli(({given[0]}, {given[1]})), and p is a "
+                            f"probability, from 0 to 1")
         if len(given) == 2 and not is_sequence(given[0]) and not is_sequence(given[1]):     # only one can be a shape
             given = ((given[0],), given[1]) if is_whole(given[0]) else (given[0], (given[1],))
         shape, p = read_call("bernoulli", given, {"p": p}, shape, size)
