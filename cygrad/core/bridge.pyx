@@ -3,6 +3,9 @@
 Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at
 it."""
 
+import math
+import operator
+
 import numpy as np
 
 from cpython.buffer cimport (
@@ -24,6 +27,7 @@ from cygrad.kernels.array cimport (
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.graph import install, install_bridge
+from cygrad.core.layout import check_size
 
 cdef str HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
@@ -373,17 +377,36 @@ cdef object made(a, dtype):
 def arange(start, stop=None, step=1, dtype=None):
     """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
     if step == 0: raise ValueError("arange wants a step other than 0")
-    return made(np.arange(start, stop, step) if stop is not None else np.arange(0, start, step), dtype)
+    if stop is None: start, stop = 0, start
+    check_range(start, stop, step)
+    return made(np.arange(start, stop, step), dtype)
+
+
+cdef int check_range(start, stop, step) except -1:
+    """That a range has an end, and no more numbers than a tensor has. What is no number NumPy refuses."""
+    if not all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]): return 0
+    start, stop, step = [int(v) if isinstance(v, (int, np.integer)) else float(v) for v in (start, stop, step)]
+    try:
+        n = -((start - stop) // step)               # rounded up
+    except OverflowError:                           # a float and an integer that is no float
+        n = math.inf
+    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is no range; give finite numbers")
+    check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
+    return 0
 
 
 def linspace(start, stop, num, dtype=None, endpoint=True):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
+    check_size(operator.index(num), f"linspace: {num} numbers are asked for")
     return made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype)
 
 
 def eye(n_rows, n_cols=None, k=0, dtype=None):
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    return made(np.eye(n_rows, n_cols, k), dtype)
+    rows = operator.index(n_rows)
+    columns = rows if n_cols is None else operator.index(n_cols)
+    for n in (rows, columns, rows * columns): check_size(n, f"eye: {rows} rows of {columns} are {rows * columns} numbers")
+    return made(np.eye(rows, columns, k), dtype)
 
 
 graph.lend_buffer = lend_tensor

@@ -25,6 +25,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array,
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import InplaceError
+from cygrad.core.layout import check_size
 from cygrad.ops.shape import broadcast_to, reshape
 
 
@@ -534,4 +535,7 @@ def one_hot(labels, classes, dtype=None):
     cdef Tensor l = index_tensor(labels, None)
     classes = operator.index(classes)
     if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; wanted 0 or more")
+    check_size(l.layout.size * classes, f"one_hot: {l.layout.size} labels of {classes} classes each are "
+                                        f"{l.layout.size * classes} numbers")
+    check_size(classes, f"one_hot: the number of classes is {classes}")
     return apply1(ONE_HOT, l, (classes, default_dtype() if dtype is None else dtype_number(dtype)))
