@@ -232,8 +232,17 @@ cdef Tensor from_array(a, bint copy):
 
 cdef Tensor copy_in(a, int dtype):
     cdef Tensor t = fresh(lay.from_shape(a.shape), dtype, OTHER)
-    if t.layout.size: window(t, True)[...] = a
+    if t.layout.size == 0: return t
+    if a.dtype == DTYPES[dtype]: window(t, True)[...] = a
+    else:
+        with np.errstate(all="ignore"): window(t, True)[...] = a
     return t
+
+
+cdef object cast(a, dtype):
+    """An array in a dtype. What does not fit is as quiet as in a kernel, whatever NumPy is told to do then (seterr)."""
+    if a.dtype == dtype: return a
+    with np.errstate(all="ignore"): return a.astype(dtype)
 
 
 cdef object as_array(data, dtype):
@@ -255,11 +264,11 @@ cdef object as_array(data, dtype):
             a = np.array(data)
         except (ValueError, TypeError) as e:
             raise type(e)(f"the data is no rectangular array of numbers: {e}") from None
-        if dtype is None and (a.dtype == np.float64 or a.size == 0): a = a.astype(DTYPES[default_dtype()])
+        if dtype is None and (a.dtype == np.float64 or a.size == 0): a = cast(a, DTYPES[default_dtype()])
     if a.dtype.kind not in "biuf":
         raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has dtype {a.dtype}; cygrad has "
                         f"{', '.join(map(str, DTYPES))}")
-    if dtype is not None: a = a.astype(DTYPES[dtype_number(dtype)], copy=False)
+    if dtype is not None: a = cast(a, DTYPES[dtype_number(dtype)])
     dtype_number(a.dtype)
     return a
 
@@ -314,7 +323,8 @@ def full(shape, value, dtype=None):
     if dtype is None: dtype = as_array(value, None).dtype
     t = blank(shape, dtype)
     if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
-    else: window(t, True)[...] = value
+    else:
+        with np.errstate(all="ignore"): window(t, True)[...] = value
     return t
 
 
@@ -398,7 +408,8 @@ cdef int check_range(start, stop, step) except -1:
 def linspace(start, stop, num, dtype=None, endpoint=True):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
     check_size(operator.index(num), f"linspace: {num} numbers are asked for")
-    return made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype)
+    with np.errstate(all="ignore"): a = np.linspace(float(start), float(stop), num, endpoint=endpoint)
+    return made(a, dtype)
 
 
 def eye(n_rows, n_cols=None, k=0, dtype=None):

@@ -201,7 +201,8 @@ cdef class Pad(Operator):
         cdef Array y = seen(&c.y[0], l)
         value = (<tuple>c.attributes)[1]
         try:
-            if value: lend(&c.y[0], NULL, True)[...] = value
+            if value:
+                with np.errstate(all="ignore"): lend(&c.y[0], NULL, True)[...] = value
             else: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
             with nogil: kernel.copy(&c.x[0], &y)
         finally:

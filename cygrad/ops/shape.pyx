@@ -334,7 +334,8 @@ cdef class Cast(Operator):
                 else:
                     gather(c.y[0].data, &c.x[0], 0, n)
         else:
-            np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
+            with np.errstate(all="ignore"):         # as quiet as the loops above
+                np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
         return 0
 
     def formula(self, c, int i, g):
