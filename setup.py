@@ -46,13 +46,13 @@ if set(WANTED.replace(",", " ").split()) - set(LEVELS):
 LEVELS = {level: LEVELS[level] for level in ["baseline", *WANTED.replace(",", " ").split()]}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
-DIRECTIVES = dict(
+DIRECTIVES = {"embedsignature.format": "clinic"} | dict(
     language_level=3,
-    boundscheck=DEBUG,
     initializedcheck=False,
     cdivision=True,
     embedsignature=True,
-    binding=True,
+    binding=True,           # but for the methods of compiled classes, which would not check their self: the house test
+    allow_none_for_extension_args=False,
     auto_pickle=False,
     c_api_binop_methods=True,
 )
@@ -191,8 +191,9 @@ def written_by_cython(wanted, force):
     for floor, group in modules.items():
         built += cythonize(
             group,
-            # kernels index typed memoryviews and never from the end; elsewhere x[-1] of a tuple is Python's
-            compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels"),
+            # kernels index typed memoryviews, inside their sizes and never from the end; elsewhere x[-1] of a tuple is
+            # Python's, and one that is too short an IndexError
+            compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels", boundscheck=DEBUG or floor != "kernels"),
             build_dir="build/cython" + ("-debug" if DEBUG else ""),
             shared_utility_qualified_name="cygrad._cyutility",
             nthreads=os.cpu_count() or 1 if FORKS else 0,

@@ -194,3 +194,30 @@ def test_memory_that_is_not_there():
     with pytest.raises(MemoryError, match="more than any machine has|the system gave no block of"):
         cg.empty(2**47, dtype="float64")
     assert cg.memory.stats()["live_bytes"] == 0
+
+
+def test_sizes_that_no_tensor_has_are_found_before_anything_is_allocated():
+    wide = cg.broadcast_to(cg.zeros(()), (2**40,))
+    before = cg.memory.stats()
+    for make in (lambda: cg.zeros((2**40, 2**40)), lambda: cg.pad(wide, 2**62), lambda: cg.pad(wide, 2**48),
+                 lambda: cg.concat([wide] * 300), lambda: cg.stack([wide] * 300), lambda: cg.arange(2**49),
+                 lambda: cg.arange(2**62), lambda: cg.arange(2**64), lambda: cg.arange(0, 1, 1e-30), lambda: cg.eye(2**33),
+                 lambda: cg.linspace(0, 1, 2**62), lambda: cg.one_hot(np.zeros(3, int), 2**62),
+                 lambda: cg.one_hot(np.zeros(0, int), 2**70), lambda: cg.random.permutation(2**62),
+                 lambda: wide[:, None] + wide, lambda: cg.matmul(wide[:, None], wide[None])):
+        with pytest.raises(ValueError, match="too many elements|a tensor has at most 281474976710656 elements"):
+            make()
+    assert cg.memory.stats() == before
+    x = cg.ones((2, 2))
+    assert cg.tril(x, 2**70).tolist() == cg.triu(x, -(2**70)).tolist() == [[1, 1], [1, 1]]
+    assert not cg.tril(x, -(2**70)).numpy().any() and not cg.triu(x, 2**70).numpy().any()
+
+
+@pytest.mark.parametrize("arguments", [
+    (5,), (0,), (-3,), (2, 7), (7, 2, -2), (0, 1, 0.1), (1.5,), (0, 5, float("inf")), (np.int8(3),), (0, 2**63, 2**61),
+    (np.float32(0), 1, 0.25), (True,), (10**30, 10**30)])
+def test_ranges_are_numpys(arguments):
+    wanted = np.arange(*arguments)
+    if wanted.dtype == object:
+        wanted = wanted.astype("int64")
+    assert np.array_equal(cg.arange(*arguments, dtype=wanted.dtype).numpy(), wanted)

@@ -311,6 +311,8 @@ def test_shapes_and_orders_of_arguments():
         assert g.integers(shape, 0, 5).shape == g.integers(0, 5, shape).shape == tuple(shape)
         assert g.normal(1, 2, shape).shape == g.uniform(low=1, high=2, shape=shape).shape == tuple(shape)
     assert g.normal().shape == g.uniform(1, 2).shape == g.integers(0, 5).shape == g.integers(5).shape == ()
+    assert g.normal(0, 1).shape == g.normal((), 3, 4).shape == g.normal(3, 4, ()).shape == g.normal(3.0, 4).shape == ()
+    assert g.normal(3, 4, size=2).shape == g.normal(3, 4, (2,)).shape == g.bernoulli(2, 1).shape == (2,)
     assert g.normal(4).shape == g.bernoulli(4).shape == g.bernoulli(4, 0.5).shape == g.bernoulli(0.5, 4).shape == (4,)
     assert g.integers(5, 6, (3,)).tolist() == g.integers(5, 6, shape=3).tolist() == [5, 5, 5]
     assert g.integers((3,), 5, high=6).tolist() == g.integers(5, high=6, size=(3,)).tolist() == [5, 5, 5]

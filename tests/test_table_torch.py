@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from rows import close, every_case, floating_places, is_array, is_floating, rounding
+from rows import DIFFERENTIABLE, close, every_case, floating_places, is_array, is_floating, rounding
 
 
 def torch_counterparts(torch):
@@ -132,6 +132,52 @@ def derivatives(xs, y, grad, variable):
     pairs = [(dx, v) for dx, v in zip(first, directions, strict=True) if dx is not None and dx.requires_grad]
     second = grad([dx for dx, _ in pairs], xs, [v for _, v in pairs], False) if pairs else [None] * len(xs)
     return [*first, *second]
+
+
+# Their gradients depend on the values, and are constant around almost every point. PyTorch does not record some of them
+# further; here the next derivative is zeros.
+PIECEWISE = {"relu_gradient", "maximum", "minimum", "clip", "where", "max", "min", "sort"}
+
+
+def kinds(xs, y, grad):
+    """For each gradient and each input what the further derivative is: "values", "zeros", "none"; of a gradient that is
+    not recorded "none" for all."""
+    found = []
+    for dx in grad([y], xs, True):
+        further = grad([dx], xs, False) if dx is not None and dx.requires_grad else [None] * len(xs)
+        found.append(["none" if d is None else "values" if d.detach().numpy(**forced(d)).any() else "zeros"
+                      for d in further])
+    return found
+
+
+def forced(t):
+    return {} if isinstance(t, cg.Tensor) else {"force": True}     # PyTorch's ZeroTensors
+
+
+@pytest.mark.parametrize("row, args, kwargs", [case for case in DIFFERENTIABLE if floating_places(case.values[1])])
+def test_further_derivatives_exist_where_they_do_in_torch(row, args, kwargs, torch):
+    like = torch_counterparts(torch).get(row.name)
+    if like is None and row.name not in PIECEWISE:
+        pytest.skip(f"PyTorch has no counterpart of {row.name}")
+    if row.name == "getitem" and has_negative_step(args[1]):
+        pytest.skip("PyTorch has no negative steps")
+    places = floating_places(args)
+    ours = [cg.tensor(a, requires_grad=is_floating(a)) if is_array(a) else a for a in args]
+    with cg.record():
+        y = row.tested(*ours, **kwargs)
+        found = kinds([ours[i] for i in places], y, lambda ys, xs, graph: cg.autograd.grad(
+            ys, xs, retain_graph=True, create_graph=graph, allow_unused=True))
+    if row.name in PIECEWISE:
+        assert found == [["zeros"] * len(places)] * len(places)
+        return
+    theirs = [torch.tensor(a, requires_grad=is_floating(a)) if is_array(a) else
+              torch.tensor(float(a), dtype=torch.float64) if i == 0 else a for i, a in enumerate(args)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")             # PyTorch's variance of nothing
+        y = like(*theirs, **kwargs)
+    wanted = kinds([theirs[i] for i in places], y, lambda ys, xs, graph: torch.autograd.grad(
+        ys, xs, [torch.ones_like(y) for y in ys], retain_graph=True, create_graph=graph, allow_unused=True))
+    assert [[kind == "none" for kind in of] for of in found] == [[kind == "none" for kind in of] for of in wanted]
 
 
 @every_case

@@ -88,7 +88,7 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     **{f"FunctionContext.{name}": "None"
        for name in ("save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")},
     **{f"GradientCollector.{name}": "None" for name in ("backward", "close", "zero_gradients")},
-    "Operator.formula": "Any", "Operator.name": "str", "Operator.apart": "int",
+    "Operator.flat": "bool", "Operator.name": "str", "Operator.apart": "int",
     "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
        for flag in "promotes floats fused differentiable by_mode views counting signs whole".split()},

@@ -1,5 +1,7 @@
 """Function: an operation written in Python, with its gradient."""
 
+cimport cython
+
 from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
@@ -27,6 +29,7 @@ cdef enum:
     MOST = 100              # inputs, outputs, kept tensors: each fits in Slot.source
 
 
+@cython.binding(False)
 cdef class FunctionContext:
     """What forward and backward of a Function share. Attributes may be set freely; tensors that backward needs go
     through save_for_backward, which counts them, frees them and notices when they are written to."""
@@ -91,7 +94,7 @@ cdef class FunctionOperator(Operator):
         self.name = function.__name__
         self.differentiable = self.whole = True
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         cdef Context context = c
         cdef Node node = context.b.node
         cdef FunctionContext ctx = node.attributes

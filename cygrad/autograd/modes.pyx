@@ -39,6 +39,7 @@ cdef class Entry:
     cdef Tape before, tape  # the thread's tape, and the one that the entry opened
 
 
+@cython.binding(False)
 cdef class Scope:
     """A scope of the recording and training flags; it may be entered again, nested or in sequence."""
     cdef int recording, training

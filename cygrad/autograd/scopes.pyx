@@ -15,6 +15,7 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
 
 
+@cython.binding(False)
 cdef class GradientCollector:
     """`with GradientCollector() as gc: ...; gc.backward(loss)`: a scope that records in train mode and takes gradients
     in its own way: the first that reaches a variable inside it overwrites .grad, and those of further backward calls
@@ -108,6 +109,7 @@ cdef class Entered:
         return e
 
 
+@cython.binding(False)
 cdef class detect_anomaly(Entered):
     """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
     a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
@@ -122,6 +124,7 @@ cdef class detect_anomaly(Entered):
         flags().anomaly -= 1
 
 
+@cython.binding(False)
 cdef class saved_tensors_hooks(Entered):
     """A scope in which each tensor that an operation keeps for backward is given to `pack(tensor)`, and what that
     returns is kept in its place; backward gets the tensor back by `unpack`, of the same shape and dtype. Memory that

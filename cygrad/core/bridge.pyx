@@ -3,6 +3,9 @@
 Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at
 it."""
 
+import math
+import operator
+
 import numpy as np
 
 from cpython.buffer cimport (
@@ -29,6 +32,7 @@ from cygrad.kernels.array cimport (
 from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
 from cygrad.core.errors import described
 from cygrad.core.graph import install, install_bridge
+from cygrad.core.layout import check_size
 
 cdef str HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
@@ -258,8 +262,17 @@ cdef Tensor from_array(a, bint copy):
 
 cdef Tensor copy_in(a, int dtype):
     cdef Tensor t = fresh(lay.from_shape(a.shape), dtype, OTHER)
-    if t.layout.size: window(t, True)[...] = a
+    if t.layout.size == 0: return t
+    if a.dtype == DTYPES[dtype]: window(t, True)[...] = a
+    else:
+        with np.errstate(all="ignore"): window(t, True)[...] = a
     return t
+
+
+cdef object cast(a, dtype):
+    """An array in a dtype. What does not fit is as quiet as in a kernel, whatever NumPy is told to do then (seterr)."""
+    if a.dtype == dtype: return a
+    with np.errstate(all="ignore"): return a.astype(dtype)
 
 
 cdef object as_array(data, dtype):
@@ -281,11 +294,11 @@ cdef object as_array(data, dtype):
             a = np.array(data)
         except (ValueError, TypeError) as e:
             raise type(e)(f"the data is no rectangular array of numbers: {e}") from None
-        if dtype is None and (a.dtype == np.float64 or a.size == 0): a = a.astype(DTYPES[default_dtype()])
+        if dtype is None and (a.dtype == np.float64 or a.size == 0): a = cast(a, DTYPES[default_dtype()])
     if a.dtype.kind not in "biuf":
         raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has dtype {a.dtype}; cygrad has "
                         f"{', '.join(map(str, DTYPES))}")
-    if dtype is not None: a = a.astype(DTYPES[dtype_number(dtype)], copy=False)
+    if dtype is not None: a = cast(a, DTYPES[dtype_number(dtype)])
     dtype_number(a.dtype)
     return a
 
@@ -363,7 +376,8 @@ def full(shape, value, dtype=None, *, requires_grad=False):
     if dtype is None: dtype = as_array(value, None).dtype
     t = blank(shape, dtype)
     if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
-    else: window(t, True)[...] = value
+    else:
+        with np.errstate(all="ignore"): window(t, True)[...] = value
     return wanted(t, requires_grad)
 
 
@@ -427,18 +441,37 @@ cdef object made(a, dtype):
 def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
     """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
     if step == 0: raise ValueError("arange wants a step other than 0")
-    numbers = np.arange(start, stop, step) if stop is not None else np.arange(0, start, step)
-    return wanted(made(numbers, dtype), requires_grad)
+    if stop is None: start, stop = 0, start
+    check_range(start, stop, step)
+    return wanted(made(np.arange(start, stop, step), dtype), requires_grad)
+
+
+cdef int check_range(start, stop, step) except -1:
+    """That a range has an end, and no more numbers than a tensor has. What is no number NumPy refuses."""
+    if not all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]): return 0
+    start, stop, step = [int(v) if isinstance(v, (int, np.integer)) else float(v) for v in (start, stop, step)]
+    try:
+        n = -((start - stop) // step)               # rounded up
+    except OverflowError:                           # a float and an integer that is no float
+        n = math.inf
+    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is no range; give finite numbers")
+    check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
+    return 0
 
 
 def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
-    return wanted(made(np.linspace(float(start), float(stop), num, endpoint=endpoint), dtype), requires_grad)
+    check_size(operator.index(num), f"linspace: {num} numbers are asked for")
+    with np.errstate(all="ignore"): a = np.linspace(float(start), float(stop), num, endpoint=endpoint)
+    return wanted(made(a, dtype), requires_grad)
 
 
 def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    return wanted(made(np.eye(n_rows, n_cols, k), dtype), requires_grad)
+    rows = operator.index(n_rows)
+    columns = rows if n_cols is None else operator.index(n_cols)
+    for n in (rows, columns, rows * columns): check_size(n, f"eye: {rows} rows of {columns} are {rows * columns} numbers")
+    return wanted(made(np.eye(rows, columns, k), dtype), requires_grad)
 
 
 graph.lend_buffer = lend_tensor

@@ -18,10 +18,11 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport any_nan, raise_nan
 from cygrad.core.checks cimport check_node
 from cygrad.core.extras cimport kept_of
-from cygrad.core.formula cimport by_formula
+from cygrad.core.formula cimport by_formula, place_of
 from cygrad.core.graph cimport (
     EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
-    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, put_grad, share_gradient,
+    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, output_layout, put_grad,
+    share_gradient, socket,
 )
 from cygrad.core.gradients cimport (
     Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
@@ -35,6 +36,8 @@ from cygrad.core.running cimport begin, check_stack, end, runs
 from cygrad.core.source cimport refuse_capture
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
+from cygrad.core.bridge import zeros
+from cygrad.core.dtypes import DTYPES
 
 cdef enum:
     SMALL = 8                   # nodes of a pass that needs no memory of its own for them
@@ -47,6 +50,7 @@ cdef struct Entry:              # one node in the running pass
     bint needed                 # it leads to a wanted input (or no inputs were named)
     bint runs                   # ... by way of an input: its turn computes something
     bint captured               # its gradient is a result
+    bint zero                   # zeros have come, of which no array is made (from a derivative in steps)
     bint reached                # a leaf: something has been written to .grad by this pass
     bint turned                 # its turn is over
     bint in_part                # a leaf: a kernel failed that might have been writing to .grad
@@ -402,6 +406,10 @@ cdef class Pass:
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
         cdef Gradient* g = &e.g if node.n_out == 1 else <Gradient*>e.g.buffer
+        cdef bint zero = False
+        if e.zero and e.g.buffer == NULL and not e.reached:
+            if node.op is None or e.captured or node.flags & EXTRAS: self.make_zeros(node, 0, &e.g)
+            else: zero = True
         if e.g.buffer != NULL and node.flags & EXTRAS:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
@@ -427,9 +435,10 @@ cdef class Pass:
                     b.g[0] = e.g
                 e.g.buffer = NULL
                 self.compute(b, node)
+                zero = node.op.flat
             node.state = FREED if not self.retain else RECORDED
             e.turned = True
-            self.hand_on(b, node)
+            self.hand_on(b, node, zero)
         finally:
             self.close(b, node)
         return 0
@@ -504,14 +513,27 @@ cdef class Pass:
         if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
         if node.flags & EXTRAS: forget_hooks(node)
 
-    cdef int hand_on(self, Backward b, Node node) except -1:
-        """Give each input its gradient."""
+    cdef int make_zeros(self, Node node, int k, Gradient* g) except -1:
+        """Zeros for output k, under create_graph as a constant in steps of what is wanted: its derivatives are zeros."""
+        z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
+        if not self.graph: return gradient_of(<Tensor>z, g)
+        places = [place_of(<Node>n, nr) for n, nr, _ in self.captures or ((node, k, 0),)]
+        z = socket("locally_constant_function")(z, places)
+        Py_INCREF(z)
+        g.buffer = <Buffer*><void*>z
+        return 0
+
+    cdef int hand_on(self, Backward b, Node node, bint zero) except -1:
+        """Give each input its gradient; `zero`: where there is none it is zeros."""
         cdef Edge edge
         cdef int i
         self.arrived_directly(b)
         for i in range(node.n_in):
             edge = edge_of(node, i)
             if not b.want[i]: continue
+            if zero and b.dx[i].buffer == NULL:     # (of several outputs each needs its own)
+                if (<Node>edge.node).n_out > 1: self.make_zeros(<Node>edge.node, edge.output_nr, &b.dx[i])
+                else: self.entries[self.find(<Node>edge.node)].zero = True
             self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         return 0
 

@@ -6,4 +6,5 @@ cdef class Context:
 
     cdef Tensor tensor(self, Slot* s)
 
+cdef Tensor place_of(Node node, int k)
 cdef int by_formula(Node node, Backward b) except -1

@@ -1,5 +1,7 @@
 """Gradients by formula: what an operator's `formula` works with, over tensors. Under create_graph it is recorded."""
 
+cimport cython
+
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
@@ -17,6 +19,7 @@ from cygrad.kernels.bits cimport unpack_bits
 from cygrad.core.dtypes import DTYPES
 
 
+@cython.binding(False)
 cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
 
@@ -56,6 +59,18 @@ cdef class Context:
         if self.b.graph: attach(t, self.b.node, k)
         return t
 
+    def locally_constant(self, z):
+        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such as
+        a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        cdef list places = []
+        cdef Edge e
+        cdef int i
+        if not self.b.graph: return z
+        for i in range(self.b.node.n_in):
+            e = edge_of(self.b.node, i)
+            if e.node != NULL: places.append(place_of(<Node>e.node, e.output_nr))
+        return socket("locally_constant_function")(z, places)
+
     cdef Tensor tensor(self, Slot* s):
         """What a slot keeps, without its place in the graph."""
         cdef Tensor t
@@ -80,6 +95,13 @@ cdef bint flows_on(Tensor t, Node node, Backward b) noexcept:
     for k in range(node.n_out):
         if b.g[k].buffer == t.buffer: return True
     return False
+
+
+cdef Tensor place_of(Node node, int k):
+    """A stand-in for output k of a node: of it only the place in the graph is right."""
+    cdef Tensor t = fresh(lay.share(lay.SCALAR), node.dtype, OTHER)
+    attach(t, node, k)
+    return t
 
 
 cdef int by_formula(Node node, Backward b) except -1:

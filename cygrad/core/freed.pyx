@@ -37,6 +37,7 @@ cdef int refuse() except -1:
                        "keep() it in that scope")
 
 
+@cython.binding(False)
 @cython.no_gc
 cdef class FreedTensor(Tensor):
     """A tensor that was freed: every use raises, but printing, hashing and freeing it again. (Each of Python's slots
@@ -227,6 +228,7 @@ def free(Tensor self):
 
 # ---- scopes ----------------------------------------------------------------------------------------------------------
 
+@cython.binding(False)
 cdef class scope:
     """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
     `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or

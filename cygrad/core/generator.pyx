@@ -4,6 +4,8 @@ whoever keeps them can draw it again.
 A draw takes blocks by moving the counter on, under the GIL and in one go: two threads never get the same ones. It moves
 when all that the draw needs has been allocated."""
 
+cimport cython
+
 import operator
 import os
 
@@ -98,6 +100,9 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
             raise TypeError(f"{name}{described(given)}: which of the numbers is the shape? Write it as a tuple, "
                             f"({described(args[0])},) or ({described(args[-1])},), or as shape=...")
         elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
+        elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (of uniform two bounds are as likely)
+            raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of mean "
+                            f"{args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
     for key in named:
         if args and numbers[key] is None: numbers[key] = args.pop(0)
     if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {described(args[0])} is one too many")
@@ -117,6 +122,7 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
     return t
 
 
+@cython.binding(False)
 cdef class Generator:
     """A generator of random numbers: Philox4x32-10 under a key of 64 bits, the seed (None: one that the system gives).
 
@@ -151,7 +157,7 @@ cdef class Generator:
     def normal(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
         """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): numbers of a normal
         distribution of mean `loc` and standard deviation `scale`, float32 or float64 (None: the default dtype).
-        Raises ValueError for a negative scale."""
+        Raises ValueError for a negative scale, TypeError for normal(3, 4), which might be a shape."""
         cdef double mean, width
         shape, loc, scale = read_call("normal", given, {"loc": loc, "scale": scale}, shape, size)
         mean = read_number(0 if loc is None else loc, "loc")
@@ -177,6 +183,9 @@ cdef class Generator:
         cdef Tensor y, bits
         cdef double chance
         cdef int number = dtype_number(dtype)
+        if len(given) == 2 and is_whole(given[0]) and is_whole(given[1]) and not 0 <= given[1] <= 1:
+            raise TypeError(f"bernoulli{given}: a shape is one argument, bernoulli(({given[0]}, {given[1]})), and p is a "
+                            f"probability, from 0 to 1")
         if len(given) == 2 and not is_sequence(given[0]) and not is_sequence(given[1]):     # only one can be a shape
             given = ((given[0],), given[1]) if is_whole(given[0]) else (given[0], (given[1],))
         shape, p = read_call("bernoulli", given, {"p": p}, shape, size)

@@ -175,7 +175,7 @@ cdef class Collected:
         self.leaves = []
 
 
-def open_collected(Collected c):
+def open_collected(Collected c or None):
     """Let `c` (or None) collect what this thread's passes write; returns what did before."""
     cdef Flags* f = flags()
     before = None if f.collector == NULL else <object>f.collector

@@ -90,12 +90,14 @@ cdef class Operator:
     cdef readonly bint views        # output 0 shares its input's memory
     cdef readonly bint counting     # infer reads values: the shape of the result depends on them
     cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
+    cdef readonly bint flat         # where a derivative is none, it is zeros
     cdef readonly object numpy      # the NumPy function that computes bools and integers, if any
 
     cdef int infer(self, Call* c) except -1
     cdef int forward(self, Call* c) except -1
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept
     cdef int backward(self, Backward b) except -1
+    cdef object formula(self, c, int i, g)
 
 
 cdef class Extras:

@@ -75,7 +75,7 @@ cdef class Operator:
     cdef int backward(self, Backward b) except -1:
         raise NotImplementedError(f"{self.name} has no fused backward")
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         """The gradient of input `i` as a tensor, from the output's gradient `g` (of several outputs: a tuple) and what
         the context `c` gives: c.input(i), c.output(k), c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
@@ -124,6 +124,7 @@ cdef class Extras:
 
 all_extras = {}
 
+@cython.binding(False)
 @cython.no_gc                                       # as far as Cython is concerned: see make_collectable
 @cython.freelist(1024)
 cdef class Node:
@@ -498,6 +499,7 @@ cdef class Base:
         if self.layout != NULL: lay.forget(self.layout)
 
 
+@cython.binding(False)
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Tensor:

@@ -169,6 +169,11 @@ cdef Layout* from_shape(shape) except NULL:
     return dense(n, sizes)
 
 
+def check_size(n, str what):
+    """Raise ValueError where n, a Python number, is more elements than a tensor has; `what` says whose they are."""
+    if n > MAX_SIZE: raise ValueError(f"{what}; a tensor has at most {MAX_SIZE} elements")
+
+
 cdef int read_axis(axis, int ndim) except -1:
     """An axis as a number from 0 to ndim - 1. Raises TypeError or IndexError."""
     try:

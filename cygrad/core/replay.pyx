@@ -3,6 +3,8 @@
 What is captured are the operators themselves; a replay calls the same forward() over fixed buffers, so it computes
 eager's bits and allocates nothing. This is what a net is made of."""
 
+cimport cython
+
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core cimport layout as lay
@@ -30,6 +32,7 @@ cdef class Step:
         PyMem_Free(self.c.x)
 
 
+@cython.binding(False)
 cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python control

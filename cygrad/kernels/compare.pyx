@@ -1,5 +1,5 @@
-"""Strip kernels of comparisons, logic and choices. Truth values are bytes, 0 or 1, as in a bool tensor; comparisons and
-logic are compiled for int64 and bool too."""
+"""Strip kernels of comparisons, logic and choices. Comparisons and logic are compiled for int64 and bool too. What they
+write of truth is 0 or 1; what they read may be any byte, since memory of others is seen as bools too."""
 
 from libc cimport math
 from libc.stdint cimport int64_t, uint8_t
@@ -17,35 +17,40 @@ ctypedef fused number:
 
 # ---- comparisons -----------------------------------------------------------------------------------------------------
 
+cdef inline number value(number x) noexcept nogil:
+    """A bool is 1 for whatever byte it is but 0."""
+    if number is uint8_t: return x != 0
+    else: return x
+
 cdef void less_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] < y[i]
+        z[i] = value(x[i]) < value(y[i])
 
 cdef void less_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] <= y[i]
+        z[i] = value(x[i]) <= value(y[i])
 
 cdef void equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] == y[i]
+        z[i] = value(x[i]) == value(y[i])
 
 cdef void not_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] != y[i]
+        z[i] = value(x[i]) != value(y[i])
 
 cdef void greater_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] > y[i]
+        z[i] = value(x[i]) > value(y[i])
 
 cdef void greater_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
-        z[i] = x[i] >= y[i]
+        z[i] = value(x[i]) >= value(y[i])
 
 cdef void isnan_(real[::1] x, uint8_t[::1] y) noexcept nogil:
     cdef Py_ssize_t i

@@ -5,17 +5,29 @@ what its operator keeps: x or y."""
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
-    ROOT_2_PI, ROOT_EIGHT_PI, TWO_ROOT_PI, acos, acosh, asin, asinh, atan, atanh, bell, cos, cos_far, cosh, erf, exp,
-    expm1, far, gauss, gelu, log, log1p, logistic, normal, silu, sin, sin_far, sinh, softplus, sqrt, tan, tan_far, tanh,
+    ROOT_2_PI, ROOT_EIGHT_PI, TO_EXP, TO_NORMAL, TO_SIGMOID, TWO_ROOT_PI, acos, acosh, all_near, asin, asinh, atan, atanh,
+    bell, cos, cos_far, cosh, erf, exp, exp_near, expm1, far, gauss, gelu, log, log1p, logistic, normal, silu, sin, sin_far,
+    sinh, softplus, sqrt, tan, tan_far, tanh,
 )
+
+cdef enum:
+    RUN = 2048              # elements that are looked at, and computed while they are in the first-level cache
+
+# Functions whose results may be denormals have two loops: one for runs of numbers that are near, which is faster. An
+# element's result does not depend on which it goes through.
 
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
 
 cdef void exp_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = exp(x[i])
+    cdef Py_ssize_t i, start = 0, stop
+    while start < y.shape[0]:
+        stop = min(start + RUN, y.shape[0])
+        if all_near[real](TO_EXP, &x[start], stop - start):
+            for i in range(start, stop): y[i] = exp_near(x[i])
+        else:
+            for i in range(start, stop): y[i] = exp(x[i])
+        start = stop
 
 cdef void expm1_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -211,9 +223,14 @@ cdef void erf_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
         dx[i] = g[i] * (<real>TWO_ROOT_PI * gauss(x[i]))
 
 cdef void sigmoid_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = logistic(x[i])
+    cdef Py_ssize_t i, start = 0, stop
+    while start < y.shape[0]:
+        stop = min(start + RUN, y.shape[0])
+        if all_near[real](TO_SIGMOID, &x[start], stop - start):
+            for i in range(start, stop): y[i] = logistic(x[i], True)
+        else:
+            for i in range(start, stop): y[i] = logistic(x[i])
+        start = stop
 
 cdef void sigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -221,25 +238,43 @@ cdef void sigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
         dx[i] = g[i] * (y[i] * (1 - y[i]))
 
 cdef void silu_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = silu(x[i])
+    cdef Py_ssize_t i, start = 0, stop
+    while start < y.shape[0]:
+        stop = min(start + RUN, y.shape[0])
+        if all_near[real](TO_SIGMOID, &x[start], stop - start):
+            for i in range(start, stop): y[i] = silu(x[i], True)
+        else:
+            for i in range(start, stop): y[i] = silu(x[i])
+        start = stop
 
 cdef void silu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, start = 0, stop
     cdef real s
-    for i in range(dx.shape[0]):
-        s = logistic(x[i])
-        dx[i] = g[i] * (s * (1 + x[i] * (1 - s)))
+    while start < dx.shape[0]:
+        stop = min(start + RUN, dx.shape[0])
+        if all_near[real](TO_SIGMOID, &x[start], stop - start):
+            for i in range(start, stop):
+                s = logistic(x[i], True)
+                dx[i] = g[i] * (s * (1 + x[i] * (1 - s)))
+        else:
+            for i in range(start, stop):
+                s = logistic(x[i])
+                dx[i] = g[i] * (s * (1 + x[i] * (1 - s)))
+        start = stop
 
 cdef void softplus_(real[::1] x, real[::1] b, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, start = 0, stop
     cdef real beta
     if y.shape[0] == 0: return
     beta = b[0]                                     # a number
     if beta == 1:
-        for i in range(y.shape[0]):
-            y[i] = softplus(x[i])
+        while start < y.shape[0]:
+            stop = min(start + RUN, y.shape[0])
+            if all_near[real](TO_SIGMOID, &x[start], stop - start):
+                for i in range(start, stop): y[i] = softplus(x[i], True)
+            else:
+                for i in range(start, stop): y[i] = softplus(x[i])
+            start = stop
     else:
         for i in range(y.shape[0]):
             y[i] = softplus(beta * x[i]) / beta
@@ -253,14 +288,25 @@ cdef void softplus_grad(real[::1] g, real[::1] y, real[::1] b, real[::1] dx) noe
         dx[i] = -g[i] * expm1(-beta * y[i])
 
 cdef void gelu_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(y.shape[0]):
-        y[i] = gelu(x[i])
+    cdef Py_ssize_t i, start = 0, stop
+    while start < y.shape[0]:
+        stop = min(start + RUN, y.shape[0])
+        if all_near[real](TO_NORMAL, &x[start], stop - start):
+            for i in range(start, stop): y[i] = gelu(x[i], True)
+        else:
+            for i in range(start, stop): y[i] = gelu(x[i])
+        start = stop
 
 cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * bell(x[i])))
+    cdef Py_ssize_t i, start = 0, stop
+    while start < dx.shape[0]:
+        stop = min(start + RUN, dx.shape[0])
+        if all_near[real](TO_NORMAL, &x[start], stop - start):
+            for i in range(start, stop):
+                dx[i] = g[i] * (normal(x[i], True) + x[i] * (<real>ROOT_2_PI * bell(x[i], True)))
+        else:
+            for i in range(start, stop): dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * bell(x[i])))
+        start = stop
 
 # 1/2 (1 + tanh u) = 1 / (1 + e^-2u), which keeps its digits where it is small, and costs less.
 cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:

@@ -7,7 +7,7 @@ from libc cimport math
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from cygrad.kernels.array cimport real
-from cygrad.kernels.mathematics cimport exp, fabs
+from cygrad.kernels.mathematics cimport exp, exp_up, fabs
 
 cdef extern from "cygrad/platform.h" nogil:
     void cg_prefetch(const char* p, size_t nbytes)
@@ -128,6 +128,7 @@ cdef enum Term:             # what is summed, known where a loop is compiled
     DIFFERENCE              # x - c
     SQUARE                  # (x - c)^2
     EXPONENTIAL             # e^(x - c)
+    EXPONENTIAL_UP          # the same as exp_up() has it, for x <= c
 
 
 cdef inline real term(Term what, const real* x, const real* y, real c, Py_ssize_t i) noexcept nogil:
@@ -135,7 +136,7 @@ cdef inline real term(Term what, const real* x, const real* y, real c, Py_ssize_
     if what == PRODUCT: return x[i] * y[i]
     if what == DIFFERENCE: return x[i] - c
     if what == SQUARE: return (x[i] - c) * (x[i] - c)
-    return exp(x[i] - c)
+    return exp_up(x[i] - c) if what == EXPONENTIAL_UP else exp(x[i] - c)
 
 
 cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py_ssize_t n) noexcept nogil:
@@ -158,8 +159,8 @@ cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py
         result += total(few)
     if i == n: return result
     for l in range(LANES): few[l] = 0
-    if what == EXPONENTIAL:                         # the rest in one run, longer than a vector
-        for l in range(n - i): lane[l] = exp(x[i + l] - c)
+    if what == EXPONENTIAL or what == EXPONENTIAL_UP:       # the rest in one run, longer than a vector
+        for l in range(n - i): lane[l] = term(what, x, y, c, i + l)
         return result + sum_terms(PLAIN, <const real*>lane, x, c, n - i)
     while i + LANES <= n:
         for l in range(LANES): few[l] += term(what, x, y, c, i + l)
@@ -181,3 +182,6 @@ cdef inline double squares_of(const real* x, real centre, Py_ssize_t n) noexcept
 
 cdef inline double exps_of(const real* x, real most, Py_ssize_t n) noexcept nogil:
     return sum_terms(EXPONENTIAL, x, x, most, n)
+
+cdef inline double exps_up_of(const real* x, real most, Py_ssize_t n) noexcept nogil:
+    return sum_terms(EXPONENTIAL_UP, x, x, most, n)

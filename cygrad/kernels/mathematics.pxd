@@ -2,14 +2,21 @@
 double.h. Those functions become vectors in a plain loop."""
 
 from libc cimport math
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from cygrad.kernels.array cimport real
 
 cdef extern from "cygrad/single.h" nogil:
     const float CG_FAR_F
     float cg_exp_f(float x) noexcept
+    const float CG_NEAR_EXP_F
+    const float CG_NEAR_SIGMOID_F
+    const float CG_NEAR_NORMAL_F
+    float cg_exp_near_f(float x) noexcept
+    float cg_exp_up_f(float x) noexcept
+    float cg_down_f(float y) noexcept
     float cg_expm1_f(float x) noexcept
-    float cg_bell_f(float x) noexcept
+    float cg_bell_f(float x, bint near) noexcept
     float cg_gauss_f(float x) noexcept
     float cg_log_f(float x) noexcept
     float cg_log1p_f(float x) noexcept
@@ -29,17 +36,23 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_acosh_f(float x) noexcept
     float cg_atanh_f(float x) noexcept
     float cg_erf_f(float x) noexcept
-    float cg_normal_f(float x) noexcept
-    float cg_sigmoid_f(float x) noexcept
-    float cg_softplus_f(float x) noexcept
-    float cg_gelu_f(float x) noexcept
-    float cg_silu_f(float x) noexcept
+    float cg_normal_f(float x, bint near) noexcept
+    float cg_sigmoid_f(float x, bint near) noexcept
+    float cg_softplus_f(float x, bint near) noexcept
+    float cg_gelu_f(float x, bint near) noexcept
+    float cg_silu_f(float x, bint near) noexcept
 
 cdef extern from "cygrad/double.h" nogil:
     const double CG_FAR_D
     double cg_exp_d(double x) noexcept
+    const double CG_NEAR_EXP_D
+    const double CG_NEAR_SIGMOID_D
+    const double CG_NEAR_NORMAL_D
+    double cg_exp_near_d(double x) noexcept
+    double cg_exp_up_d(double x) noexcept
+    double cg_down_d(double y) noexcept
     double cg_expm1_d(double x) noexcept
-    double cg_bell_d(double x) noexcept
+    double cg_bell_d(double x, bint near) noexcept
     double cg_gauss_d(double x) noexcept
     double cg_log_d(double x) noexcept
     double cg_log1p_d(double x) noexcept
@@ -56,8 +69,8 @@ cdef extern from "cygrad/double.h" nogil:
     double cg_acosh_d(double x) noexcept
     double cg_atanh_d(double x) noexcept
     double cg_erf_d(double x) noexcept
-    double cg_normal_d(double x) noexcept
-    double cg_sigmoid_d(double x) noexcept
+    double cg_normal_d(double x, bint near) noexcept
+    double cg_sigmoid_d(double x, bint near) noexcept
 
 # Macros, as the C compiler is to see numbers: it would load a variable anew for each element, which might be one.
 cdef extern from *:
@@ -70,8 +83,42 @@ cdef extern from *:
     const double TWO_ROOT_PI "CG_TWO_ROOT_PI"       # 2 / sqrt(pi)
     const double ROOT_EIGHT_PI "CG_ROOT_EIGHT_PI"   # sqrt(8 / pi)
 
+# ---- near: not so far from zero that a result may be a denormal, which takes longer (single.h)
+cdef enum Near:
+    TO_EXP, TO_SIGMOID, TO_NORMAL
+
+cdef inline bint all_near(Near to, const real* x, Py_ssize_t n) noexcept nogil:
+    """Whether all of x are near; a NaN is not."""
+    cdef Py_ssize_t i
+    cdef int32_t v, most = 0
+    cdef int64_t w, top = 0
+    cdef real limit
+    if to == TO_EXP:       limit = CG_NEAR_EXP_F if real is float else CG_NEAR_EXP_D
+    elif to == TO_SIGMOID: limit = CG_NEAR_SIGMOID_F if real is float else CG_NEAR_SIGMOID_D
+    else:                  limit = CG_NEAR_NORMAL_F if real is float else CG_NEAR_NORMAL_D
+    if real is float:                               # sizes, as integers: a comparison of floats looks for NaN
+        for i in range(n):
+            v = (<const int32_t*>x)[i] & 0x7fffffff
+            most = v if v > most else most
+        return most <= (<int32_t*>&limit)[0]
+    else:
+        for i in range(n):
+            w = (<const int64_t*>x)[i] & INT64_MAX
+            top = w if w > top else top
+        return top <= (<int64_t*>&limit)[0]
+
 # ---- exponentials and logarithms
 cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else cg_exp_d(x)
+cdef inline real exp_near(real x) noexcept nogil: return cg_exp_near_f(x) if real is float else cg_exp_near_d(x)
+
+cdef inline real exp_up(real x) noexcept nogil:
+    """e^x for x <= 0 times a power of two that down() takes away: a normal number, that may be multiplied."""
+    return cg_exp_up_f(x) if real is float else cg_exp_up_d(x)
+
+cdef inline real down(real y) noexcept nogil:
+    """y >= 0 as it was before exp_up(), rounded once; of a NaN, anything."""
+    return cg_down_f(y) if real is float else cg_down_d(y)
+
 cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else cg_expm1_d(x)
 cdef inline real log(real x) noexcept nogil:   return cg_log_f(x) if real is float else cg_log_d(x)
 cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is float else cg_log1p_d(x)
@@ -110,27 +157,29 @@ cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is f
 # ---- of networks
 cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else cg_erf_d(x)
 
-cdef inline real logistic(real x) noexcept nogil:
+cdef inline real logistic(real x, bint near=False) noexcept nogil:
     """1 / (1 + e^-x)"""
-    return cg_sigmoid_f(x) if real is float else cg_sigmoid_d(x)
+    return cg_sigmoid_f(x, near) if real is float else cg_sigmoid_d(x, near)
 
-cdef inline real softplus(real x) noexcept nogil:
+cdef inline real softplus(real x, bint near=False) noexcept nogil:
     """log(1 + e^x)"""
-    return cg_softplus_f(x) if real is float else (0 if x <= 0 else x) + cg_log1p_d(cg_exp_d(-fabs(x)))
+    return (cg_softplus_f(x, near) if real is float else
+            (0 if x <= 0 else x) + cg_log1p_d(cg_exp_near_d(-fabs(x)) if near else cg_exp_d(-fabs(x))))
 
-cdef inline real silu(real x) noexcept nogil: return cg_silu_f(x) if real is float else x * cg_sigmoid_d(x)
+cdef inline real silu(real x, bint near=False) noexcept nogil:
+    return cg_silu_f(x, near) if real is float else x * cg_sigmoid_d(x, near)
 
-cdef inline real gelu(real x) noexcept nogil:
+cdef inline real gelu(real x, bint near=False) noexcept nogil:
     """x normal(x)"""
-    return cg_gelu_f(x) if real is float else x * cg_normal_d(x)
+    return cg_gelu_f(x, near) if real is float else x * cg_normal_d(x, near)
 
-cdef inline real normal(real x) noexcept nogil:
+cdef inline real normal(real x, bint near=False) noexcept nogil:
     """The normal distribution's probability of less than x, with all digits also where that is small."""
-    return cg_normal_f(x) if real is float else cg_normal_d(x)
+    return cg_normal_f(x, near) if real is float else cg_normal_d(x, near)
 
-cdef inline real bell(real x) noexcept nogil:
+cdef inline real bell(real x, bint near=False) noexcept nogil:
     """e^(-x^2 / 2)"""
-    return cg_bell_f(x) if real is float else cg_bell_d(x)
+    return cg_bell_f(x, near) if real is float else cg_bell_d(x, near)
 
 cdef inline real gauss(real x) noexcept nogil:
     """e^(-x^2)"""

@@ -11,8 +11,8 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
 from cygrad.kernels.driver cimport range_t, share, threads_for
-from cygrad.kernels.lanes cimport NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, most_of, sum_of, sum_terms, term
-from cygrad.kernels.mathematics cimport exp, log
+from cygrad.kernels.lanes cimport NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term
+from cygrad.kernels.mathematics cimport down, exp, exp_up, log
 
 cdef extern from "cygrad/platform.h" nogil:
     void cg_prefetch(const char* p, size_t nbytes)
@@ -45,6 +45,12 @@ cdef inline void exponentials(real* x, Py_ssize_t n) noexcept nogil:
         x[i] = exp(x[i])
 
 
+cdef inline void exponentials_up(real* x, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        x[i] = exp_up(x[i])
+
+
 cdef inline real shift_of(const real* x, Py_ssize_t n) noexcept nogil:
     """The maximum of a row, by which it is shifted; one that is no number stays in."""
     cdef real most = most_of(x, n)
@@ -55,13 +61,21 @@ cdef void log_sums(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* most, real*
     """What rows i to i + m are shifted by, and log sum_j e^(x_ij - most_i). They stay two numbers: their sum has no
     room for the second where the first is large, and e^(x - sum) would be wrong by that many digits."""
     cdef real e[GROUP]
+    cdef real extremes[GROUP]
     cdef Py_ssize_t n = x.shape[1], j, k
+    cdef double sum, unit = exp_up(<real>0)
     for k in range(m):
-        most[k] = shift_of[real](&x[i + k, 0], n)
-        for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - most[k]
-    if n < SHORT: exponentials[real](e, m * n)
+        extremes[k] = most_of[real](&x[i + k, 0], n)
+        for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - extremes[k]
+    if n < SHORT: exponentials_up[real](e, m * n)
     for k in range(m):
-        logs[k] = <real>(sum_of[real](e + k * n, n) if n < SHORT else exps_of[real](&x[i + k, 0], most[k], n))
+        most[k] = extremes[k]
+        if most[k] - most[k] != 0:                  # no number: it stays in
+            most[k] = 0
+            logs[k] = <real>exps_of[real](&x[i + k, 0], <real>0, n)
+            continue
+        sum = sum_of[real](e + k * n, n) if n < SHORT else exps_up_of[real](&x[i + k, 0], most[k], n)
+        logs[k] = <real>(sum / unit)
     for k in range(m):
         logs[k] = log(logs[k])
 
@@ -94,6 +108,7 @@ cdef void log_softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
         m = group(i, x.shape[0], x.shape[1])
         log_sums[real](x, i, m, most, logs)
         for k in range(m):
+            logs[k] += logs[k] - logs[k]            # nan of inf, as inf / inf is
             for j in range(x.shape[1]):
                 y[i + k, j] = (x[i + k, j] - most[k]) - logs[k]
         i += m
@@ -118,7 +133,7 @@ cdef void log_softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noex
 
 
 cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone"""
+    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone. All are up until the last product."""
     cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
     cdef real most, factor
     while i < x.shape[0]:
@@ -128,11 +143,14 @@ cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
             if n < SHORT:
                 for j in range(n): y[k, j] = x[k, j] - most
             else:
-                for j in range(n): y[k, j] = exp(x[k, j] - most)
-        if n < SHORT: exponentials[real](&y[i, 0], m * n)
+                for j in range(n): y[k, j] = exp_up(x[k, j] - most)
+        if n < SHORT: exponentials_up[real](&y[i, 0], m * n)
         for k in range(i, i + m):
-            factor = <real>(1 / sum_terms[real](NEAR, &y[k, 0], &y[k, 0], 0, n))
-            for j in range(n): y[k, j] *= factor
+            factor = <real>(exp_up(<real>0) / sum_terms[real](NEAR, &y[k, 0], &y[k, 0], 0, n))
+            if factor == factor:
+                for j in range(n): y[k, j] = down(y[k, j] * factor)
+            else:
+                for j in range(n): y[k, j] = factor
         i += m
 
 
@@ -153,6 +171,7 @@ cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real
         m = group(i, x.shape[0], x.shape[1])
         log_sums[real](x, i, m, most, logs + i)
         for k in range(i, i + m):
+            logs[k] += logs[k] - logs[k]            # nan of inf, and kept so for the gradient
             loss[k] = logs[k] - (x[k, labels[k]] - most[k - i])
         i += m
 
@@ -202,12 +221,14 @@ cdef inline void ask(real[:, ::1] x, Py_ssize_t k) noexcept nogil:
     if 0 <= k < x.shape[0]: cg_prefetch(<const char*>&x[k, 0], x.shape[1] * sizeof(real))
 
 
-cdef inline void exps_by(real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, const real* by, real* restrict e) noexcept nogil:
+cdef inline void exps_by(bint up, real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, const real* by,
+                         real* restrict e) noexcept nogil:
     """e = e^(x - by) of m rows from row k on, in one run: what is no whole vector of columns would go one by one"""
     cdef Py_ssize_t wide = x.shape[1], r, i
     for r in range(m):
         for i in range(wide): e[r * wide + i] = x[k + r, i] - by[i]
-    exponentials(e, m * wide)
+    if up: exponentials_up(e, m * wide)
+    else:  exponentials(e, m * wide)
 
 
 cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restrict sums) noexcept nogil:
@@ -216,6 +237,7 @@ cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restri
     cdef real e[(FEW + 1) * TILE]
     cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, few, r, i
     cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
+    cdef double unit = exp_up(<real>0)              # which sums and their parts are times
     for i in range(wide): most[i], sums[i] = -limit, 0
     while k < n:
         few = min(n - k, <Py_ssize_t>FEW)
@@ -225,20 +247,25 @@ cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restri
         for i in range(wide):
             most[i] = limit if most[i] > limit else most[i]
             e[i] -= most[i]
-        exponentials(e, wide)
+        exponentials_up(e, wide)
         for i in range(wide):
-            sums[i] *= e[i]
+            sums[i] = sums[i] / unit * e[i]
             e[i] = 0
         if wide % FEWEST == 0:
             for r in range(k, k + few):
                 ask(x, r + FEW)
-                for i in range(wide): e[i] += exp(x[r, i] - most[i])
+                for i in range(wide): e[i] += exp_up(x[r, i] - most[i])
         else:
-            exps_by(x, k, few, most, e + wide)
+            exps_by(True, x, k, few, most, e + wide)
             for r in range(1, few + 1):
                 for i in range(wide): e[i] += e[r * wide + i]
         for i in range(wide): sums[i] += e[i]
         k += few
+    for i in range(wide):
+        sums[i] /= unit
+        if -limit < most[i] < limit: continue       # else maybe no number, of which exp_up knows nothing
+        sums[i] = 0
+        for r in range(n): sums[i] += exp(x[r, i] - most[i])
 
 
 cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double* restrict sums) noexcept nogil:
@@ -270,7 +297,7 @@ cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     cdef double sums[TILE]
     cdef Py_ssize_t k, i
     column_sums(x, most, sums)
-    for i in range(x.shape[1]): logs[i] = log(<real>sums[i])
+    for i in range(x.shape[1]): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))     # nan of inf
     for k in range(x.shape[0] - 1, -1, -1):
         ask(x, k - 2)
         for i in range(x.shape[1]): y[k, i] = (x[k, i] - most[i]) - logs[i]
@@ -280,20 +307,27 @@ cdef void softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     cdef real most[TILE]
     cdef real factor[TILE]
     cdef real e[TILE]
+    cdef real v
     cdef double sums[TILE]
     cdef Py_ssize_t wide = x.shape[1], k = x.shape[0], m, r, i
     column_sums(x, most, sums)
-    for i in range(wide): factor[i] = <real>(1 / (sums[i] + (sums[i] - sums[i])))       # nan of inf
+    for i in range(wide):
+        factor[i] = <real>(1 / (sums[i] + (sums[i] - sums[i])))
+        factor[i] += factor[i] - factor[i]          # nan where the sum is inf, and where it is 0
     while k > 0:
         m = min(k, TILE // wide) if wide % FEWEST else 1
         k -= m
         ask(x, k - 2)
         if wide % FEWEST == 0:
-            for i in range(wide): y[k, i] = exp(x[k, i] - most[i]) * factor[i]
+            for i in range(wide):
+                v = down(exp_up(x[k, i] - most[i]) * factor[i])
+                y[k, i] = v if factor[i] == factor[i] else factor[i]
         else:
-            exps_by(x, k, m, most, e)
+            exps_by(True, x, k, m, most, e)
             for r in range(m):
-                for i in range(wide): y[k + r, i] = e[r * wide + i] * factor[i]
+                for i in range(wide):
+                    v = down(e[r * wide + i] * factor[i])
+                    y[k + r, i] = v if factor[i] == factor[i] else factor[i]
 
 
 cdef void log_softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
@@ -312,7 +346,7 @@ cdef void log_softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] d
         if wide % FEWEST == 0:
             for i in range(wide): dx[k, i] = g[k, i] - exp(y[k, i]) * total[i]
         else:
-            exps_by(y, k, m, zero, e)
+            exps_by(False, y, k, m, zero, e)
             for r in range(m):
                 for i in range(wide): dx[k + r, i] = g[k + r, i] - e[r * wide + i] * total[i]
 

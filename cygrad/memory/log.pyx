@@ -94,6 +94,7 @@ def open_logs():
     return out
 
 
+@cython.binding(False)
 @cython.no_gc_clear                                 # (it may be in a cycle's reach, and open until it is deallocated)
 cdef class EventLog(Open):
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
@@ -289,6 +290,7 @@ cdef class EventLog(Open):
         return what, f"{code.co_filename}:{line_of(code, instruction)}", code.co_name
 
 
+@cython.binding(False)
 cdef class Logged:
     """The scope of a log, which memory.profile makes a report of: a new log at each entry."""
     cdef readonly EventLog _log

@@ -58,6 +58,7 @@ def reset_peak():
     return restart_peak()
 
 
+@cython.binding(False)
 cdef class track(Open):
     """A scope that watches the live bytes: `.peak_bytes`, the most that were live inside it, and `.leaked_bytes`, what
     is live at its end beyond what was at its start. Scopes nest; each sees its own peak, whatever `reset_peak()` does.
@@ -112,6 +113,7 @@ cdef int tightest() except -1:
     return 0
 
 
+@cython.binding(False)
 @cython.no_gc
 cdef class limit(Open):
     """A scope in which cygrad takes no more than `bytes` from the system, an int or text such as "256MiB": what is live
@@ -160,6 +162,7 @@ cdef void told(listener, event) noexcept:
     listener(event)                                 # (what it raises is printed: it must not break what it watches)
 
 
+@cython.binding(False)
 @cython.no_gc_clear
 cdef class events(Open):
     """A scope that logs what happens to memory: a list of (kind, buffer id, bytes, category), kind being "allocate",

@@ -3,7 +3,7 @@
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.answers import TENSOR, attributes
 from cygrad.core.graph import install, install_operators
-from cygrad.ops import compare, elementwise, linalg, reduce, shape, slices
+from cygrad.ops import compare, elementwise, gradient, linalg, reduce, shape, slices
 from cygrad.ops.table import ROWS, TABLE, Row
 from cygrad.ops.ufuncs import array_ufunc
 
@@ -18,6 +18,7 @@ install_operators(
     getitem_function=slices.getitem,
     setitem_function=slices.setitem,
     sum_to_function=reduce.sum_to,
+    locally_constant_function=gradient.locally_constant,
 )
 install(
     **{name: row.function for row in TABLE for name in row.methods},

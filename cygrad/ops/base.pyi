@@ -1,5 +1,4 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Operator
 
@@ -8,7 +7,7 @@ TO_FLOATS: str
 class Elementwise(Operator):
     inputs: str
     number: bool
-    integers: Any
+    integers: str
 class View(Operator):
     pass
 class Truth(Elementwise):

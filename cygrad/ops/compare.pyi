@@ -13,31 +13,27 @@ class Bitwise(Elementwise):
     pass
 @final
 class Clip(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
-    integers: Any
+    def integers(a, a_min: Any = ..., a_max: Any = ..., out: Any = None, *, min: Any = ..., max: Any = ..., **kwargs: Any) -> Any: ...
     dx: str
     dy: str
     dz: str
 @final
 class Maximum(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
     dy: str
 @final
 class Minimum(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
     dy: str
 @final
 class Where(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
-    integers: Any
+    def integers(condition, x: Any = None, y: Any = None) -> Any: ...
     dx: str
     dy: str
 @final

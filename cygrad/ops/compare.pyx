@@ -145,9 +145,9 @@ cdef class Maximum(Elementwise):
     dx = "maximum_grad g x y"
     dy = "maximum_grad g y x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x, y = c.input(i), c.input(1 - i)
-        return where(x < y, 0, where(x == y, 0.5 * g, g))
+        return c.locally_constant(where(x < y, 0, where(x == y, 0.5 * g, g)))
 
 
 @final
@@ -157,9 +157,9 @@ cdef class Minimum(Elementwise):
     dx = "maximum_grad g y x"
     dy = "maximum_grad g x y"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x, y = c.input(i), c.input(1 - i)
-        return where(x > y, 0, where(x == y, 0.5 * g, g))
+        return c.locally_constant(where(x > y, 0, where(x == y, 0.5 * g, g)))
 
 
 @final
@@ -170,10 +170,11 @@ cdef class Clip(Elementwise):
     dy = "clip_grad_y g x y z"
     dz = "clip_grad_z g x y z"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x, y, z = c.input(0), c.input(1), c.input(2)
-        if i == 0: return where(logical_and(x >= y, x <= z), g, 0)
-        return where(logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y), g, 0)
+        if i == 0: chosen = logical_and(x >= y, x <= z)
+        else: chosen = logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y)
+        return c.locally_constant(where(chosen, g, 0))
 
 
 @final
@@ -186,8 +187,8 @@ cdef class Where(Elementwise):
     def __cinit__(self):
         self.apart = 1
 
-    def formula(self, c, int i, g):
-        return where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g)
+    cdef object formula(self, c, int i, g):
+        return c.locally_constant(where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g))
 
 
 cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip without bounds

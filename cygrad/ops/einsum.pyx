@@ -161,7 +161,7 @@ cdef class Einsum(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x, y, z, *_ = c.attributes
         return apply2(EINSUM, g, c.input(1 - i), plan(z, y, x) if i == 0 else plan(z, x, y))
 

@@ -11,76 +11,62 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @final
 class Abs(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     integers: Any
     dx: str
 @final
 class Add(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
     dy: str
 @final
 class Div(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     dx: str
     dy: str
 @final
 class Mul(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
     dy: str
 @final
 class Neg(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     integers: Any
     dx: str
 @final
 class Pow(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     number: bool
     integers: Any
     dx: str
 @final
 class Power(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
     dy: str
 @final
 class Reciprocal(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 class Rounding(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     integers: Any
     dx: str
 @final
 class Rsqrt(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Sign(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     integers: Any
     dx: str
 @final
 class Sqrt(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Square(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     integers: Any
     dx: str
 @final
 class Sub(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str

@@ -27,7 +27,7 @@ cdef class Add(Elementwise):
     dx = "g"
     dy = "g"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g
 
 
@@ -38,7 +38,7 @@ cdef class Sub(Elementwise):
     dx = "g"
     dy = "neg g"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g if i == 0 else -g
 
 
@@ -49,7 +49,7 @@ cdef class Mul(Elementwise):
     dx = "mul g y"
     dy = "mul g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * c.input(1 - i)
 
 
@@ -60,7 +60,7 @@ cdef class Div(Elementwise):
     dx = "div g y"
     dy = "div_grad_y g y out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / c.input(1) if i == 0 else -g * c.output(0) / c.input(1)
 
 
@@ -70,7 +70,7 @@ cdef class Neg(Elementwise):
     integers = np.negative
     dx = "neg g"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return -g
 
 
@@ -80,9 +80,9 @@ cdef class Abs(Elementwise):
     integers = np.abs
     dx = "abs_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
-        return where(x > 0, g, where(x < 0, -g, 0))
+        return c.locally_constant(where(x > 0, g, where(x < 0, -g, 0)))
 
 
 @final
@@ -91,7 +91,7 @@ cdef class Sign(Elementwise):
     integers = np.sign
     dx = "zero g"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return where(False, g, 0)
 
 
@@ -100,7 +100,7 @@ cdef class Rounding(Elementwise):
     integers = np.positive
     dx = "zero g"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return where(False, g, 0)
 
 
@@ -146,9 +146,10 @@ cdef class Pow(Elementwise):
         memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         p = c.attributes
-        return g if p == 1 else g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
+        if p == 1: return c.locally_constant(g)
+        return g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
 
 
 @final
@@ -158,7 +159,7 @@ cdef class Power(Elementwise):
     dx = "power_grad_x g x y"
     dy = "power_grad_y g x out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
         if i == 0:
             y = c.input(1)
@@ -175,7 +176,7 @@ cdef class Square(Elementwise):
     integers = np.square
     dx = "square_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (2 * c.input(0))
 
 
@@ -184,7 +185,7 @@ cdef class Sqrt(Elementwise):
     """y = sqrt x        dx = g / (2 y)"""
     dx = "sqrt_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / (2 * c.output(0))
 
 
@@ -193,7 +194,7 @@ cdef class Rsqrt(Elementwise):
     """y = 1 / sqrt x        dx = -g y^3 / 2"""
     dx = "rsqrt_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (-0.5 * pow(c.output(0), 3))
 
 
@@ -202,7 +203,7 @@ cdef class Reciprocal(Elementwise):
     """y = 1 / x        dx = -g y^2"""
     dx = "reciprocal_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return -g * square(c.output(0))
 
 

@@ -10,7 +10,7 @@ _Data: TypeAlias = Tensor | npt.ArrayLike
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Extreme(Reduction):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class Place(Reduction):
     pass

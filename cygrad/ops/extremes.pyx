@@ -74,12 +74,12 @@ cdef class Extreme(Reduction):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         shape = c.shape(0)
         bits = window(<Tensor>c.output(1), False)
         chosen = np.unpackbits(bits, count=int(np.prod(shape)), bitorder="little").reshape(shape)
         share = chosen / chosen.sum(reduced(c), keepdims=True)
-        return spread(c, g) * np.asarray(share, g.dtype)
+        return c.locally_constant(spread(c, g) * np.asarray(share, g.dtype))
 
 
 @final

@@ -8,103 +8,81 @@ _Data: TypeAlias = Tensor | npt.ArrayLike
 OPERATORS: dict[Any, Any]
 @final
 class Acos(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Acosh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Asin(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Asinh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Atan(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Atanh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Cos(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Cosh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Erf(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Exp(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Expm1(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Gelu(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class GeluTanh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Log(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Log1p(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Relu(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
-    integers: Any
+    @staticmethod
+    def integers(x: Any) -> Any: ...
     dx: str
 @final
 class ReluGradient(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     inputs: str
     integers: Any
     dx: str
+    dy: str
 @final
 class Sigmoid(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Silu(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Sin(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Sinh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Softplus(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     number: bool
     dx: str
 @final
 class Tan(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 @final
 class Tanh(Elementwise):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
     dx: str
 def acos(x: _Data) -> Tensor: ...
 def acosh(x: _Data) -> Tensor: ...

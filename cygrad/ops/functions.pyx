@@ -14,6 +14,7 @@ from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport OUT, Elementwise
 
 from cygrad.core.errors import described
+from cygrad.ops.compare import where
 from cygrad.ops.elementwise import rsqrt, square
 
 cdef double ROOT_HALF = 0.70710678118654752440      # sqrt(1 / 2)
@@ -30,7 +31,7 @@ cdef class Exp(Elementwise):
     """y = e^x        dx = g y"""
     dx = "mul g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * c.output(0)
 
 
@@ -39,7 +40,7 @@ cdef class Expm1(Elementwise):
     """y = e^x - 1        dx = g (y + 1)"""
     dx = "expm1_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (c.output(0) + 1)
 
 
@@ -48,7 +49,7 @@ cdef class Log(Elementwise):
     """y = log x        dx = g / x"""
     dx = "div g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / c.input(0)
 
 
@@ -57,7 +58,7 @@ cdef class Log1p(Elementwise):
     """y = log(1 + x)        dx = g / (1 + x)"""
     dx = "log1p_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / (c.input(0) + 1)
 
 
@@ -68,7 +69,7 @@ cdef class Sin(Elementwise):
     """y = sin x        dx = g cos x"""
     dx = "sin_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * cos(c.input(0))
 
 
@@ -77,7 +78,7 @@ cdef class Cos(Elementwise):
     """y = cos x        dx = -g sin x"""
     dx = "cos_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return -g * sin(c.input(0))
 
 
@@ -86,7 +87,7 @@ cdef class Tan(Elementwise):
     """y = tan x        dx = g (1 + y^2)"""
     dx = "tan_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (1 + square(c.output(0)))
 
 
@@ -95,7 +96,7 @@ cdef class Asin(Elementwise):
     """y = asin x        dx = g / sqrt(1 - x^2)"""
     dx = "asin_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * rsqrt(1 - square(c.input(0)))
 
 
@@ -104,7 +105,7 @@ cdef class Acos(Elementwise):
     """y = acos x        dx = -g / sqrt(1 - x^2)"""
     dx = "acos_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return -g * rsqrt(1 - square(c.input(0)))
 
 
@@ -113,7 +114,7 @@ cdef class Atan(Elementwise):
     """y = atan x        dx = g / (1 + x^2)"""
     dx = "atan_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / (1 + square(c.input(0)))
 
 
@@ -124,7 +125,7 @@ cdef class Sinh(Elementwise):
     """y = sinh x        dx = g cosh x"""
     dx = "sinh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * cosh(c.input(0))
 
 
@@ -133,7 +134,7 @@ cdef class Cosh(Elementwise):
     """y = cosh x        dx = g sinh x"""
     dx = "cosh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * sinh(c.input(0))
 
 
@@ -142,7 +143,7 @@ cdef class Tanh(Elementwise):
     """y = tanh x        dx = g (1 - y^2)"""
     dx = "tanh_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (1 - square(c.output(0)))
 
 
@@ -151,7 +152,7 @@ cdef class Asinh(Elementwise):
     """y = asinh x        dx = g / sqrt(x^2 + 1)"""
     dx = "asinh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * rsqrt(square(c.input(0)) + 1)
 
 
@@ -160,7 +161,7 @@ cdef class Acosh(Elementwise):
     """y = acosh x        dx = g / sqrt(x^2 - 1)"""
     dx = "acosh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * rsqrt(square(c.input(0)) - 1)
 
 
@@ -169,7 +170,7 @@ cdef class Atanh(Elementwise):
     """y = atanh x        dx = g / (1 - x^2)"""
     dx = "atanh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g / (1 - square(c.input(0)))
 
 
@@ -180,7 +181,7 @@ cdef class Erf(Elementwise):
     """y = 2 / sqrt(pi) (integral of e^(-t^2) from 0 to x)        dx = g 2 / sqrt(pi) e^(-x^2)"""
     dx = "erf_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * (TWO_ROOT_PI * exp(-square(c.input(0))))
 
 
@@ -189,7 +190,7 @@ cdef class Sigmoid(Elementwise):
     """y = 1 / (1 + e^-x)        dx = g y (1 - y)"""
     dx = "sigmoid_grad g out"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         y = c.output(0)
         return g * (y * (1 - y))
 
@@ -200,7 +201,7 @@ cdef class Softplus(Elementwise):
     number = True
     dx = "softplus_grad g out p"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return -g * expm1(c.output(0) * -c.attributes)
 
 
@@ -209,7 +210,7 @@ cdef class Silu(Elementwise):
     """y = x s, s = sigmoid(x)        dx = g s (1 + x (1 - s))"""
     dx = "silu_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
         s = sigmoid(x)
         return g * (s * (1 + x * (1 - s)))
@@ -220,7 +221,7 @@ cdef class Gelu(Elementwise):
     """y = x P, P = (1 + erf(x / sqrt 2)) / 2        dx = g (P + x e^(-x^2 / 2) / sqrt(2 pi))"""
     dx = "gelu_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
         return g * (0.5 * (1 + erf(x * ROOT_HALF)) + x * (ROOT_2_PI * exp(-0.5 * square(x))))
 
@@ -232,7 +233,7 @@ cdef class GeluTanh(Elementwise):
     with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks and Gimpel, https://arxiv.org/abs/1606.08415"""
     dx = "gelu_tanh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
         x2 = square(x)
         t = tanh(ROOT_TWO_PI * (x + CUBIC * x * x2))
@@ -262,18 +263,19 @@ cdef class Relu(Elementwise):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
-        return relu_gradient(g, c.output(0))
+    cdef object formula(self, c, int i, g):
+        return c.locally_constant(relu_gradient(g, c.output(0).detach()))
 
 
 @final
 cdef class ReluGradient(Elementwise):
-    """z = g where y > 0, else 0        dg = (g of z) where y > 0, else 0"""
+    """z = x where y > 0, else 0        dx = g where y > 0, else 0        dy = 0"""
     inputs, integers = "xy", None
     dx = "relu_gradient g y"
+    dy = "zero g"
 
-    def formula(self, c, int i, g):
-        return relu_gradient(g, c.input(1)) if i == 0 else None
+    cdef object formula(self, c, int i, g):
+        return c.locally_constant(relu_gradient(g, c.input(1).detach()) if i == 0 else where(False, g, 0))
 
 
 cdef Operator EXP = Exp(), EXPM1 = Expm1(), LOG = Log(), LOG1P = Log1p()

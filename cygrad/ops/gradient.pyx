@@ -4,7 +4,7 @@ from cython cimport final
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.run cimport apply1
+from cygrad.core.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array
 
@@ -37,13 +37,40 @@ cdef class ScaleGradient(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * c.attributes
 
 
+@final
+cdef class LocallyConstant(Operator):
+    """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
+
+    The inputs are z and a stand-in for each x: of those only the places in the graph matter."""
+
+    def __cinit__(self):
+        self.name, self.differentiable, self.views, self.flat = "locally_constant", True, True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.share(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
+        c.view = 0
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return g if i == 0 else None                # the engine knows that these are zeros, and computes nothing with them
+
+
 cdef driver.Loop* MUL_LOOP = driver.find("mul")
-cdef Operator SCALE_GRADIENT = ScaleGradient()
-OPERATORS = {o.name: o for o in (SCALE_GRADIENT,)}
+cdef Operator SCALE_GRADIENT = ScaleGradient(), LOCALLY_CONSTANT = LocallyConstant()
+OPERATORS = {o.name: o for o in (SCALE_GRADIENT, LOCALLY_CONSTANT)}
+
+
+def locally_constant(z, list xs):
+    """`z` as a view, connected with each of `xs`; the derivative there is zero. Formulas say c.locally_constant(z)."""
+    return apply_list(LOCALLY_CONSTANT, [z, *xs], None) if xs else z
 
 
 def scale_gradient(x, s):

@@ -9,31 +9,37 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @final
 class AddAt(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class Argwhere(Operator):
     pass
-@final
-class Gather(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+class Gathering(Operator):
+    pass
 @final
 class MaskPut(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class OneHot(Operator):
     pass
 @final
 class ScatterAdd(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class Select(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class Take(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
+@final
+class Gather(Gathering):
+    pass
+@final
+class GatherRanked(Gathering):
+    pass
 def add_at(x: Any, axis: Any, v: Any, *indices: Any) -> Any: ...
 def argwhere(x: _Data) -> Tensor: ...
 def gather(x: _Data, axis: int, index: _Data) -> Tensor: ...
+def gather_ranked(x: Any, axis: Any, index: Any) -> Any: ...
 def mask_put(x: Any, v: Any, mask: Any) -> Any: ...
 def one_hot(labels: _Data, classes: int, dtype: npt.DTypeLike | None = None) -> Tensor: ...
 def scatter_add(x: _Data, axis: int, index: _Data, src: _Data) -> Tensor: ...

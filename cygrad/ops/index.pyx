@@ -25,6 +25,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array,
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import InplaceError
+from cygrad.core.layout import check_size
 from cygrad.ops.shape import broadcast_to, reshape
 
 
@@ -159,7 +160,7 @@ cdef class Take(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         if i > 0: return None
         indices = [c.input(k + 1) for k in range(c.attributes[1])]
         return apply_list(ADD_AT, [zero_like(g, c.shape(0)), g, *indices], c.attributes)
@@ -203,7 +204,7 @@ cdef class AddAt(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return ((<uint32_t>1 << c.n_in) - 4) if wanted & 2 else 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         if i == 0: return g
         if i > 1: return None
         return apply_list(TAKE, [g, *[c.input(k + 2) for k in range(c.attributes[1])]], c.attributes)
@@ -225,11 +226,8 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
     return 0
 
 
-@final
-cdef class Gather(Operator):
-    """y = x[index] along an axis        dx = 0, with dx[index] += g along it
-
-    y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three. Keeps the index."""
+cdef class Gathering(Operator):
+    """The base of both: elements of x by an index, along an axis. Keeps the index."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
@@ -266,8 +264,23 @@ cdef class Gather(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return scatter_add(zero_like(g, c.shape(0)), c.attributes, c.input(1), g) if i == 0 else None
+
+
+@final
+cdef class Gather(Gathering):
+    """y = x[index] along an axis        dx = 0, with dx[index] += g along it
+
+    y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three."""
+
+
+@final
+cdef class GatherRanked(Gathering):
+    """The same with an index that the order of x gave: the derivative depends on x, and is locally constant."""
+
+    cdef object formula(self, c, int i, g):
+        return None if i else c.locally_constant(Gathering.formula(self, c, i, g))
 
 
 @final
@@ -299,7 +312,7 @@ cdef class ScatterAdd(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 2 if wanted & 4 else 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g if i == 0 else apply2(GATHER, g, c.input(1), c.attributes) if i == 2 else None
 
 
@@ -356,7 +369,7 @@ cdef class Select(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply_list(MASK_PUT, [zero_like(g, c.shape(0)), g, c.input(1)], None) if i == 0 else None
 
 
@@ -395,7 +408,7 @@ cdef class MaskPut(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 4
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         mask = c.input(2)
         chosen = apply2(SELECT, g, mask, None)
         if i == 1: return chosen
@@ -454,7 +467,7 @@ cdef class OneHot(Operator):
 
 
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd(), SELECT = Select()
-cdef Operator MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
+cdef Operator GATHER_RANKED = GatherRanked(), MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
 OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, SELECT, MASK_PUT, ARGWHERE, ONE_HOT)}
 
 
@@ -478,6 +491,11 @@ def gather(x, axis, index):
     many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
     return apply2(GATHER, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
+
+
+def gather_ranked(x, int axis, index):
+    """gather() with an index that the order of the elements of `x` gave: topk's values."""
+    return apply2(GATHER_RANKED, x, index, axis)
 
 
 def scatter_add(x, axis, index, src):
@@ -517,4 +535,7 @@ def one_hot(labels, classes, dtype=None):
     cdef Tensor l = index_tensor(labels, None)
     classes = operator.index(classes)
     if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; wanted 0 or more")
+    check_size(l.layout.size * classes, f"one_hot: {l.layout.size} labels of {classes} classes each are "
+                                        f"{l.layout.size * classes} numbers")
+    check_size(classes, f"one_hot: the number of classes is {classes}")
     return apply1(ONE_HOT, l, (classes, default_dtype() if dtype is None else dtype_number(dtype)))

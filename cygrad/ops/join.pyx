@@ -1,6 +1,7 @@
 """Joining and cutting: concat, stack, split, pad; triangles."""
 
 import operator
+import sys
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport View
 
 from cygrad.core.errors import described
+from cygrad.core.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
 
@@ -75,7 +77,7 @@ cdef class Join(Operator):
             b.dx[i].layout = l
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         axis, starts = c.attributes
         return reshape(apply1(SPLIT, g, (axis, starts[i], starts[i + 1] - starts[i])), c.shape(i))
 
@@ -152,7 +154,7 @@ cdef class Split(View):
         lay.forget(l)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         axis, start, count = c.attributes
         shape = c.shape(0)
         widths = [(0, 0)] * len(shape)
@@ -200,7 +202,8 @@ cdef class Pad(Operator):
         cdef Array y = seen(&c.y[0], l)
         value = (<tuple>c.attributes)[1]
         try:
-            if value: lend(&c.y[0], NULL, True)[...] = value
+            if value:
+                with np.errstate(all="ignore"): lend(&c.y[0], NULL, True)[...] = value
             else: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
             with nogil: kernel.copy(&c.x[0], &y)
         finally:
@@ -214,7 +217,7 @@ cdef class Pad(Operator):
         b.dx[0].layout = l
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         for d, ((before, _), n) in enumerate(zip(c.attributes[0], c.shape(0))):
             if n != (<Tensor>g).layout.shape[d]: g = apply1(SPLIT, g, (d, before, n))
         return g
@@ -248,7 +251,7 @@ cdef class Triangle(Operator):
         kernel.wipe(&dx, b.node.attributes, self.upper)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(self, g, c.attributes)
 
 
@@ -299,6 +302,7 @@ def concat(xs, axis=0):
             raise ValueError(f"concat: tensor 0 has shape {first.shape} but tensor {i} has {t.shape}; only the sizes "
                              f"of dimension {a} may differ")
         starts.append(starts[i] + t.layout.shape[a])
+    check_size(starts[-1], f"concat: the sizes of dimension {a} add up to {starts[-1]}")
     return apply_list(CONCAT, tensors, (a, tuple(starts)))
 
 
@@ -318,7 +322,7 @@ def split(x, sections, axis=0):
     is a list, cut at those places. Raises ValueError if a number of sections does not divide the size."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.layout.ndim)
-    cdef Py_ssize_t n = t.layout.shape[a], count
+    cdef Py_ssize_t n = t.layout.shape[a]
     if isinstance(sections, (list, tuple)):
         cuts = [0, *[slice(operator.index(i)).indices(n)[1] for i in sections], n]
     else:
@@ -336,6 +340,10 @@ def pad(x, widths, mode="constant", value=0):
     cdef Tensor t = ensure_tensor(x)
     cdef int d
     pairs = read_widths(widths, t.layout.ndim)
+    for d, (before, after) in enumerate(pairs):
+        n = t.layout.shape[d]
+        check_size(n + before + after, f"pad: dimension {d} of size {n} with margins of {before} and {after} would have "
+                                       f"size {n + before + after}")
     if mode == "constant": return apply1(PAD, t, (pairs, value))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: mode is {described(mode)}; it is one of constant, edge, reflect, symmetric, wrap")
@@ -352,9 +360,11 @@ cdef tuple read_widths(widths, int ndim):
     """A pair for each dimension. Raises ValueError or TypeError."""
     try:
         pairs = np.broadcast_to(np.asarray(widths), (ndim, 2))
-    except ValueError:
+        if pairs.dtype.kind == "O": [operator.index(n) for n in pairs.flat]     # (Python's own, of more than 64 bits)
+        elif pairs.dtype.kind not in "iu": pairs = None
+    except (TypeError, ValueError):
         pairs = None
-    if pairs is None or pairs.dtype.kind not in "iu" or pairs.size and pairs.min() < 0:
+    if pairs is None or pairs.size and pairs.min() < 0:
         raise ValueError(f"pad: widths is {described(widths)}; wanted whole numbers of at least 0: one, a pair, or a "
                          f"list of {ndim} pairs")
     return tuple([(int(a), int(b)) for a, b in pairs])
@@ -367,11 +377,16 @@ cdef Tensor matrices(str name, x):
     return t
 
 
+cdef object read_diagonal(k):
+    """A diagonal's number; one beyond any matrix is as good as the next."""
+    return max(-sys.maxsize // 2, min(operator.index(k), sys.maxsize // 2))
+
+
 def tril(x, k=0):
     """The lower triangles of the matrices in the last two dimensions of `x`: zeros above diagonal `k`."""
-    return apply1(TRIL, matrices("tril", x), operator.index(k))
+    return apply1(TRIL, matrices("tril", x), read_diagonal(k))
 
 
 def triu(x, k=0):
     """The upper triangles of the matrices in the last two dimensions of `x`: zeros below diagonal `k`."""
-    return apply1(TRIU, matrices("triu", x), operator.index(k))
+    return apply1(TRIU, matrices("triu", x), read_diagonal(k))

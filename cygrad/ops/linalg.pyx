@@ -131,7 +131,7 @@ cdef class MatMul(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return matmul(g, swapped(c.input(1))) if i == 0 else matmul(swapped(c.input(0)), g)
 
 
@@ -308,9 +308,9 @@ cdef class Linear(Operator):
             if sloped != NULL: drop(sloped)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         y = None if c.attributes is None else c.output(0)
-        if c.attributes == "relu": g = relu_gradient(g, y)
+        if c.attributes == "relu": g = c.locally_constant(relu_gradient(g, y.detach()))
         elif c.attributes == "tanh": g = g * (1 - square(y))
         elif c.attributes == "sigmoid": g = g * (y * (1 - y))
         if i == 0: return matmul(g, c.input(1))

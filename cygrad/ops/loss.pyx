@@ -182,7 +182,7 @@ cdef class CrossEntropy(LabelLoss):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x, labels = c.input(0), c.input(1)
         if c.attributes == NONE: g = reshape(g, (x.shape[0], 1))
         return (softmax(x) - onehot(labels, x.shape, x.dtype)) * reduced_gradient(c, g, x.shape[0])
@@ -218,10 +218,10 @@ cdef class Nll(LabelLoss):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         shape = c.shape(0)
         if c.attributes == NONE: g = reshape(g, (shape[0], 1))
-        return -reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype)
+        return c.locally_constant(-reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype))
 
 
 # ---- mse -------------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ cdef class Mse(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         d = c.input(0)
         return d * (2 * reduced_gradient(c, g, d.size))
 
@@ -333,7 +333,7 @@ cdef class BceWithLogits(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         x = c.input(0)
         g = reduced_gradient(c, g, x.size)
         return g * (sigmoid(x) - c.input(1)) if i == 0 else -g * x

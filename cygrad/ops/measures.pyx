@@ -141,7 +141,7 @@ cdef class Var(Spreading):
         cdef Array given = b.gradient(0)
         return binary(MUL_LOOP, &given, 2, g)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
         return centred(c) * spread(c, g * (2 / n))
 
@@ -169,7 +169,7 @@ cdef class Std(Spreading):
         b.done(OWN)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
         return centred(c) * spread(c, divide(g, c.output(0)) * (1 / n))
 
@@ -224,19 +224,19 @@ cdef class Norm(Reduction):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         p = c.attributes[2]
         if p == 0: return spread(c, g * 0.0)
         x = c.input(0)
         if p == 2: return x * spread(c, divide(g, c.output(0)))
         a = window(<Tensor>x, False)
         sign = np.sign(a)
-        if p == 1: return sign * spread(c, g)
+        if p == 1: return c.locally_constant(sign * spread(c, g))
         y = c.output(0)
         if math.isinf(p):
             largest = np.abs(a) == window(<Tensor>kept_axes(c, y), False)
             share = largest / np.maximum(largest.sum(reduced(c), keepdims=True), 1)
-            return (sign * share).astype(a.dtype) * spread(c, g)
+            return c.locally_constant((sign * share).astype(a.dtype) * spread(c, g))
         size = x * sign + (a == 0).astype(a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 

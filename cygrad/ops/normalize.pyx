@@ -128,7 +128,7 @@ cdef class LayerNorm(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         if i == 2: return sum_to(g, c.shape(2))
         shape = c.input(1).shape if i == 0 else c.shape(1)          # (what is not wanted is not known)
         x, axes = c.input(0), tuple(range(-len(shape), 0))

@@ -40,7 +40,7 @@ cdef class Dropout(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(DROPOUT, g, c.attributes)
 
 
@@ -77,7 +77,7 @@ cdef class DropoutIdentity(Operator):
     cdef int backward(self, Backward b) except -1:
         return b.same_gradient(0, True)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g
 
 

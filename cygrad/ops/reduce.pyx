@@ -162,7 +162,7 @@ cdef class Sum(Reduction):
     cdef int backward(self, Backward b) except -1:
         return expand_gradient(b, &b.g[0])
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return spread(c, g)
 
 
@@ -187,7 +187,7 @@ cdef class Mean(Reduction):
         b.dx[0].buffer = NULL
         return expand_gradient(b, &b.g[0])
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return spread(c, g / count(math.prod(c.shape(0)), (<Tensor>g).layout.size))
 
 
@@ -295,13 +295,13 @@ cdef class Prod(Reduction):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         """The products of all others by a tree, which needs no division: upwards the products of the two halves, down
         again each half with what the other half gave."""
         shape, axes = c.shape(0), reduced(c)
         order = [d for d in range(len(shape)) if d not in axes] + list(axes)
         n, results = math.prod([shape[d] for d in axes]), (<Tensor>g).layout.size
-        if n * results == 0: return broadcast_to(reshape(sum(g) * 0, (1,) * len(shape)), shape)
+        if n * results == 0: return c.locally_constant(broadcast_to(reshape(sum(g) * 0, (1,) * len(shape)), shape))
         level = reshape(transpose(c.input(0), order) if order else c.input(0), (results, n))
         levels = []
         while n > 1:

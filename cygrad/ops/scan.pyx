@@ -43,7 +43,7 @@ cdef class Cumsum(Operator):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         axis, reverse = c.attributes
         return apply1(CUMSUM, g, (axis, not reverse))
 

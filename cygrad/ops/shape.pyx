@@ -98,7 +98,7 @@ cdef class Reshape(Operator):
             gather(b.make(0, x, b.node.dtype).data, &g, 0, x.size)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return reshape(g, c.shape(0))
 
 
@@ -133,7 +133,7 @@ cdef class Reorder(View):
         l.offset = g.offset
         return lay.finish(l)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(self, g, tuple(np.argsort(c.attributes).tolist()))
 
 
@@ -201,7 +201,7 @@ cdef class Squeeze(View):
     cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
         return with_ones(g, ones)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(EXPAND_DIMS, g, c.attributes)
 
 
@@ -218,7 +218,7 @@ cdef class ExpandDims(View):
     cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
         return without(g, ones)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(SQUEEZE, g, c.attributes)
 
 
@@ -255,7 +255,7 @@ cdef class BroadcastTo(View):
         out = b.make(0, b.input_layout(0), b.node.dtype)
         return sum_to(&g, &out)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g                                    # the engine sums to the input's shape
 
 
@@ -283,7 +283,7 @@ cdef class Flip(View):
     cdef Layout* see_back(self, const Layout* g, const Layout* x, axes) except NULL:
         return self.see(g, axes)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(FLIP, g, c.attributes)
 
 
@@ -308,7 +308,7 @@ cdef class Copy(Operator):
     cdef int backward(self, Backward b) except -1:
         return b.same_gradient(0, True)
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g
 
 
@@ -335,10 +335,11 @@ cdef class Cast(Operator):
                 else:
                     gather(c.y[0].data, &c.x[0], 0, n)
         else:
-            np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
+            with np.errstate(all="ignore"):         # as quiet as the loops above
+                np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return astype(g, c.dtype(0))
 
 

@@ -81,7 +81,7 @@ cdef class GetItem(View):
         put_into(&out, b.node.attributes, &g)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return put_slice(g, c.shape(0), c.attributes)
 
 
@@ -116,7 +116,7 @@ cdef class PutSlice(Operator):
         memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
         return put_into(&c.y[0], (<tuple>c.attributes)[1], &c.x[0])
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return apply1(GETITEM, g, c.attributes[1])
 
 
@@ -136,7 +136,7 @@ cdef class Assign(Operator):
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
         return put_into(&c.y[0], <tuple>c.attributes, &c.x[1])
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         part = apply1(GETITEM, g, c.attributes)
         return part if i == 1 else apply2(ASSIGN, g, zero_like(g, part.shape), c.attributes)
 
@@ -202,7 +202,7 @@ cdef class Put(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 4
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         if i > 1: return None
         index = c.input(2)
         arrays = [index[k] for k in range(len(index))]

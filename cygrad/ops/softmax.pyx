@@ -87,7 +87,7 @@ cdef class LogSoftmax(ByRows):
     def __cinit__(self):
         self.name, self.value, self.gradient = "log_softmax", &rows.LOG_SOFTMAX, &rows.LOG_SOFTMAX_GRAD
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g - exp(c.output(0)) * sum(g, c.attributes, True)
 
 
@@ -98,7 +98,7 @@ cdef class Softmax(ByRows):
     def __cinit__(self):
         self.name, self.value, self.gradient = "softmax", &rows.SOFTMAX, &rows.SOFTMAX_GRAD
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         y = c.output(0)
         return y * (g - sum(g * y, c.attributes, True))
 
@@ -153,7 +153,7 @@ cdef class LogSumExp(Reduction):
         b.done_gradient(0)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return spread(c, g) * exp(c.input(0) - spread(c, c.output(0)))
 
 

@@ -12,7 +12,7 @@ class ArgSort(Operator):
     pass
 @final
 class Sort(Operator):
-    def formula(self, c: Any, i: Any, g: Any) -> Any: ...
+    pass
 @final
 class TopK(Operator):
     pass

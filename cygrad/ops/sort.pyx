@@ -18,12 +18,13 @@ from cygrad.kernels.sort cimport SHORT
 from cygrad.ops.index cimport zero_like
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.ops.index import gather, scatter_add
+from cygrad.ops.index import gather_ranked, scatter_add
 from cygrad.ops.shape import astype
 
 
 def order_of(x, axis, descending):
     """The places of the elements of an array in order; equal ones stay as they are, whichever way."""
+    if x.dtype == np.bool_: x = x != 0              # NumPy sorts bytes, and a bool may be any
     if not descending: return np.argsort(x, axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
 
@@ -63,9 +64,9 @@ cdef class Sort(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 2 << OUTPUT
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         order = astype(c.output(1).detach(), DTYPES[INT64])
-        return scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g)
+        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g))
 
 
 @final
@@ -142,4 +143,4 @@ def topk(x, k, axis=-1, largest=True):
     if not 0 <= k <= t.layout.shape[a]:
         raise ValueError(f"topk: k is {k}, but dimension {a} has {t.layout.shape[a]} elements")
     indices = apply1(TOPK, t, (a, k, bool(largest)))
-    return gather(t, a, indices), indices
+    return gather_ranked(t, a, indices), indices

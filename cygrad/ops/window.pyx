@@ -7,8 +7,9 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
+from cygrad.kernels.index cimport copy
 
 from cygrad.core.bridge import zeros
 from cygrad.ops.reduce import sum_to
@@ -63,7 +64,7 @@ cdef class AsView(Operator):
         lay.forget(l)
         return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         shape, strides, offset = c.attributes
         if covers_all(c.attributes, c.shape(0)): return reshape(g, c.shape(0))
         seen = tuple([1 if step == 0 else n for n, step in zip(shape, strides)])
@@ -90,11 +91,13 @@ cdef class PutView(Operator):
         a[1].layout = l
         a[1].data += l.offset * itemsize(a[1].dtype)
         try:
-            return driver.each(COPY_LOOP, a)
+            if a[1].dtype >= FLOAT32: driver.each(COPY_LOOP, a)
+            else: copy(&a[0], &a[1])
         finally:
             lay.forget(l)
+        return 0
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         shape, strides, offset = c.attributes
         return as_view(g, shape, strides, offset) if i == 1 else put_view(g, zeros(shape, g.dtype), strides, offset)
 

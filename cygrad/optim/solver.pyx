@@ -3,6 +3,8 @@ class of a few lines. States are made when the parameters are set, so an update 
 
 Names, defaults and rules follow nnabla (Adam's eps stands outside the bias correction)."""
 
+cimport cython
+
 from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -30,6 +32,7 @@ cdef class Parameter:
     cdef uint64_t t
 
 
+@cython.binding(False)
 cdef class Solver:
     """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
     zeros at first; `step` is the rule, `rate` what the solver calls its learning rate, `settings` the arguments that it
@@ -224,6 +227,7 @@ cdef class Sgd(Solver):
         return 0
 
 
+@cython.binding(False)
 cdef class Adam(Solver):
     """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
     w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)

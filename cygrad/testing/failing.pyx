@@ -10,6 +10,7 @@ cdef object set_failure = _set_failure
 cdef void* failing = NULL           # the scope that is open
 
 
+@cython.binding(False)
 @cython.no_gc_clear
 cdef class Failing(Open):
     """A scope in which the n-th allocation fails; `kind(n)` makes what tells of it."""

@@ -46,7 +46,7 @@ cdef class LogCosh(Elementwise):
     """y = log cosh x        dx = g tanh x"""
     dx = "log_cosh_grad g x"
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return g * cg.tanh(c.input(0))
 
 

@@ -65,6 +65,31 @@ CG_INLINE double cg_scale_d(double x, double k) {
     return x * cg_power_of_2_d(half) * cg_power_of_2_d(k - half);
 }
 
+/* A product that is a denormal, or too small for one, takes an Intel processor 150 cycles. So denormals are made by a
+   sum: 2^-422 is 2^52 times the smallest denormal times 2^600, and in y 2^600 + 2^-422 the lowest bits are y as a
+   denormal, rounded. `bits` are those of y as far as its exponent reaches, and below 2^52 where it does not. */
+#define CG_DOWN_D ((uint64_t)600 << 52)
+#define CG_NEAR_EXP_D 700.0 /* the limits of what is near (single.h) */
+#define CG_NEAR_SIGMOID_D 700.0
+#define CG_NEAR_NORMAL_D 37.0
+
+CG_INLINE double cg_small_d(uint64_t bits) {
+    uint64_t small = cg_bits_d(cg_from_bits_d(bits + CG_DOWN_D) + 0x1p-422) - cg_bits_d(0x1p-422);
+    return cg_choose_d(0 - ((bits - ((uint64_t)1 << 52)) >> 63), cg_from_bits_d(small), cg_from_bits_d(bits));
+}
+
+/* y 2^-600 for y >= 0, rounded once. */
+CG_INLINE double cg_down_d(double y) { return cg_small_d(cg_bits_d(y) - CG_DOWN_D); }
+
+/* y 2^k for y from 1/4 to 2 and an integral k, where it is a normal number; and from -1600 to 1023, rounded once. */
+CG_INLINE double cg_times_power_d(double y, double k) {
+    return cg_from_bits_d(cg_bits_d(y) + (cg_bits_d(k + CG_ROUND) << 52));
+}
+CG_INLINE double cg_scale_down_d(double y, double k, int near) {
+    double z = cg_times_power_d(y, k);
+    return near ? z : cg_small_d(cg_bits_d(z));
+}
+
 
 /* ---- pairs: exact sums, products and what is made of them (Dekker 1971, Knuth 4.2.2) ----------------------------- */
 
@@ -135,7 +160,20 @@ CG_INLINE double cg_expm1_pair_d(double x, double *k, double *low) {
 
 CG_INLINE double cg_exp_d(double x) {
     double k, low, v = x > 710 ? 710 : x, high = cg_exp_pair_d(v < -746 ? -746 : v, 0, &k, &low);
-    return cg_scale_d(high, k);
+    double y = cg_scale_down_d(high, k, 0), beyond = x * INFINITY;
+    return x <= 0x1.62e42fefa39efp+9 ? y : beyond; /* the logarithm of the largest number; or NaN */
+}
+
+CG_INLINE double cg_exp_near_d(double x) {
+    double k, low, high = cg_exp_pair_d(x, 0, &k, &low);
+    return cg_times_power_d(high, k);
+}
+
+/* 2^600 e^x for x <= 0, which is never a denormal; cg_down_d brings it back once nothing is multiplied any more. */
+CG_INLINE double cg_exp_up_d(double x) {
+    double k, low, high = cg_exp_pair_d(x < -746 ? -746 : x, 0, &k, &low);
+    double y = cg_times_power_d(high, k + 600);
+    return x == x ? y : x;
 }
 
 CG_INLINE double cg_expm1_d(double x) {
@@ -145,11 +183,12 @@ CG_INLINE double cg_expm1_d(double x) {
 }
 
 /* 1 / (1 + exp(-x)); for negative x exp(x) / (1 + exp(x)), scaled last. */
-CG_INLINE double cg_sigmoid_d(double x) {
+CG_INLINE double cg_sigmoid_d(double x, int near) {
     double k, el, dl, low, a = cg_abs_d(x), v = a > 746 ? 746 : a, eh = cg_exp_pair_d(-v, 0, &k, &el);
     double p = cg_power_of_2_d(k < -200 ? -200 : k), dh = cg_plus_d(1, eh * p, &dl);
     double q = cg_ratio_d(x < 0 ? eh : 1, x < 0 ? el : 0, dh, cg_fma_d(el, p, dl), &low);
-    return cg_scale_d(q, x < 0 ? k : 0);
+    double y = cg_scale_down_d(q, x < 0 ? k : 0, near);
+    return near || x == x ? y : x;
 }
 
 /* (exp(2 x) - 1) / (exp(2 x) + 1) */
@@ -175,15 +214,15 @@ CG_INLINE double cg_cosh_d(double x) {
 }
 
 /* exp(-x^2 / 2) and exp(-x^2), whose last digits are in what the square lacks */
-CG_INLINE double cg_bell_d(double x) {
+CG_INLINE double cg_bell_d(double x, int near) {
     double a = cg_abs_d(x), v = a > 40 ? 40 : a, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low;
-    double y = cg_exp_pair_d(-p, -pl, &k, &low);
-    return cg_scale_d(y, k);
+    double high = cg_exp_pair_d(-p, -pl, &k, &low), y = cg_scale_down_d(high, k, near);
+    return near || x == x ? y : x;
 }
 CG_INLINE double cg_gauss_d(double x) {
     double a = cg_abs_d(x), v = a > 28 ? 28 : a, pl, p = cg_times_d(v, v, &pl), k, low;
-    double y = cg_exp_pair_d(-p, -pl, &k, &low);
-    return cg_scale_d(y, k);
+    double high = cg_exp_pair_d(-p, -pl, &k, &low), y = cg_scale_down_d(high, k, 0);
+    return x == x ? y : x;
 }
 
 
@@ -268,9 +307,9 @@ CG_INLINE double cg_atanh_d(double x) {
 
 /* ---- the error function ------------------------------------------------------------------------------------------ */
 
-/* erfc(a + al) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is smooth in
-   t = (a - 4) / (a + 4) */
-CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double *low) {
+/* erfc(a + al) = 2^k (high + low) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is smooth
+   in t = (a - 4) / (a + 4) */
+CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double *k, double *low) {
     double nl, n = cg_sum_d(a, -4, &nl), dl, d = cg_sum_d(a, 4, &dl), tl, t = cg_ratio_d(n, nl + al, d, dl + al, &tl);
     double rest = t *
         CG_NEXT4(t, 0.11704966551044234, -0.048080381221307186, 0.003962055681298778, 0.015312509679269008,
@@ -283,32 +322,27 @@ CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double
     double ml, m = cg_times_d(t, -0.1993445828003671, &ml);
     double one, hl, h = cg_plus_d(0.6849972881253069, m, &one);
     h = cg_plus_d(h, cg_fma_d(t, rest, cg_fma_d(tl, slope, one + (ml + 3.631643462186649e-17))), &hl);
-    double k, el, eh = cg_exp_pair_d(-p, -pl, &k, &el);
+    double el, eh = cg_exp_pair_d(-p, -pl, k, &el);
     double yl, y = cg_times_d(eh, h, &yl), ol, o = cg_sum_d(1, a, &ol);
-    y = cg_ratio_d(y, yl + cg_fma_d(eh, hl, el * h), o, ol + al, low);
-    *low = cg_scale_d(*low, k);
-    return cg_scale_d(y, k);
-}
-
-CG_INLINE double cg_erfc_d(double x) {
-    double full = cg_abs_d(x), a = full > 28 ? 28 : full, pl, p = cg_times_d(a, a, &pl), low, one;
-    double y = cg_erfc_tail_d(a, 0, p, pl, &low), z = cg_plus_d(2, -y, &one) + (one - low);
-    return x < 0 ? z : y;
+    return cg_ratio_d(y, yl + cg_fma_d(eh, hl, el * h), o, ol + al, low);
 }
 
 /* erfc(-x / sqrt(2)) / 2: the part of a normal distribution below x */
-CG_INLINE double cg_normal_d(double x) {
-    double full = cg_abs_d(x), v = full > 39 ? 39 : full, pl, p = cg_times_d(v, 0.5 * v, &pl), low, one;
+CG_INLINE double cg_normal_d(double x, int near) {
+    double full = cg_abs_d(x), v = full > 39 ? 39 : full, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low, one;
     double al, a = cg_times_d(v, 0x1.6a09e667f3bcdp-1, &al);
-    double y = 0.5 * cg_erfc_tail_d(a, cg_fma_d(v, -0x1.bdd3413b26456p-55, al), p, pl, &low);
-    double z = cg_plus_d(1, -y, &one) + (one - 0.5 * low);
-    return x < 0 ? y : z;
+    double tail = cg_erfc_tail_d(a, cg_fma_d(v, -0x1.bdd3413b26456p-55, al), p, pl, &k, &low);
+    double half = cg_power_of_2_d((near || k > -200 ? k : -200) - 1), z = cg_plus_d(1, -half * tail, &one) + (one - half * low);
+    double y = near ? tail * half : cg_down_d(tail * cg_power_of_2_d(k + 599));
+    y = x < 0 ? y : z;
+    return near || x == x ? y : x;
 }
 
 /* x (2 / sqrt(pi) + x^2 (...)) as far as 0.65, then 1 - erfc(x) */
 CG_INLINE double cg_erf_d(double x) {
     double full = cg_abs_d(x), a = full > 6 ? 6 : full, zl, z = cg_times_d(a, a, &zl);
-    double pl, p = cg_times_d(a, 0x1.20dd750429b6dp+0, &pl), low, far = 1 - cg_erfc_tail_d(a, 0, z, zl, &low);
+    double pl, p = cg_times_d(a, 0x1.20dd750429b6dp+0, &pl), k, low, tail = cg_erfc_tail_d(a, 0, z, zl, &k, &low);
+    double far = 1 - tail * cg_power_of_2_d(k);
     double series = cg_fma_d(z,
         CG_NEXT4(z, -0.37612638903183615, 0.11283791670942189, -0.02686617064088521, 0.005223977557075694,
         CG_NEXT4(z, -0.000854832079023307, 0.00012054989158549318, -1.491392963850513e-05, 1.6219773652718875e-06,

@@ -43,19 +43,51 @@ static inline float cg_exp_core_f(float r) {
     return cg_fma_f(r * r, p, r) + 1;
 }
 
-/* y 2^n for -254 <= n <= 254, in two steps, so that the second rounds denormals and overflows. The lowest bits of
-   `shifted` are n + 254: its two halves are the exponents of the factors as they stand in a float, and the rest of
-   `shifted` leaves to the left. */
-#define CG_TWICE_BIASED_F (CG_ROUNDER_F + 254)
+/* A product that is a denormal, or too small for one, takes an Intel processor 150 cycles: exp of what underflows took
+   seven times as long. So denormals are made by a sum, of numbers that are 2^64 times as large: 2^-62 is the smallest
+   normal number then, and in y + 2^-62 the bits of the fraction are those of y as a denormal, rounded. Half of that sum
+   has the exponent that becomes 0. It is larger than y where y becomes a denormal, and else y is.
 
-static inline float cg_scale_f(float y, float shifted) {
-    uint32_t n = (uint32_t)cg_bits_f(shifted), half = n >> 1;
-    return y * cg_from_bits_f((int32_t)(half << 23)) * cg_from_bits_f((int32_t)((n - half) << 23));
+   This costs up to a third of the time of a function. So those that have a parameter `near`, a constant, do without where
+   it is 1, which is right for |x| up to a limit below; kernels look whether a run keeps within. The bits are the same. */
+#define CG_NEAR_EXP_F 87.0f
+#define CG_NEAR_SIGMOID_F 40.0f /* silu and softplus too */
+#define CG_NEAR_NORMAL_F 12.0f  /* gelu and bell too */
+#define CG_DOWN_F (64 << 23)
+
+/* y 2^-64 for y >= 0, rounded once. */
+static inline float cg_down_f(float y) {
+    float small = cg_fma_f(y, 0.5f, 0x1p-63f);
+    return cg_from_bits_f(cg_bits_f(y > small ? y : small) - CG_DOWN_F);
 }
 
-/* e^(x + low) for x + low in [-104, 89], where x alone has too few digits: low is what it lacks. */
+static inline float cg_finish_f(float y, int near) { return near ? 0x1p-64f * y : cg_down_f(y); }
+
+/* y >= 0, but at least 1; as integers, for of floats the compiler makes a choice, and multiplies before it chooses. */
+static inline float cg_from_one_f(float y) {
+    int32_t i = cg_bits_f(y), one = cg_bits_f(1);
+    return cg_from_bits_f(i > one ? i : one);
+}
+
+/* y >= 0, but 0 if it is less than `least`; by a shift, as the compiler knows a choice of integers too. */
+static inline float cg_or_zero_f(float y, float least) {
+    int32_t i = cg_bits_f(y);
+    return cg_from_bits_f(i & ((cg_bits_f(least) - 1 - i) >> 31));
+}
+
+/* y 2^n for y from 1/2 to 2 and -180 <= n <= 128, rounded once; n is in the lowest bits of `shifted`, and the others
+   leave to the left. What times 2^64 would overflow is held at 4: the larger is y 2^n itself there. */
+static inline float cg_scale_f(float y, float shifted) {
+    int32_t i = (int32_t)((uint32_t)cg_bits_f(y) + ((uint32_t)cg_bits_f(shifted) << 23)), four = cg_bits_f(4);
+    float up = cg_from_bits_f((i < four ? i : four) + CG_DOWN_F);
+    int32_t small = cg_bits_f(cg_fma_f(up, 0.5f, 0x1p-63f)) - CG_DOWN_F, most = cg_bits_f(INFINITY);
+    i = i > small ? i : small;
+    return cg_from_bits_f(i < most ? i : most);
+}
+
+/* e^(x + low) for x + low in [-120, 89], where x alone has too few digits: low is what it lacks. */
 static inline float cg_exp_sum_f(float x, float low) {
-    float shifted = cg_fma_f(x + low, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
+    float shifted = cg_fma_f(x + low, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
     float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x) + low);
     return cg_scale_f(cg_exp_core_f(r), shifted);
 }
@@ -67,7 +99,7 @@ static inline float cg_exp_of_number_f(float x) {
     uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
     int32_t i = (int32_t)(u < low ? u : low), high = cg_bits_f(89.0f);
     float b = cg_from_bits_f(i < high ? i : high);
-    float shifted = cg_fma_f(b, 0x1.715476p+0f, CG_TWICE_BIASED_F), n = shifted - CG_TWICE_BIASED_F;
+    float shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
     return cg_scale_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b))), shifted);
 }
 
@@ -84,6 +116,15 @@ static inline float cg_times_power_f(float y, float shifted) {
 static inline float cg_exp_near_f(float x) {
     float shifted = cg_fma_f(x, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
     return cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
+}
+
+/* 2^64 e^x for x <= 0, which is never a denormal; cg_down_f brings it back once nothing is multiplied any more. */
+static inline float cg_exp_up_f(float x) {
+    uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
+    float b = cg_from_bits_f((int32_t)(u < low ? u : low));
+    float shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
+    float y = cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b))), shifted);
+    return x == x ? y : x;
 }
 
 /* 2^n (e^r - 1) + (2^n - 1), where n is 0 below 1/2: a sum that loses half of its digits is then never made. Halves,
@@ -122,14 +163,15 @@ static inline float cg_size_f(float x, float most) {
     return cg_from_bits_f((int32_t)(size < top ? size : top));
 }
 
-static inline float cg_bell_f(float x) {
-    float y = 0x1p-64f * cg_bell_core_f(cg_size_f(x, 15));
-    return x == x ? y : x;
+static inline float cg_bell_f(float x, int near) {
+    float y = cg_finish_f(cg_bell_core_f(near ? fabsf(x) : cg_size_f(x, 15)), near);
+    return near || x == x ? y : x;
 }
 
 static inline float cg_gauss_f(float x) {
     float a = fabsf(x), b = a > 10.5f ? 10.5f : a, high = cg_from_bits_f(cg_bits_f(b) & ~0xfff);
-    return cg_exp_sum_f(-(high * high), -((b - high) * (b + high)));
+    float y = cg_exp_sum_f(-(high * high), -((b - high) * (b + high)));
+    return x == x ? y : x;
 }
 
 /* tanh x = x + x^3 P(x^2) below 0.625, 1 - 2 / (e^2x + 1) above. */
@@ -146,37 +188,41 @@ static inline float cg_tanh_f(float x) {
 /* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
    in rounding is put right afterwards (2.3 ulp without), too far where e is near 1, but there it matters little. e has
    a factor of 2^64 until the end, so that it is never a denormal. */
-static inline float cg_sigmoid_parts_f(float x, float *top, float *sum, float *lost) {
-    float b = -cg_size_f(x, 110), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
+static inline float cg_sigmoid_parts_f(float x, int near, float *top, float *sum, float *lost) {
+    float b = near ? -fabsf(x) : -cg_size_f(x, 110), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
     float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
     float e = cg_times_power_f(cg_exp_core_f(r), shifted);
-    *sum = cg_fma_f(e, 0x1p-64f, 1);
-    *lost = cg_fma_f(e, 0x1p-64f, 1 - *sum);
+    float large = near ? e : cg_or_zero_f(e, 1); /* what is less is far below the digits of 1 */
+    *sum = cg_fma_f(large, 0x1p-64f, 1);
+    *lost = cg_fma_f(large, 0x1p-64f, 1 - *sum);
     *top = x >= 0 ? 0x1p64f : e;
     return *top / *sum;
 }
 
-static inline float cg_sigmoid_f(float x) {
-    float top, sum, lost, y = cg_sigmoid_parts_f(x, &top, &sum, &lost);
-    y = 0x1p-64f * cg_fma_f(-y, lost, y);
-    return x == x ? y : x;
+static inline float cg_sigmoid_f(float x, int near) {
+    float top, sum, lost, y = cg_sigmoid_parts_f(x, near, &top, &sum, &lost);
+    y = cg_finish_f(cg_fma_f(-y, lost, y), near);
+    return near || x == x ? y : x;
 }
 
 /* x times that, with what the quotient lost too, so that the product is rounded once (3.1 ulp without; 1.7 with fused
    multiplication, 2.5 else); 1 / (1 + e) is the quotient or what is left of 1. The factor goes before large numbers are
    multiplied and after small ones. */
-static inline float cg_silu_f(float x) {
-    float top, sum, lost, y = cg_sigmoid_parts_f(x, &top, &sum, &lost), b = x > -110 ? x : -110, q = 0x1p-64f * y;
+static inline float cg_silu_f(float x, int near) {
+    float top, sum, lost, y = cg_sigmoid_parts_f(x, near, &top, &sum, &lost), b = near || x > -110 ? x : -110;
+    float q = 0x1p-64f * (near ? y : cg_from_one_f(y));
     float more = cg_fma_f(-y, lost, cg_fma_f(-y, sum, top)) * (x >= 0 ? q : 1 - q);
-    y = x >= 0 ? cg_fma_f(b, q, b * (0x1p-64f * more)) : 0x1p-64f * cg_fma_f(b, y, b * more);
+    y = x >= 0 ? cg_fma_f(b, q, b * (0x1p-64f * more)) : -cg_finish_f(cg_fma_f(-b, y, -b * more), near);
+    if (near) return y;
     y = x > -INFINITY ? y : NAN; /* as inf / inf is */
     return x < INFINITY ? y : x;
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x|: e + e^2 (log 2 - 1 + (1 - e) P(e)), where 1 - e takes the
-   rounding errors of P from where they would count most. */
-static inline float cg_softplus_f(float x) {
-    float e = cg_exp_of_number_f(-fabsf(x)), p = 0x1.a66146p-9f;
+   rounding errors of P from where they would count most. Of a small e it is e. */
+static inline float cg_softplus_f(float x, int near) {
+    float whole = near ? cg_exp_near_f(-fabsf(x)) : cg_exp_of_number_f(-fabsf(x)), p = 0x1.a66146p-9f;
+    float e = near ? whole : cg_or_zero_f(whole, 0x1p-40f);
     p = cg_fma_f(p, e, -0x1.0f92d8p-6f);
     p = cg_fma_f(p, e, 0x1.4ac1eep-5f);
     p = cg_fma_f(p, e, -0x1.0d5abep-4f);
@@ -185,7 +231,10 @@ static inline float cg_softplus_f(float x) {
     p = cg_fma_f(p, e, 0x1.1f0aaap-3f);
     p = cg_fma_f(p, e, -0x1.8b9060p-3f);
     p = cg_fma_f(1 - e, p, -0x1.3a37a0p-2f);
-    return (x <= 0 ? 0 : x) + cg_fma_f(e * e, p, e); /* a NaN stays a NaN */
+    p = cg_fma_f(e * e, p, e);
+    if (near) return (x <= 0 ? 0 : x) + p;
+    p = e > 0 ? p : whole;
+    return x <= 0 ? p : x + p; /* a NaN stays a NaN */
 }
 
 /* For |x| = n log 2 + r: sinh and cosh of r by polynomials, and from these e^r - 1 and e^-r, so that e^-|x| needs no
@@ -335,33 +384,38 @@ static inline float cg_erf_f(float x) {
 }
 
 /* The normal distribution's probability of more than b, 0 <= b <= 15: e^(-b^2 / 2) w P(b w) with w = 1 / (b + 1.875).
-   Errors of up to 5 ulp: five factors are rounded. P has a factor of 2^-64, for the 2^64 of cg_bell_core_f. */
-static inline float cg_tail_f(float b) {
-    float w = 1 / (b + 1.875f), u = b * w, p = 0x1.08d464p-67f;
-    p = cg_fma_f(p, u, -0x1.8ef4ecp-66f);
-    p = cg_fma_f(p, u, 0x1.a0275cp-66f);
-    p = cg_fma_f(p, u, -0x1.030364p-66f);
-    p = cg_fma_f(p, u, 0x1.391ea4p-67f);
-    p = cg_fma_f(p, u, 0x1.13e6b6p-68f);
-    p = cg_fma_f(p, u, 0x1.0d3d10p-69f);
-    p = cg_fma_f(p, u, -0x1.c21b32p-67f);
-    p = cg_fma_f(p, u, -0x1.dc304cp-66f);
-    p = cg_fma_f(p, u, 0x1.e00000p-65f);
+   Errors of up to 5 ulp: five factors are rounded. Times 2^64 `unit`, a constant, for the 2^64 of cg_bell_core_f. */
+static inline float cg_tail_f(float b, float unit) {
+    float w = 1 / (b + 1.875f), u = b * w, p = 0x1.08d464p-3f * unit;
+    p = cg_fma_f(p, u, -0x1.8ef4ecp-2f * unit);
+    p = cg_fma_f(p, u, 0x1.a0275cp-2f * unit);
+    p = cg_fma_f(p, u, -0x1.030364p-2f * unit);
+    p = cg_fma_f(p, u, 0x1.391ea4p-3f * unit);
+    p = cg_fma_f(p, u, 0x1.13e6b6p-4f * unit);
+    p = cg_fma_f(p, u, 0x1.0d3d10p-5f * unit);
+    p = cg_fma_f(p, u, -0x1.c21b32p-3f * unit);
+    p = cg_fma_f(p, u, -0x1.dc304cp-2f * unit);
+    p = cg_fma_f(p, u, 0x1.e00000p-1f * unit);
     return cg_bell_core_f(b) * (w * p);
 }
 
 /* The probability of less than x, all digits also where that is small; a NaN counts as a large number. */
-static inline float cg_normal_f(float x) {
-    float y = cg_tail_f(cg_size_f(x, 15));
-    return x > 0 ? 1 - y : y;
+static inline float cg_normal_f(float x, int near) {
+    float tail = near ? cg_tail_f(fabsf(x), 0x1p-64f) : cg_tail_f(cg_size_f(x, 15), 1);
+    float y = near ? tail : cg_down_f(tail), more = near ? tail : 0x1p-64f * cg_from_one_f(tail);
+    return x > 0 ? 1 - more : y;
 }
 
 /* x times that: for x > 0, x - x (probability of more than x), which fused rounds less, and else would not do for the
-   smallest numbers, of which half is no number. Where b is not |x|, the tail is 0. */
-static inline float cg_gelu_f(float x) {
-    float b = cg_size_f(x, 15), tail = cg_tail_f(b);
-    if (!CG_FUSED) return x * (x > 0 ? 1 - tail : tail);
-    return cg_fma_f(x > 0 ? -b : x, tail, x > 0 ? x : -0.0f);
+   smallest numbers, of which half is no number. For x > 0 a tail below 2^-64 counts for nothing; where b is not |x|, it
+   is 0. */
+static inline float cg_gelu_f(float x, int near) {
+    float b = near ? fabsf(x) : cg_size_f(x, 15), tail = cg_tail_f(b, near ? 0x1p-64f : 1);
+    float more = near ? tail : 0x1p-64f * cg_from_one_f(tail), y = CG_FUSED ? cg_fma_f(-b, more, x) : x * (1 - more);
+    if (near && CG_FUSED) return cg_fma_f(x > 0 ? -b : x, more, x > 0 ? x : -0.0f);
+    if (near) return x > 0 ? y : x * more;
+    y = x > 0 ? y : copysignf(cg_down_f(b * tail), x);
+    return x > -INFINITY ? y : x * 0; /* NaN, as -inf times 0 is */
 }
 
 /* ---- trigonometry ------------------------------------------------------------------------------------------------ */

@@ -20,6 +20,16 @@ CASES = [
      "normal: the shape is given twice, as (2,) and as (3,)"),
     (lambda: cg.random.normal(1, 0, 5), TypeError,
      "normal(1, 0, 5): which of the numbers is the shape? Write it as a tuple, (1,) or (5,), or as shape=..."),
+    (lambda: cg.random.normal(3, 4), TypeError,
+     "normal(3, 4): a shape is one argument, normal((3, 4)); one number of mean 3 and standard deviation 4 is "
+     "normal((), 3, 4)"),
+    (lambda: Generator(1).normal(3, 4, dtype="float64"), TypeError,
+     "normal(3, 4): a shape is one argument, normal((3, 4)); one number of mean 3 and standard deviation 4 is "
+     "normal((), 3, 4)"),
+    (lambda: cg.random.normal(2, 3, 4), TypeError,
+     "normal(2, 3, 4): which of the numbers is the shape? Write it as a tuple, (2,) or (4,), or as shape=..."),
+    (lambda: cg.random.bernoulli(3, 4), TypeError,
+     "bernoulli(3, 4): a shape is one argument, bernoulli((3, 4)), and p is a probability, from 0 to 1"),
     (lambda: cg.random.normal(size=(2,), shape=(3,)), TypeError,
      "normal: size is another name for shape; give one of them"),
     (lambda: cg.random.normal((2,), 0, 1, 3), TypeError,
