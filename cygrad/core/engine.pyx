@@ -484,7 +484,7 @@ cdef class Pass:
         if node.flags & EXTRAS: forget_hooks(node)
 
     cdef int make_zeros(self, Node node, int k, Gradient* g) except -1:
-        """Zeros for output k, under create_graph as a constant in steps of what is wanted: its derivatives are zeros."""
+        """Zeros for output k, under create_graph connected with what is wanted: the next derivatives are zeros too."""
         z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
         if not self.graph: return gradient_of(<Tensor>z, g)
         places = [place_of(<Node>n, nr) for n, nr, _ in self.captures or ((node, k, 0),)]

@@ -57,8 +57,8 @@ cdef class Context:
         return t
 
     def locally_constant(self, z):
-        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such as
-        a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such
+        as a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
         cdef list places = []
         cdef Edge e
         cdef int i

@@ -77,6 +77,7 @@ class ReluGradient(Elementwise):
     inputs: str
     integers: Any
     dx: str
+    dy: str
 @final
 class Sigmoid(Elementwise):
     def formula(self, c: Any, i: Any, g: Any) -> Any: ...
