@@ -1,5 +1,5 @@
-"""Results too small for a number: multiplications that give one, or a denormal, take an Intel processor 150 cycles. They
-show in the processor's flags, also where they cost nothing: the flag of underflow stays down."""
+"""Results too small for a number: multiplications that give one, or a denormal, take an Intel processor 150 cycles.
+They show in the processor's flags, also where they cost nothing: the flag of underflow stays down."""
 
 import ctypes
 import ctypes.util

@@ -12,7 +12,7 @@ NUMBERS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 5e-324, 1e-310, 1e
 
 
 def arrays(args):
-    """The arguments, and with others in the place of their floating arrays: special numbers, extreme integers, bools."""
+    """The arguments, and with others in the place of their floating arrays: special numbers, large integers, bools."""
     yield args
     for dtype in ALL_DTYPES:
         if np.dtype(dtype).kind == "f":

@@ -470,7 +470,8 @@ def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
     rows = operator.index(n_rows)
     columns = rows if n_cols is None else operator.index(n_cols)
-    for n in (rows, columns, rows * columns): check_size(n, f"eye: {rows} rows of {columns} are {rows * columns} numbers")
+    what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
+    for n in (rows, columns, rows * columns): check_size(n, what)
     return wanted(made(np.eye(rows, columns, k), dtype), requires_grad)
 
 

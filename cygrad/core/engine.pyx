@@ -18,11 +18,11 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport any_nan, raise_nan
 from cygrad.core.checks cimport check_node
 from cygrad.core.extras cimport kept_of
-from cygrad.core.formula cimport by_formula, place_of
+from cygrad.core.formula cimport by_formula, zeros_for
 from cygrad.core.graph cimport (
     EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
-    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, output_layout, put_grad,
-    share_gradient, socket,
+    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, put_grad,
+    share_gradient,
 )
 from cygrad.core.gradients cimport (
     Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
@@ -36,8 +36,6 @@ from cygrad.core.running cimport begin, check_stack, end, runs
 from cygrad.core.source cimport refuse_capture
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
-from cygrad.core.bridge import zeros
-from cygrad.core.dtypes import DTYPES
 
 cdef enum:
     SMALL = 8                   # nodes of a pass that needs no memory of its own for them
@@ -406,10 +404,9 @@ cdef class Pass:
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
         cdef Gradient* g = &e.g if node.n_out == 1 else <Gradient*>e.g.buffer
-        cdef bint zero = False
-        if e.zero and e.g.buffer == NULL and not e.reached:
-            if node.op is None or e.captured or node.flags & EXTRAS: self.make_zeros(node, 0, &e.g)
-            else: zero = True
+        cdef bint zero = e.zero and e.g.buffer == NULL and not e.reached
+        if zero and (node.op is None or e.captured or node.flags & EXTRAS):
+            zeros_for(node, 0, self.graph, self.captures, &e.g)
         if e.g.buffer != NULL and node.flags & EXTRAS:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
@@ -513,16 +510,6 @@ cdef class Pass:
         if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
         if node.flags & EXTRAS: forget_hooks(node)
 
-    cdef int make_zeros(self, Node node, int k, Gradient* g) except -1:
-        """Zeros for output k, under create_graph as a constant in steps of what is wanted: its derivatives are zeros."""
-        z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
-        if not self.graph: return gradient_of(<Tensor>z, g)
-        places = [place_of(<Node>n, nr) for n, nr, _ in self.captures or ((node, k, 0),)]
-        z = socket("locally_constant_function")(z, places)
-        Py_INCREF(z)
-        g.buffer = <Buffer*><void*>z
-        return 0
-
     cdef int hand_on(self, Backward b, Node node, bint zero) except -1:
         """Give each input its gradient; `zero`: where there is none it is zeros."""
         cdef Edge edge
@@ -532,7 +519,8 @@ cdef class Pass:
             edge = edge_of(node, i)
             if not b.want[i]: continue
             if zero and b.dx[i].buffer == NULL:     # (of several outputs each needs its own)
-                if (<Node>edge.node).n_out > 1: self.make_zeros(<Node>edge.node, edge.output_nr, &b.dx[i])
+                if (<Node>edge.node).n_out > 1:
+                    zeros_for(<Node>edge.node, edge.output_nr, self.graph, self.captures, &b.dx[i])
                 else: self.entries[self.find(<Node>edge.node)].zero = True
             self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         return 0

@@ -1,4 +1,4 @@
-from cygrad.core.graph cimport Backward, Node, Slot, Tensor
+from cygrad.core.graph cimport Backward, Gradient, Node, Slot, Tensor
 
 cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
@@ -6,5 +6,5 @@ cdef class Context:
 
     cdef Tensor tensor(self, Slot* s)
 
-cdef Tensor place_of(Node node, int k)
+cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) except -1
 cdef int by_formula(Node node, Backward b) except -1

@@ -8,14 +8,15 @@ from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Node, Slot, Tensor, attach, edge_of, fresh, new_tensor,
-    raise_rewritten, slot_from, socket,
+    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, fresh, new_tensor,
+    output_layout, raise_rewritten, slot_from, socket,
 )
 from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport OTHER, Buffer, hold
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
 
+from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES
 
 
@@ -60,8 +61,8 @@ cdef class Context:
         return t
 
     def locally_constant(self, z):
-        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such as
-        a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such
+        as a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
         cdef list places = []
         cdef Edge e
         cdef int i
@@ -102,6 +103,17 @@ cdef Tensor place_of(Node node, int k):
     cdef Tensor t = fresh(lay.share(lay.SCALAR), node.dtype, OTHER)
     attach(t, node, k)
     return t
+
+
+cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) except -1:
+    """Zeros as the gradient of output k of a node. Under create_graph they are connected with `captures`, what is
+    wanted ((node, output number, ...) each; None: the output itself), so that the next derivatives are zeros too."""
+    z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
+    if not graph: return gradient_of(<Tensor>z, g)
+    z = socket("locally_constant_function")(z, [place_of(n, nr) for n, nr, _ in captures or ((node, k, 0),)])
+    Py_INCREF(z)
+    g.buffer = <Buffer*><void*>z
+    return 0
 
 
 cdef int by_formula(Node node, Backward b) except -1:

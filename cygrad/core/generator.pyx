@@ -100,9 +100,9 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
             raise TypeError(f"{name}{described(given)}: which of the numbers is the shape? Write it as a tuple, "
                             f"({described(args[0])},) or ({described(args[-1])},), or as shape=...")
         elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
-        elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (of uniform two bounds are as likely)
-            raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of mean "
-                            f"{args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
+        elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (uniform's may be its bounds)
+            raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of "
+                            f"mean {args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
     for key in named:
         if args and numbers[key] is None: numbers[key] = args.pop(0)
     if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {described(args[0])} is one too many")
@@ -184,8 +184,8 @@ cdef class Generator:
         cdef double chance
         cdef int number = dtype_number(dtype)
         if len(given) == 2 and is_whole(given[0]) and is_whole(given[1]) and not 0 <= given[1] <= 1:
-            raise TypeError(f"bernoulli{given}: a shape is one argument, bernoulli(({given[0]}, {given[1]})), and p is a "
-                            f"probability, from 0 to 1")
+            raise TypeError(f"bernoulli{given}: a shape is one argument, bernoulli(({given[0]}, {given[1]})), and p is "
+                            f"a probability, from 0 to 1")
         if len(given) == 2 and not is_sequence(given[0]) and not is_sequence(given[1]):     # only one can be a shape
             given = ((given[0],), given[1]) if is_whole(given[0]) else (given[0], (given[1],))
         shape, p = read_call("bernoulli", given, {"p": p}, shape, size)

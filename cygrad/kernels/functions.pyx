@@ -5,9 +5,9 @@ what its operator keeps: x or y."""
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
-    ROOT_2_PI, ROOT_EIGHT_PI, TO_EXP, TO_NORMAL, TO_SIGMOID, TWO_ROOT_PI, acos, acosh, all_near, asin, asinh, atan, atanh,
-    bell, cos, cos_far, cosh, erf, exp, exp_near, expm1, far, gauss, gelu, log, log1p, logistic, normal, silu, sin, sin_far,
-    sinh, softplus, sqrt, tan, tan_far, tanh,
+    ROOT_2_PI, ROOT_EIGHT_PI, TO_EXP, TO_NORMAL, TO_SIGMOID, TWO_ROOT_PI, acos, acosh, all_near, asin, asinh, atan,
+    atanh, bell, cos, cos_far, cosh, erf, exp, exp_near, expm1, far, gauss, gelu, log, log1p, logistic, normal, silu,
+    sin, sin_far, sinh, softplus, sqrt, tan, tan_far, tanh,
 )
 
 cdef enum:

@@ -11,7 +11,9 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
 from cygrad.kernels.driver cimport range_t, share, threads_for
-from cygrad.kernels.lanes cimport NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term
+from cygrad.kernels.lanes cimport (
+    NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term,
+)
 from cygrad.kernels.mathematics cimport down, exp, exp_up, log
 
 cdef extern from "cygrad/platform.h" nogil:
@@ -133,7 +135,7 @@ cdef void log_softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noex
 
 
 cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone. All are up until the last product."""
+    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone. Up until the last product."""
     cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
     cdef real most, factor
     while i < x.shape[0]:

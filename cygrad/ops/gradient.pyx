@@ -60,7 +60,7 @@ cdef class LocallyConstant(Operator):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return g if i == 0 else None                # the engine knows that these are zeros, and computes nothing with them
+        return g if i == 0 else None                # zeros: the engine knows, and computes nothing with them
 
 
 cdef driver.Loop* MUL_LOOP = driver.find("mul")

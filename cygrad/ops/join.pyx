@@ -342,8 +342,8 @@ def pad(x, widths, mode="constant", value=0):
     pairs = read_widths(widths, t.layout.ndim)
     for d, (before, after) in enumerate(pairs):
         n = t.layout.shape[d]
-        check_size(n + before + after, f"pad: dimension {d} of size {n} with margins of {before} and {after} would have "
-                                       f"size {n + before + after}")
+        check_size(n + before + after, f"pad: dimension {d} of size {n} with margins of {before} and {after} would "
+                                       f"have size {n + before + after}")
     if mode == "constant": return apply1(PAD, t, (pairs, value))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: mode is {described(mode)}; it is one of constant, edge, reflect, symmetric, wrap")

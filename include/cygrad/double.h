@@ -307,8 +307,8 @@ CG_INLINE double cg_atanh_d(double x) {
 
 /* ---- the error function ------------------------------------------------------------------------------------------ */
 
-/* erfc(a + al) = 2^k (high + low) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is smooth
-   in t = (a - 4) / (a + 4) */
+/* erfc(a + al) = 2^k (high + low) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is
+   smooth in t = (a - 4) / (a + 4) */
 CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double *k, double *low) {
     double nl, n = cg_sum_d(a, -4, &nl), dl, d = cg_sum_d(a, 4, &dl), tl, t = cg_ratio_d(n, nl + al, d, dl + al, &tl);
     double rest = t *
@@ -332,7 +332,8 @@ CG_INLINE double cg_normal_d(double x, int near) {
     double full = cg_abs_d(x), v = full > 39 ? 39 : full, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low, one;
     double al, a = cg_times_d(v, 0x1.6a09e667f3bcdp-1, &al);
     double tail = cg_erfc_tail_d(a, cg_fma_d(v, -0x1.bdd3413b26456p-55, al), p, pl, &k, &low);
-    double half = cg_power_of_2_d((near || k > -200 ? k : -200) - 1), z = cg_plus_d(1, -half * tail, &one) + (one - half * low);
+    double half = cg_power_of_2_d((near || k > -200 ? k : -200) - 1);
+    double z = cg_plus_d(1, -half * tail, &one) + (one - half * low);
     double y = near ? tail * half : cg_down_d(tail * cg_power_of_2_d(k + 599));
     y = x < 0 ? y : z;
     return near || x == x ? y : x;

@@ -48,8 +48,9 @@ static inline float cg_exp_core_f(float r) {
    normal number then, and in y + 2^-62 the bits of the fraction are those of y as a denormal, rounded. Half of that sum
    has the exponent that becomes 0. It is larger than y where y becomes a denormal, and else y is.
 
-   This costs up to a third of the time of a function. So those that have a parameter `near`, a constant, do without where
-   it is 1, which is right for |x| up to a limit below; kernels look whether a run keeps within. The bits are the same. */
+   This costs up to a third of the time of a function. So those that have a parameter `near`, a constant, do without
+   where it is 1, which is right for |x| up to a limit below; kernels look whether a run keeps within. The bits are the
+   same. */
 #define CG_NEAR_EXP_F 87.0f
 #define CG_NEAR_SIGMOID_F 40.0f /* silu and softplus too */
 #define CG_NEAR_NORMAL_F 12.0f  /* gelu and bell too */
