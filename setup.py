@@ -46,7 +46,7 @@ if set(WANTED.replace(",", " ").split()) - set(LEVELS):
 LEVELS = {level: LEVELS[level] for level in ["baseline", *WANTED.replace(",", " ").split()]}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
-DIRECTIVES = {"embedsignature.format": "clinic"} | dict(
+DIRECTIVES = dict(
     language_level=3,
     initializedcheck=False,
     cdivision=True,

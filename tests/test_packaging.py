@@ -84,7 +84,7 @@ cdef class Cube(Operator):
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 1
 
-    def formula(self, c, int i, g):
+    cdef object formula(self, c, int i, g):
         return 3 * g * c.input(0) * c.input(0)
 
 

@@ -30,6 +30,7 @@ cdef enum:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class FunctionContext:
     """What forward and backward of a Function share. Attributes may be set freely; tensors that backward needs go
     through save_for_backward, which counts them, frees them and notices when they are written to."""
@@ -318,6 +319,7 @@ cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, 
                             f"{outputs[k].dtype}; those with a gradient must have one dtype")
     if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
     node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
+    ctx.kept = None                                 # or ctx would hold its own outputs from here on
     for k in range(len(nr)):                        # all that can fail comes before the first tensor stands at the node
         t = <Tensor>outputs[nr[k]]
         puts.append(put_node(t) if id(t) in dirty else None)

@@ -40,6 +40,7 @@ cdef class Entry:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Scope:
     """A scope of the recording and training flags; it may be entered again, nested or in sequence."""
     cdef int recording, training

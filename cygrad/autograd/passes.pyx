@@ -167,7 +167,7 @@ def grad(
     return results[0] if bare else tuple(results)
 
 
-def _backward(self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
+def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute gradients with this tensor as the output: see cygrad.backward."""
     cdef Tensor y = self, g = None
     if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
-from collections.abc import Sequence
-from typing import Any, Never, Self, TypeAlias, final
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph import Tensor
@@ -24,6 +24,6 @@ class detect_anomaly(Entered):
     def __exit__(self, kind: object = None, value: object = None, traceback: object = None) -> None: ...
 @disjoint_base
 class saved_tensors_hooks(Entered):
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: object = None, value: object = None, traceback: object = None) -> None: ...

@@ -16,6 +16,7 @@ cdef extern from "Python.h":
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class GradientCollector:
     """`with GradientCollector() as gc: ...; gc.backward(loss)`: a scope that records in train mode and takes gradients
     in its own way: the first that reaches a variable inside it overwrites .grad, and those of further backward calls
@@ -110,6 +111,7 @@ cdef class Entered:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class detect_anomaly(Entered):
     """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
     a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
@@ -125,6 +127,7 @@ cdef class detect_anomaly(Entered):
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class saved_tensors_hooks(Entered):
     """A scope in which each tensor that an operation keeps for backward is given to `pack(tensor)`, and what that
     returns is kept in its place; backward gets the tensor back by `unpack`, of the same shape and dtype. Memory that
@@ -133,6 +136,7 @@ cdef class saved_tensors_hooks(Entered):
     Raises TypeError unless both are functions."""
     cdef tuple hooks
 
+    @cython.embedsignature.format("c")
     def __init__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
             raise TypeError(f"saved_tensors_hooks wants two functions, pack and unpack, got {type(pack).__name__} and "

@@ -21,6 +21,7 @@ from cygrad.core.dtypes import DTYPES
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
 

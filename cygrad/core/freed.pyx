@@ -38,6 +38,7 @@ cdef int refuse() except -1:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc
 cdef class FreedTensor(Tensor):
     """A tensor that was freed: every use raises, but printing, hashing and freeing it again. (Each of Python's slots
@@ -229,6 +230,7 @@ def free(Tensor self):
 # ---- scopes ----------------------------------------------------------------------------------------------------------
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class scope:
     """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
     `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
-from typing import Any, Never, TypeAlias
+from typing import Any, TypeAlias
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph import Tensor
@@ -10,7 +10,7 @@ DTYPES: tuple[Any, ...]
 default_generator: Any
 @disjoint_base
 class Generator:
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self, seed: int | None = None) -> None: ...
     def __setstate__(self, state: Any) -> None: ...
     def __reduce__(self) -> Any: ...
     def normal(self, *given: float | Sequence[int], loc: float | None = None, scale: float | None = None, shape: int | Sequence[int] | None = None, size: int | Sequence[int] | None = None, dtype: npt.DTypeLike | None = None) -> Tensor: ...

@@ -123,12 +123,14 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Generator:
     """A generator of random numbers: Philox4x32-10 under a key of 64 bits, the seed (None: one that the system gives).
 
     The same seed gives the same numbers, for any number of threads. `state` is all there is to it; it can be set, a
     generator can be pickled and copied, and what was drawn from a state is drawn again from that state."""
 
+    @cython.embedsignature.format("c")
     def __init__(self, seed=None):
         self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "a seed")
         self.counter = 0

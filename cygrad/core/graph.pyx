@@ -125,6 +125,7 @@ cdef class Extras:
 all_extras = {}
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc                                       # as far as Cython is concerned: see make_collectable
 @cython.freelist(1024)
 cdef class Node:
@@ -500,6 +501,7 @@ cdef class Base:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Tensor:

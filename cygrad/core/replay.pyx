@@ -33,6 +33,7 @@ cdef class Step:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python control
@@ -43,6 +44,7 @@ cdef class Replay:
     cdef object results
     cdef bint ran
 
+    @cython.embedsignature.format("c")
     def __init__(self, f, *args, **kwargs):
         cdef Flags* thread = flags()
         cdef void* before = thread.capture

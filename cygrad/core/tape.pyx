@@ -10,6 +10,7 @@ from cygrad.core.modes cimport Flags, flags
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc                                       # a ring is uncounted, and no tape can be part of a cycle
 cdef class Tape:
     """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""

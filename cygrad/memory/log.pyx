@@ -95,6 +95,7 @@ def open_logs():
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc_clear                                 # (it may be in a cycle's reach, and open until it is deallocated)
 cdef class EventLog(Open):
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
@@ -114,6 +115,7 @@ cdef class EventLog(Open):
     cdef readonly Py_ssize_t peak_at            # how many events had happened when most was live
     cdef readonly bint lost                     # there was no memory to write an event down
 
+    @cython.embedsignature.format("c")
     def __init__(self, Py_ssize_t most):
         self.most = most
 
@@ -291,11 +293,13 @@ cdef class EventLog(Open):
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Logged:
     """The scope of a log, which memory.profile makes a report of: a new log at each entry."""
     cdef readonly EventLog _log
     cdef Py_ssize_t most
 
+    @cython.embedsignature.format("c")
     def __init__(self, most):
         self.most = most
 

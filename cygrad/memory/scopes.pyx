@@ -59,6 +59,7 @@ def reset_peak():
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class track(Open):
     """A scope that watches the live bytes: `.peak_bytes`, the most that were live inside it, and `.leaked_bytes`, what
     is live at its end beyond what was at its start. Scopes nest; each sees its own peak, whatever `reset_peak()` does.
@@ -114,6 +115,7 @@ cdef int tightest() except -1:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc
 cdef class limit(Open):
     """A scope in which cygrad takes no more than `bytes` from the system, an int or text such as "256MiB": what is live
@@ -125,6 +127,7 @@ cdef class limit(Open):
     cdef size_t most
     cdef Py_ssize_t entries
 
+    @cython.embedsignature.format("c")
     def __init__(self, bytes):
         self.bytes = self.most = min(read_size(bytes, "memory.limit"), (1 << 63) - 1)
 
@@ -163,6 +166,7 @@ cdef void told(listener, event) noexcept:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc_clear
 cdef class events(Open):
     """A scope that logs what happens to memory: a list of (kind, buffer id, bytes, category), kind being "allocate",
@@ -172,6 +176,7 @@ cdef class events(Open):
     cdef list log
     cdef object listener
 
+    @cython.embedsignature.format("c")
     def __init__(self, listener=None):
         self.log = []
         self.listener = self.log.append if listener is None else listener

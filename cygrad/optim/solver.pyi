@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Iterable, Mapping
-from typing import Any, Never
+from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Tensor
 
@@ -28,7 +28,7 @@ class Solver:
     def __dir__(self) -> list[str]: ...
 @disjoint_base
 class Adam(Solver):
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self, alpha: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, lr: float | None = None) -> None: ...
     @property
     def beta1(self) -> float: ...
     @property
@@ -39,4 +39,4 @@ class Adam(Solver):
     rate: str
     settings: tuple[Any, ...]
 class Sgd(Solver):
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self, lr: float = 0.001) -> None: ...

@@ -33,6 +33,7 @@ cdef class Parameter:
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Solver:
     """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
     zeros at first; `step` is the rule, `rate` what the solver calls its learning rate, `settings` the arguments that it
@@ -228,6 +229,7 @@ cdef class Sgd(Solver):
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Adam(Solver):
     """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
     w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)
@@ -239,6 +241,7 @@ cdef class Adam(Solver):
     rate = "alpha"
     settings = ("lr", "beta1", "beta2", "eps")
 
+    @cython.embedsignature.format("c")
     def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, lr=None):
         self._take_settings(alpha if lr is None else not_negative("lr", lr), beta1, beta2, eps)
 

@@ -11,12 +11,14 @@ cdef void* failing = NULL           # the scope that is open
 
 
 @cython.binding(False)
+@cython.embedsignature.format("clinic")
 @cython.no_gc_clear
 cdef class Failing(Open):
     """A scope in which the n-th allocation fails; `kind(n)` makes what tells of it."""
     cdef object n, persistent, kind
     cdef object seen
 
+    @cython.embedsignature.format("c")
     def __init__(self, n, persistent, kind):
         self.n, self.persistent, self.kind = n, persistent, kind
 

@@ -1,0 +1,41 @@
+"""Everything that is compiled, called with wrong types: exceptions, never a crash (tests/wrongtypes.py)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cygrad as cg
+
+
+def test_no_call_with_wrong_types_crashes():
+    run = subprocess.run([sys.executable, Path(__file__).parent / "wrongtypes.py"], capture_output=True, text=True,
+                         timeout=500, cwd=Path(__file__).parent)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert int(run.stdout.split()[-2]) > 20_000
+
+
+def test_methods_of_compiled_classes_check_their_self():
+    """A function of Cython's in the place of a method descriptor would take anything for self."""
+    import inspect
+    import pkgutil
+
+    wrong = []
+    for found in pkgutil.walk_packages(cg.__path__, "cygrad."):
+        if found.name.endswith("__main__") or ".demo" in found.name: continue
+        module = __import__(found.name, fromlist=["_"])
+        for kind in vars(module).values():
+            if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or kind.__flags__ & (1 << 9): continue
+            wrong += [f"{kind.__module__}.{kind.__name__}.{name}" for name, f in vars(kind).items()
+                      if type(f).__name__ == "cython_function_or_method" and not checks_self(f, kind)]
+    assert not wrong, "decorate these classes with @cython.binding(False): " + ", ".join(sorted(set(wrong)))
+
+
+def checks_self(f, kind):
+    """Functions that were installed in Tensor or Node have a typed first argument, which Cython checks."""
+    try:
+        f(3)
+    except TypeError as e:
+        return "incorrect type" in str(e) or "argument" in str(e)
+    except Exception:
+        return False
+    return False
