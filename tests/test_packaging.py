@@ -137,9 +137,11 @@ def copy_sources(target):
 
 
 def share(built, target):
-    """Give a copy of the sources what a build of the same sources wrote: C files and object files, no bundles."""
-    for name in built.joinpath("build").iterdir():
-        if name.name.startswith(("cython", "temp.")): shutil.copytree(name, target / "build" / name.name)
+    """Give a copy of the sources what a build of the same sources wrote: C files, then object files, no bundles. They
+    are as of now, and so newer than the .pxd files of a Cython that was installed meanwhile."""
+    for pattern in ("cython", "temp.*"):
+        for found in built.joinpath("build").glob(pattern):
+            shutil.copytree(found, target / "build" / found.name, copy_function=shutil.copyfile)
     return target
 
 
@@ -440,9 +442,9 @@ def test_the_example_of_an_operator_builds_against_the_installed_wheel(distribut
 
 @pytest.mark.slow
 def test_an_editable_install_follows_the_tree_and_can_be_cimported(distributions, tmp_path):
-    source = share(distributions[2], copy_sources(tmp_path / "source"))
     python = environment(tmp_path / "venv")
     pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
+    source = share(distributions[2], copy_sources(tmp_path / "source"))
     output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation",
                  "--editable", source, cwd=tmp_path, **ONE_LEVEL)
     assert "bundle.c" in output and compiled(output) == [], output
