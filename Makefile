@@ -7,6 +7,13 @@ PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
 
+# A demo alone compiles kernels for this machine only, while pip gets what the demo needs; what is asked for later adds
+# the other levels to what is there.
+ifeq ($(or $(MAKECMDGOALS),demo),demo)
+export CYGRAD_LEVELS ?= native
+MAKEFLAGS += --jobs=2
+endif
+
 .PHONY: demo test test-all bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
@@ -40,7 +47,7 @@ build: $(VENV)/has-test $(VENV)/built
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
-pages: $(VENV)/has-build $(VENV)/built
+pages: $(VENV)/has-run $(VENV)/built
 	$(PY) tools/make_docs.py
 
 # The documentation site: out/docs/index.html. A warning is an error, and so is a name that leads nowhere.
@@ -76,13 +83,14 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/cygrad.pth", "w").write("$(CURDIR)")'
 
-$(VENV)/has-%: pyproject.toml tools/requirements.py | $(PY)
+$(VENV)/has-%: pyproject.toml tools/requirements.py | $(VENV)/has-build
 	$(PY) tools/requirements.py $* > $@.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
 	@touch $@
 
+# Two pips do not work in one environment at a time.
 $(VENV)/has-build: pyproject.toml tools/requirements.py | $(PY)
-	$(PY) tools/requirements.py > $@.txt
+	$(PY) tools/requirements.py build > $@.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
 	@touch $@
 

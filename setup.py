@@ -6,19 +6,26 @@ kernels, cygrad/kernels/_LEVEL the kernels for one level of instructions. A chan
     CYGRAD_DEBUG=1      bounds checks in every kernel, freed memory filled with NaN, assertions
     CYGRAD_NO_OPENMP=1  one thread, no OpenMP
     CYGRAD_ASAN=1       AddressSanitizer (see `make asan`)
-    CYGRAD_LEVELS=avx2  instruction levels to build kernels for beside the one for any processor (unset: all)
+    CYGRAD_LEVELS=avx2  instruction levels to build kernels for beside the one for any processor (unset: all); "native"
+                        is this machine's best level, without the one for any processor, and what is built here already
     CYGRAD_SYMBOLS=1    keep the symbols, for perf and gdb
     CYGRAD_WERROR=1     warnings of Cython and of the C compiler are errors
 
-Other flags than those of the build before compile everything again.
+Each object file is compiled again when its sources or its own flags have changed, so that other switches than those of
+the build before compile only what they concern. In-place builds remove the kernels of levels that are not wanted: they
+would be of another build than the rest.
 """
 
 import multiprocessing
 import os
 import platform
+import shlex
+import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from Cython.Build import cythonize
 from Cython.Compiler import Options
@@ -40,10 +47,36 @@ LEVELS = {
     "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512cd", "-mfma", "-mbmi", "-mbmi2",
                "-mprefer-vector-width=512"],
 }
-WANTED = "" if DEBUG or ASAN or platform.machine() != "x86_64" else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS))
-if set(WANTED.replace(",", " ").split()) - set(LEVELS):
-    sys.exit(f"CYGRAD_LEVELS is {WANTED!r}; the levels that can be built are {', '.join(LEVELS)}")
-LEVELS = {level: LEVELS[level] for level in ["baseline", *WANTED.replace(",", " ").split()]}
+
+
+def best_level():
+    """The best level that this machine has, found as the package will find it (include/cygrad/platform.h)."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    program = '#include <stdio.h>\n#include "cygrad/platform.h"\nint main(void) { return puts(cg_best_level()) < 0; }\n'
+    with TemporaryDirectory() as where:
+        best = where + "/best"
+        subprocess.run([*compiler, "-Iinclude", "-xc", "-", "-o", best], input=program, text=True, check=True)
+        return subprocess.run([best], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def levels_here():
+    """The levels for which kernels have been built in place, by file."""
+    return {file.name.partition(".")[0][1:]: file for file in Path("cygrad/kernels").glob(f"_*{SUFFIX}")}
+
+
+def levels(asked):
+    """The names of the levels to build, of those that CYGRAD_LEVELS may name."""
+    asked = set(asked.replace(",", " ").split())
+    if asked - {*LEVELS, "native"}:
+        sys.exit(f"CYGRAD_LEVELS is {os.environ['CYGRAD_LEVELS']!r}; the levels that can be built are "
+                 f"{', '.join(LEVELS)}, and native")
+    asked |= {best_level(), *levels_here()} if "native" in asked else {"baseline"}
+    return [level for level in LEVELS if level in asked]
+
+
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+ONE = DEBUG or ASAN or platform.machine() != "x86_64"
+LEVELS = {level: LEVELS[level] for level in levels("" if ONE else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS)))}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
 DIRECTIVES = dict(
@@ -95,40 +128,44 @@ class Build(build_ext):
             if WERROR:
                 compile_args = ["-Wall", "-Wextra", "-Werror", *compile_args]
             if OPENMP:
-                compile_args += ["-fopenmp"]
                 link_args += ["-fopenmp"]
-        flags_now = repr((compile_args, loops, link_args, DIRECTIVES, LEVELS))
-        stamp = Path(self.build_temp, "flags-inplace" if self.inplace else "flags")
-        if not stamp.exists() or stamp.read_text() != flags_now:
-            self.force = True
-            stamp.unlink(missing_ok=True)
-        written = {module.name: module for module in written_by_cython(modules(), WERROR or self.force)}
+        if self.editable_mode:                      # setuptools would compile all of it in a directory that it removes
+            self.build_temp = os.path.join("build", f"temp.{self.plat_name}-{sys.implementation.cache_tag}")
+        forced = self.force
+        written = {module.name: module for module in written_by_cython(modules(), WERROR or forced)}
+        parts = [[self.part(written[name], compile_args, loops, level_of(bundle)) for name in bundle.modules]
+                 for bundle in self.extensions]
+        todo = [part for group in parts for part in group if forced or part.old()]
+        todo.sort(key=lambda part: -os.path.getsize(part.module.sources[0]))    # no long one last, alone
         with ThreadPoolExecutor(None if self.parallel is True else self.parallel or 1) as pool:
-            for bundle in self.extensions:
-                level = bundle.name.rpartition("._")[2] if ".kernels." in bundle.name else ""
-                parts = [written[name] for name in bundle.modules]
-                flags = compile_args + (loops + LEVELS[level] if level else [])
-                bundle.extra_objects = list(pool.map(lambda part, f=flags, l=level: self.compiled(part, f, l), parts))
-                bundle.define_macros = [("BUNDLE_INIT", "PyInit_" + bundle.name.rpartition(".")[2]),
-                                        ("BUNDLE_TABLE", f'"{self.table(bundle)}"')]
-                bundle.depends = bundle.extra_objects
-                bundle.extra_compile_args, bundle.extra_link_args = compile_args, link_args
-        self.parallel = None                        # the bundles share a source: one after the other
-        super().build_extensions()
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.write_text(flags_now)
+            list(pool.map(lambda part: part.compile(self.compiler), todo))
+        for bundle, group in zip(self.extensions, parts, strict=True):      # not at once: they share a source
+            bundle.extra_objects = bundle.depends = [part.target for part in group]
+            bundle.define_macros = [("BUNDLE_INIT", "PyInit_" + bundle.name.rpartition(".")[2]),
+                                    ("BUNDLE_TABLE", f'"{self.table(bundle)}"')]
+            bundle.extra_compile_args, bundle.extra_link_args = compile_args, link_args
+            linker = getattr(self.compiler, "linker_so", None)
+            linked = Note(Path(self.build_temp, bundle.name), (linker, compile_args, link_args, group))
+            self.force = forced or not linked.holds()
+            linked.forget()
+            self.build_extension(bundle)
+            linked.write()
+        self.force = forced
 
-    def compiled(self, module, flags, level):
-        """The object file of a module that Cython has written, compiled if it is older than what it depends on."""
-        where = os.path.join(self.build_temp, level)
-        [target] = self.compiler.object_filenames(module.sources, output_dir=where)
+    def part(self, module, flags, loops, level):
+        """What is to be compiled of a module that Cython has written, for a level ("" for all but kernels)."""
+        if level: flags = [*flags, *loops, *LEVELS[level]]
+        if OPENMP and uses_openmp(module): flags = [*flags, "-fopenmp"]
         if module.name == "cygrad._cyutility":
             flags = [*flags, "/FI" + ANSWERS if self.compiler.compiler_type == "msvc" else "-include" + ANSWERS]
-        if self.force or newer_group([*module.sources, *module.depends], target):
-            self.compiler.compile(module.sources, output_dir=where, include_dirs=module.include_dirs,
-                                  macros=[("PyInit_" + module.name.rpartition(".")[2], init_name(module.name))],
-                                  extra_postargs=flags)
-        return target
+        where = os.path.join(self.build_temp, level)
+        [target] = self.compiler.object_filenames(module.sources, output_dir=where)
+        return Part(module, flags, where, target, getattr(self.compiler, "compiler_so", None))
+
+    def copy_extensions_to_source(self):
+        super().copy_extensions_to_source()
+        for level, file in levels_here().items():
+            if level not in LEVELS: file.unlink()
 
     def table(self, bundle):
         """The header that lists the modules of a bundle for cygrad/bundle.c."""
@@ -137,6 +174,44 @@ class Build(build_ext):
         if not path.exists() or path.read_text() != lines:
             path.write_text(lines)
         return path
+
+
+class Note:
+    """A file beside what was built that says with which flags; without it, that was not finished."""
+
+    def __init__(self, built, flags):
+        self.file, self.text = Path(f"{built}.flags"), repr(flags)
+
+    def holds(self):
+        return self.file.exists() and self.file.read_text() == self.text
+
+    def forget(self):
+        self.file.unlink(missing_ok=True)
+
+    def write(self):
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(self.text)
+
+
+class Part:
+    """The object file of a module: what it depends on, and how it is compiled."""
+
+    def __init__(self, module, flags, where, target, compiler):
+        self.module, self.flags, self.where, self.target = module, flags, where, target
+        self.note = Note(target, (compiler, flags))
+
+    def __repr__(self):
+        return self.target
+
+    def old(self):
+        return not self.note.holds() or newer_group([*self.module.sources, *self.module.depends], self.target)
+
+    def compile(self, compiler):
+        self.note.forget()
+        compiler.compile(self.module.sources, output_dir=self.where, include_dirs=self.module.include_dirs,
+                         macros=[("PyInit_" + self.module.name.rpartition(".")[2], init_name(self.module.name))],
+                         extra_postargs=self.flags)
+        self.note.write()
 
 
 class BuildPython(build_py):
@@ -175,14 +250,29 @@ def bundles():
             *(Bundle(f"cygrad.kernels._{level}", kernels) for level in LEVELS if kernels)]
 
 
+def level_of(bundle):
+    """The level that a bundle has kernels for; "" for all but the kernels."""
+    return bundle.name.rpartition("._")[2] if ".kernels." in bundle.name else ""
+
+
+def uses_openmp(module):
+    """Whether OpenMP's flag makes a difference to a module: it has parallel loops, or says whether there are any."""
+    return any(word in Path(module.sources[0]).read_text() for word in ("omp parallel", "CG_HAVE_OPENMP"))
+
+
 def init_name(module):
     """What the init function of a module is called in its bundle, where two modules may have the same last name."""
     return "init_" + module.replace(".", "_")
 
 
 def written_by_cython(wanted, force):
-    """The extensions as Cython translates them; what it did before and finds unchanged only with `force`, as then alone
-    it warns again."""
+    """The extensions as Cython translates them; what it did before with these directives and finds unchanged, only with
+    `force`, as then alone it warns again."""
+    where = Path("build", "cython" + ("-debug" if DEBUG else ""))
+    directives = Note(where / "directives", DIRECTIVES)
+    if not directives.holds():
+        force = True
+        directives.forget()
     Options.warning_errors = WERROR
     modules = {"kernels": [], "others": []}
     for extension in wanted:
@@ -194,12 +284,13 @@ def written_by_cython(wanted, force):
             # kernels index typed memoryviews, inside their sizes and never from the end; elsewhere x[-1] of a tuple is
             # Python's, and one that is too short an IndexError
             compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels", boundscheck=DEBUG or floor != "kernels"),
-            build_dir="build/cython" + ("-debug" if DEBUG else ""),
+            build_dir=str(where),
             shared_utility_qualified_name="cygrad._cyutility",
             nthreads=os.cpu_count() or 1 if FORKS else 0,
             force=force,
             quiet=True,
         )
+    directives.write()
     return built
 
 

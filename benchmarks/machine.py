@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +33,25 @@ def version(package):
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def blas():
+    """By library, the BLAS that multiplies its matrices, with its version, as the library's own build says; SciPy's is
+    cygrad's too."""
+    import numpy
+    import scipy
+
+    found = {}
+    for name, module in (("NumPy", numpy), ("SciPy and cygrad", scipy)):
+        used = module.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        found[name] = f"{used['name']} {used['version']}"
+    if version("torch"):
+        import torch
+
+        mkl = re.search(r"Math Kernel Library Version (\S+?)(-|\s)", torch.__config__.show())
+        other = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+        found["PyTorch"] = f"MKL {mkl[1]}" if mkl else other[1] if other else "unknown"
+    return found
 
 
 def commit():
@@ -64,6 +84,7 @@ def describe():
         "cores": len(os.sched_getaffinity(0)),
         "vectors": vector_level(),
         "core_type": os.environ.get("OPENBLAS_CORETYPE"),      # the kernels of NumPy's and SciPy's BLAS, if it is told
+        "blas": blas(),
         "memory_gib": round(pages * size / 2**30, 1),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}, {' '.join(platform.libc_ver())}",
         "python": platform.python_version(),

@@ -183,6 +183,7 @@ def heading(results):
                 "HIPS autograd": "autograd"}
     versions = ", ".join(f"{name} {m[key]}" for name, key in packages.items() if m.get(key))
     loads = results["load"]
+    products = ", ".join(f"{used} ({name})" for name, used in m.get("blas", {}).items()) or "not noted"
     told = m.get("core_type")
     told = f"OpenBLAS was told to take its kernels for {told}" if told else "OpenBLAS chose its kernels by itself"
     quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
@@ -191,6 +192,7 @@ def heading(results):
 
         cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,
         {m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}.
+        BLAS: {products}.
         {told} (NumPy's and cygrad's products).
         The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
 

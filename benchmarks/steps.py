@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import machine
 from benchmarks.timing import interleave, repeat
 from benchmarks.work import agree
 
@@ -123,7 +124,7 @@ def table(found, levels):
              ("softmax of 4,096 rows of 1,024 in five operations", best["softmax in five operations"]),
              ("softmax in one", best["softmax in one"]),
              ("the same with two threads", two["softmax in one"])]
-    lines = ["| float32 | ns an element |", "|---|---:|"]
+    lines = [f"| float32, {machine.cpu_name()} | ns an element |", "|---|---:|"]
     return "\n".join(lines + [f"| {name} | {ns:.3f} |" for name, ns in rows]) + "\n"
 
 

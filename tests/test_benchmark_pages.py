@@ -1,6 +1,7 @@
 """The benchmarks' page, pictures and comparison with an earlier run."""
 
 import json
+import re
 
 import pytest
 
@@ -51,6 +52,9 @@ def results():
 def test_page_says_what_was_measured():
     page = report.write(json.loads(json.dumps(results())), {"ratios": "ratios.png"})
     assert "![How many times faster than PyTorch](ratios.png)" in page
+    assert f"{machine.cpu_name()}, " in page
+    for name, used in machine.blas().items():
+        assert re.fullmatch(r"\S*[a-zA-Z]\S* \d[\w.]+", used) and f"{used} ({name})" in page
     assert ("| y * c, size 1, not recorded | 1 | us | 0.15 (0.125..0.175) | 1.5 (1.25..1.75) | "
             "**10.00x** (10.00..10.00) | 8.6x | yes |") in page
     assert "| step | 1 | us | 20.5 (20.2..20.8) | 105 (102..108) | **5.12x** (5.06..5.18) | 8.0x | no |" in page

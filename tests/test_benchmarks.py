@@ -354,11 +354,12 @@ def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(steps, "ask", ask)
     monkeypatch.setattr(steps, "built", lambda: list(own))
+    monkeypatch.setattr(steps.machine, "cpu_name", lambda: "a CPU")
     monkeypatch.chdir(tmp_path)
     steps.main([])
     assert specs == 3 * [("baseline", 1), ("avx2", 1), ("avx512", 1), ("avx512", 2)]
     assert (tmp_path / "out" / "benchmarks" / "steps.md").read_text() == """\
-| float32 | ns an element |
+| float32, a CPU | ns an element |
 |---|---:|
 | exp of 4,096 numbers, baseline kernels | 2.000 |
 | exp of 4,096 numbers, avx2 kernels | 2.010 |

@@ -1,6 +1,7 @@
 """The package as others get it: sdist, wheel, editable install, extensions that cimport cygrad, builds with switches.
 
-What builds all of cygrad is slow (a minute each on two cores)."""
+What builds all of cygrad is slow (a minute or two on two cores). The wheel and the debug build are made from nothing;
+the other builds begin with what the wheel's wrote (share), and say which files they compile."""
 
 import os
 import platform
@@ -135,6 +136,20 @@ def copy_sources(target):
     return target
 
 
+def share(built, target):
+    """Give a copy of the sources what a build of the same sources wrote: C files, then object files, no bundles. They
+    are as of now, and so newer than the .pxd files of a Cython that was installed meanwhile."""
+    for pattern in ("cython", "temp.*"):
+        for found in built.joinpath("build").glob(pattern):
+            shutil.copytree(found, target / "build" / found.name, copy_function=shutil.copyfile)
+    return target
+
+
+def compiled(output):
+    """The modules, by the last part of their name, whose C files the output of a build says were compiled."""
+    return sorted(re.findall(r"^.* -c build/cython\S*/(\w+)\.c .*$", output, re.M))
+
+
 def environment(path):
     """A fresh virtual environment; its Python."""
     run(sys.executable, "-m", "venv", path, cwd=path.parent)
@@ -251,10 +266,13 @@ def f(int x): return g(x, 1)
 def tiny(tmp_path_factory):
     """Our setup.py over a package that builds in seconds: a function that builds `source` with switches and gives the
     exit status, the output and the bytes built."""
-    where = tmp_path_factory.mktemp("tiny")
+    return tiny_package(tmp_path_factory.mktemp("tiny"))
+
+
+def tiny_package(where):
     shutil.copy(ROOT / "setup.py", where / "setup.py")
     shutil.copytree(ROOT / "include", where / "include")
-    (where / "cygrad").mkdir()
+    (where / "cygrad" / "kernels").mkdir(parents=True)
     (where / "cygrad" / "__init__.py").touch()
     shutil.copy(ROOT / "cygrad" / "bundle.c", where / "cygrad" / "bundle.c")
     module = where / "cygrad" / "tiny.pyx"
@@ -298,14 +316,41 @@ def test_warnings_end_the_build_where_they_are_errors(source, says, tiny):
 def test_a_level_that_there_is_not_ends_the_build(tiny):
     status, output, _ = tiny(GOOD, CYGRAD_LEVELS="avx2,avx3")
     assert status == 1
-    assert output == "CYGRAD_LEVELS is 'avx2,avx3'; the levels that can be built are baseline, avx2, avx512\n"
+    assert output == ("CYGRAD_LEVELS is 'avx2,avx3'; the levels that can be built are baseline, avx2, avx512, and "
+                      "native\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are for x86-64")
+def test_levels_are_built_one_beside_the_other(tmp_path):
+    """What `make demo` builds is this machine's level alone, `make test` adds the others to it, and no level stays
+    whose kernels are of another build than the rest."""
+    build = tiny_package(tmp_path)
+    kernels = tmp_path / "cygrad" / "kernels"
+    (kernels / "__init__.py").touch()
+    (kernels / "loop.pyx").write_text("def g(int x): return x + 1\n")
+
+    def levels(source=GOOD, **switches):
+        status, output, _ = build(source, **switches)
+        assert status == 0, output
+        return {file.name.partition(".")[0][1:] for file in kernels.glob("_*.so")}, compiled(output)
+
+    best = cg.show_config(mode="dicts")["Machine"]["instruction level"]
+    assert levels(CYGRAD_LEVELS="native") == ({best}, ["_cyutility", "loop", "tiny"])
+    assert levels(CYGRAD_LEVELS="native") == ({best}, [])
+    assert levels() == (set(LEVELS), ["loop"] * 2)
+    assert levels(CYGRAD_LEVELS="native") == (set(LEVELS), [])
+    assert levels(CYGRAD_LEVELS="avx2") == ({"baseline", "avx2"}, [])
+    (kernels / "loop.pyx").write_text("def g(int x): return x + 2\n")
+    assert levels(CYGRAD_LEVELS="native")[1] == ["loop"] * len({"baseline", "avx2", best})
+    assert levels(CYGRAD_DEBUG="1") == ({"baseline"}, ["_cyutility", "loop", "tiny"])
 
 
 # ---- the whole package -----------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
-    """The sdist of this tree, and the wheel that is built from that sdist."""
+    """The sdist of this tree, the wheel that is built from that sdist, and where that was done."""
     where = tmp_path_factory.mktemp("distributions")
     source = copy_sources(where / "source")
     hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
@@ -315,12 +360,12 @@ def distributions(tmp_path_factory):
     with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", **safely)
     unpacked = next((where / "unpacked").iterdir())
     run(sys.executable, "-c", hook, "build_wheel", where, cwd=unpacked)
-    return sdist, next(where.glob("*.whl"))
+    return sdist, next(where.glob("*.whl")), unpacked
 
 
 @pytest.mark.slow
 def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
-    sdist, _ = distributions
+    sdist, _, _ = distributions
     assert sdist.stat().st_size < 3 * MEGABYTE
     with tarfile.open(sdist) as archive: names = {name.partition("/")[2] for name in archive.getnames()}
     kinds = (".py", ".pyx", ".pxd", ".pyi")
@@ -333,7 +378,7 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
 
 @pytest.mark.slow
 def test_the_wheel_is_small_and_whole(distributions):
-    _, wheel = distributions
+    _, wheel, _ = distributions
     assert wheel.stat().st_size < 5 * MEGABYTE
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -353,7 +398,7 @@ def test_the_wheel_is_small_and_whole(distributions):
 
 @pytest.mark.slow
 def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path):
-    _, wheel = distributions
+    _, wheel, _ = distributions
     python = environment(tmp_path / "venv")
     pip(python, wheel, cwd=tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
@@ -371,7 +416,7 @@ def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path)
 def test_the_example_of_an_operator_builds_against_the_installed_wheel(distributions, tmp_path):
     """examples/cython_operator by pip, without a warning, and its tests; and what one is told who takes a kernel's name
     or has memoryviews of another size."""
-    _, wheel = distributions
+    _, wheel, _ = distributions
     python = environment(tmp_path / "venv")
     pip(python, wheel, *PROJECT["build-system"]["requires"], "pytest", cwd=tmp_path)
     example = tmp_path / "example"
@@ -396,11 +441,13 @@ def test_the_example_of_an_operator_builds_against_the_installed_wheel(distribut
 
 
 @pytest.mark.slow
-def test_an_editable_install_follows_the_tree_and_can_be_cimported(tmp_path):
-    source = copy_sources(tmp_path / "source")
+def test_an_editable_install_follows_the_tree_and_can_be_cimported(distributions, tmp_path):
     python = environment(tmp_path / "venv")
     pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
-    pip(python, "--no-build-isolation", "--editable", source, cwd=tmp_path, **ONE_LEVEL)
+    source = share(distributions[2], copy_sources(tmp_path / "source"))
+    output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation",
+                 "--editable", source, cwd=tmp_path, **ONE_LEVEL)
+    assert "bundle.c" in output and compiled(output) == [], output
     (tmp_path / "train.py").write_text(TRAIN)
     assert run(python, "train.py", cwd=tmp_path).startswith(str(source))
     with open(source / "cygrad" / "__init__.py", "a") as file: file.write('\nadded = "since the install"\n')
@@ -410,9 +457,11 @@ def test_an_editable_install_follows_the_tree_and_can_be_cimported(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["CYGRAD_NO_OPENMP", "CYGRAD_DEBUG"])
-def test_builds_with_a_switch_train(switch, tmp_path):
-    source = copy_sources(tmp_path / "source")
+def test_builds_with_a_switch_train(switch, distributions, tmp_path):
+    source = share(distributions[2], copy_sources(tmp_path / "source"))
     output = run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=source, **ONE_LEVEL, **{switch: "1"})
+    everything = {file.stem for file in source.joinpath("cygrad").rglob("*.pyx")} | {"_cyutility"}
+    assert set(compiled(output)) == (everything if switch == "CYGRAD_DEBUG" else {"config", "driver"}), output
     assert ("-fopenmp" in output) is (switch != "CYGRAD_NO_OPENMP" and sys.platform == "linux")
     assert ("-DCYGRAD_DEBUG=1" in output) is (switch == "CYGRAD_DEBUG")
     (tmp_path / "train.py").write_text(TRAIN)

@@ -1,6 +1,7 @@
-"""Print what pip is to install before a tree can be built in place: python tools/requirements.py [EXTRA ...]
+"""Print what pip is to install for a tree that is built in place: python tools/requirements.py build|run|EXTRA
 
-That is what the build and cygrad itself need and what the extras name, all of it read from pyproject.toml."""
+`build` is what the build needs, `run` what cygrad needs, an extra both and what it names, all of it read from
+pyproject.toml. The build needs little, so that compiling can begin before the rest is installed."""
 
 import sys
 import tomllib
@@ -8,6 +9,9 @@ from pathlib import Path
 
 PROJECT = tomllib.loads(Path(__file__).parent.parent.joinpath("pyproject.toml").read_text())
 
-needs = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
-for extra in sys.argv[1:]: needs += PROJECT["project"]["optional-dependencies"][extra]
+build, run = PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"]
+which = sys.argv[1]
+if which == "build": needs = build
+elif which == "run": needs = run
+else: needs = [*build, *run, *PROJECT["project"]["optional-dependencies"][which]]
 print("\n".join(sorted(set(needs))))

@@ -50,7 +50,7 @@ def write(results, pictures):
     """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
     m = results["machine"]
     versions = f"cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), PyTorch {m['torch']}, Python {m['python']}"
-    parts = [f"# Memory\n\n{versions}; {m['system']}; {m['date']}.\n"
+    parts = [f"# Memory\n\n{versions}; {m['cpu']}; {m['system']}; {m['date']}.\n"
              f"`make bench` makes this page anew.\n"]
 
     def section(title, module, text, picture=None):
