@@ -283,7 +283,8 @@ def written_by_cython(wanted, force):
             group,
             # kernels index typed memoryviews, inside their sizes and never from the end; elsewhere x[-1] of a tuple is
             # Python's, and one that is too short an IndexError
-            compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels", boundscheck=DEBUG or floor != "kernels"),
+            compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels",
+                                                  boundscheck=DEBUG or floor != "kernels"),
             build_dir=str(where),
             shared_utility_qualified_name="cygrad._cyutility",
             nthreads=os.cpu_count() or 1 if FORKS else 0,

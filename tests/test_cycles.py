@@ -197,7 +197,7 @@ def test_a_finalizer_may_use_what_is_in_the_cycle():
     x = variable(2)
     with cg.record():
         y = x * x
-    y.register_hook(lambda g, last=Last(x, y): None)
+    y.register_hook(lambda g, kept=[Last(x, y)]: None)      # noqa: B008 (what the hook keeps)
     del x, y
     gc.collect()
     assert seen == [[2, 2]]

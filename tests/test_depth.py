@@ -1,4 +1,4 @@
-"""Backward passes inside Functions and hooks inside backward passes: however deep, an error, and everything as before."""
+"""Backward passes inside Functions and hooks inside passes: however deep, an error, and everything is as before."""
 
 import gc
 import subprocess

@@ -28,7 +28,7 @@ UNREACHABLE = [
 # Tested where a process of its own is at hand: test_threads_in_the_environment, test_levels.py, test_packaging.py.
 ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*", "profile.plot needs matplotlib, .*",
              "a kernel is named .* already; .*",
-             "attach_grad: .* variables lie on the memory of .*", "the C stack is used up: .*",     # test_run, test_depth
+             "attach_grad: .* variables lie on the memory of .*", "the C stack is used up: .*",     # test_run, _depth
              ".* at .* kept a tensor of shape .* for backward, and its memory has been written since, .*"]
 
 

@@ -1,5 +1,5 @@
-"""What flows into a pass may share memory with what the pass writes: results are as if it had been copied. And a pass that
-fails leaves each .grad as it was, whole, or known to be incomplete."""
+"""What flows into a pass may share memory with what the pass writes: results are as if it had been copied. And a pass
+that fails leaves each .grad as it was, whole, or known to be incomplete."""
 
 import gc
 
@@ -181,8 +181,8 @@ def failing(x, w):
 def test_the_note_counts_incomplete_gradients_apart(req):
     x, w = variable(req=req), variable(4.0, 5.0, 6.0, req=req)
     assert failing(x, w) == [
-        "cygrad: in backward, at Refuses; 1 gradients had been written before, 1 more are incomplete (only some of their "
-        "contributions had been added: zero or assign them); the graph has been freed: record it anew"]
+        "cygrad: in backward, at Refuses; 1 gradients had been written before, 1 more are incomplete (only some of "
+        "their contributions had been added: zero or assign them); the graph has been freed: record it anew"]
     assert not x.fresh_grad and w.fresh_grad and w.grad.tolist() == [1, 2, 3]
 
 

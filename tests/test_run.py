@@ -47,7 +47,7 @@ def test_a_callback_that_changes_the_list_of_operands():
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_nobody_frees_an_operand_while_the_operation_runs(recorded):
-    """A listener to memory events, or a finalizer, may run in the middle of an operation, when the result is allocated."""
+    """A listener to memory events, or a finalizer, may run in the middle of an operation, as it allocates."""
     x, said = cg.full(4, 2.0), []
 
     def listen(event):
@@ -79,7 +79,8 @@ def test_nobody_frees_an_operand_while_the_operation_runs(recorded):
 
 def test_operands_are_released():
     x = cg.ones(4)
-    for f in (lambda: x + 1, lambda: cg.concat([x] * 9), lambda: x @ cg.ones(5), lambda: x.sum(axis=7), lambda: x * "a"):
+    for f in (lambda: x + 1, lambda: cg.concat([x] * 9), lambda: x @ cg.ones(5), lambda: x.sum(axis=7),
+              lambda: x * "a"):
         try:
             f()
         except (ValueError, TypeError, IndexError):

@@ -262,8 +262,8 @@ ALIASES = {
 
 
 @pytest.mark.parametrize("write", ALIASES.values(), ids=ALIASES)
-@pytest.mark.parametrize("view", [lambda b: b[:], lambda b: b.reshape(2, 3), lambda b: b.reshape(3, 2).T, lambda b: b[1:5]],
-                         ids=["whole", "reshape", "transpose", "part"])
+@pytest.mark.parametrize("view", [lambda b: b[:], lambda b: b.reshape(2, 3), lambda b: b.reshape(3, 2).T,
+                                  lambda b: b[1:5]], ids=["whole", "reshape", "transpose", "part"])
 def test_aliases_have_the_gradients_of_their_own_uses(view, write):
     def program(lib, x):
         base = x * 1
@@ -324,7 +324,7 @@ def test_a_view_whose_leaf_has_died():
     with cg.record():
         v = x[1:]
         del x
-        with pytest.raises(cg.InplaceError, match=r"a view of a leaf variable of shape \(2,\) was to be written in place"):
+        with pytest.raises(cg.InplaceError, match=r"a view of a leaf variable of shape \(2,\) was to be written"):
             v += 1
         with pytest.raises(cg.InplaceError, match="a view of a leaf variable"):
             v[:1].fill_(0)
@@ -338,7 +338,7 @@ def test_a_part_of_steps_after_a_write_to_the_whole():
     v, whole = p[1:3], p[:]
     with cg.record():
         p += x
-        with pytest.raises(cg.InplaceError, match=r"this view of shape \(2,\) is part of a tensor of shape \(4,\) that lies in"):
+        with pytest.raises(cg.InplaceError, match=r"this view of shape \(2,\) is part of a tensor of shape \(4,\)"):
             v * 3
         y = (whole * 2).sum() + p.sum()
     y.backward()

@@ -24,7 +24,8 @@ def test_methods_of_compiled_classes_check_their_self():
         if found.name.endswith("__main__") or ".demo" in found.name: continue
         module = __import__(found.name, fromlist=["_"])
         for kind in vars(module).values():
-            if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or kind.__flags__ & (1 << 9): continue
+            if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or kind.__flags__ & (1 << 9):
+                continue                            # (of Python, made at run time: those check)
             wrong += [f"{kind.__module__}.{kind.__name__}.{name}" for name, f in vars(kind).items()
                       if type(f).__name__ == "cython_function_or_method" and not checks_self(f, kind)]
     assert not wrong, "decorate these classes with @cython.binding(False): " + ", ".join(sorted(set(wrong)))

@@ -1,8 +1,8 @@
 """Call everything that is compiled with things that it does not want: python wrongtypes.py
 
-Every function, method, property, slot and constructor of every compiled module, public or internal, is given wrong types:
-as self, as each argument, in the wrong number, None among them. An answer is an exception or a value; a crash ends the
-process, which tests/test_wrong_types.py notices. The last line says how many calls there were."""
+Every function, method, property, slot and constructor of every compiled module, public or internal, is given wrong
+types: as self, as each argument, in the wrong number, None among them. An answer is an exception or a value; a crash
+ends the process, which tests/test_wrong_types.py notices. The last line says how many calls there were."""
 
 import faulthandler
 import gc
@@ -26,7 +26,7 @@ def values():
     freed = cg.zeros(2)
     freed.free()
     return [3, -1, 2**70, 1.5, "text", b"bytes", (), (1, 2), [], [None], {}, None, Odd(), object, print, cg.zeros(3),
-            cg.zeros(2, dtype="int64"), x, y, y.grad_fn, y.grad_fn.next_functions[0][0], freed, float("nan"), ("add",) * 5]
+            cg.zeros(2, dtype="int64"), x, y, y.grad_fn, y.grad_fn.next_functions[0][0], freed, float("nan")]
 
 
 # What ends the process, waits, changes it for good, or takes memory by the gigabyte, as it is meant to.
@@ -37,7 +37,8 @@ LEFT_OUT = {
     "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording", "cygrad.core.modes.set_recording",
     "cygrad.core.modes.set_training", "cygrad.core.gradients.open_collected",
 }
-SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__", "__xor__",
+SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",
+         "__xor__",
          "__iadd__", "__imul__", "__eq__", "__lt__", "__getitem__", "__setitem__", "__contains__", "__neg__", "__abs__",
          "__bool__", "__float__", "__int__", "__index__", "__len__", "__iter__", "__hash__", "__repr__", "__call__",
          "__copy__", "__deepcopy__", "__reduce_ex__", "__enter__", "__exit__", "__next__", "__array__", "__dlpack__",
@@ -80,8 +81,9 @@ def callables():
                     for attribute in sorted(dir(f)):
                         if attribute.startswith("__") and attribute not in SLOTS: continue
                         member = inspect.getattr_static(f, attribute, None)
-                        if callable(member): yield f"bare {full}.{attribute}", lambda *a, m=made, n=attribute: getattr(m, n)(*a)
-                        else: yield f"bare {full}.{attribute}", lambda *_, m=made, n=attribute: getattr(m, n)
+                        if callable(member): f = lambda *a, m=made, n=attribute: getattr(m, n)(*a)     # noqa: E731
+                        else: f = lambda *_, m=made, n=attribute: getattr(m, n)                         # noqa: E731
+                        yield f"bare {full}.{attribute}", f
             elif callable(f) and (getattr(f, "__module__", "") or "").startswith("cygrad"):
                 seen.add(id(f))
                 yield full, f
@@ -122,8 +124,9 @@ def main():
             if said: print(name, flush=True)
             vs = values()
             x, odd = vs[15], vs[12]
-            for args in [(), *[(v,) for v in vs], (x, None), (x, 3), (x, odd), (x, ()), (None, x), (3, x), (odd, x), (x, x),
-                         (None,) * 2, (None,) * 3, (x,) * 3, (x, None, None), (3,) * 3, (odd,) * 3, (None,) * 5, (3,) * 9]:
+            for args in [(), *[(v,) for v in vs], (x, None), (x, 3), (x, odd), (x, ()), (None, x), (3, x), (odd, x),
+                         (x, x), (None,) * 2, (None,) * 3, (x,) * 3, (x, None, None), (3,) * 3, (odd,) * 3, (None,) * 5,
+                         (3,) * 9]:
                 if "-vv" in sys.argv: print("   ", *[type(a).__name__ for a in args], flush=True)
                 call(f, *args)
                 count += 1

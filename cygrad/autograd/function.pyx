@@ -42,8 +42,9 @@ cdef class FunctionContext:
     cdef bint materialize
     cdef set plain                  # ids of outputs that have no gradient
     cdef set dirty                  # ids of inputs that forward has written to
-    cdef list places                # for each output: its number at the node, (shape, dtype) of a tensor without a
-    cdef dict __dict__              #   gradient, or None of what is no tensor
+    # places has for each output its number at the node, (shape, dtype) of a tensor without a gradient, or None
+    cdef list places
+    cdef dict __dict__
 
     def save_for_backward(self, *tensors):
         """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward or
@@ -64,7 +65,8 @@ cdef class FunctionContext:
         must not be a leaf variable or a view of one."""
         for i, x in enumerate(inputs):
             if not isinstance(x, Tensor):
-                raise TypeError(f"mark_dirty: argument {i} is {type(x).__name__}; it takes tensors that forward was given")
+                raise TypeError(f"mark_dirty: argument {i} is {type(x).__name__}; it takes tensors that forward was "
+                                f"given")
         self.dirty = {id(x) for x in inputs}
 
     def set_materialize_grads(self, bint value):
@@ -229,13 +231,13 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
     for i, x in enumerate(inputs):
         if id(x) not in dirty:
             if versions[i] is not None and (<Tensor>x).buffer.version != <uint32_t>versions[i]:
-                raise InplaceError(f"{cls.__name__}.forward wrote in place into input {i} of shape {x.shape}; mark_dirty "
-                                   f"it and return it, or write to a copy()")
+                raise InplaceError(f"{cls.__name__}.forward wrote in place into input {i} of shape {x.shape}; "
+                                   f"mark_dirty it and return it, or write to a copy()")
             continue
         t = <Tensor>x
         if not any([y is x for y in outputs]):
-            raise RuntimeError(f"{cls.__name__}.forward marked input {i} of shape {x.shape} as dirty, but did not return "
-                               f"it; what is written in place must be an output")
+            raise RuntimeError(f"{cls.__name__}.forward marked input {i} of shape {x.shape} as dirty, but did not "
+                               f"return it; what is written in place must be an output")
         check_writable(t, f)
         check_family(t, 0)
     return 0
@@ -283,8 +285,8 @@ cdef object own(y, tuple inputs, list outputs, int k, set dirty):
     memory, so that each keeps its own place."""
     cdef Tensor t
     if type(y) is not Tensor or id(y) in dirty: return y
-    if node_of(<Tensor>y) is None and not any([y is x for x in inputs]) and not any([y is outputs[i] for i in range(k)]):
-        return y
+    others = (*inputs, *outputs[:k])
+    if node_of(<Tensor>y) is None and not any([y is x for x in others]): return y
     t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
     t.detached = True
     return t

@@ -10,8 +10,8 @@ from cygrad.core.bridge cimport window
 from cygrad.core.cycles cimport expect_cycles
 from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, fresh, is_result, is_tracked, node_of,
-    put_grad, show, view_of,
+    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, fresh, is_result,
+    is_tracked, node_of, put_grad, show, view_of,
 )
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.kernels.array cimport FLOAT32, itemsize
@@ -69,8 +69,8 @@ cdef int set_leaf(Tensor x, int req) except -1:
     cdef bint before = is_tracked(x), wanted = req != NULL_REQ
     if is_result(x): return keep_gradient(x, req)
     if wanted and not before and x.buffer.parameters == MAX_ROLES:
-        raise ValueError(f"attach_grad: {MAX_ROLES} variables lie on the memory of this tensor of shape {x.shape}, which "
-                         f"is the most; make a copy()")
+        raise ValueError(f"attach_grad: {MAX_ROLES} variables lie on the memory of this tensor of shape {x.shape}, "
+                         f"which is the most; make a copy()")
     if leaf is None:
         leaf = new_leaf(x)
         show(x)

@@ -137,8 +137,8 @@ cdef int check_capture(Tensor t) except -1:
     computes by NumPy in its forward is run again, so it may."""
     cdef Flags* f = flags()
     if f.capture == NULL or f.op != NULL: return 0
-    return refuse_capture("the gradient of " + (<object>f.node).name() + ", which is computed by NumPy," if f.node != NULL
-                          else "reading the values of a tensor")
+    if f.node == NULL: return refuse_capture("reading the values of a tensor")
+    return refuse_capture(f"the gradient of {(<object>f.node).name()}, which is computed by NumPy,")
 
 
 cdef int check_lendable(Tensor t, str what) except -1:

@@ -1,10 +1,10 @@
-"""Cycles, and Python's garbage collector. Recording makes none: tensors know nodes, nodes know nodes that are older. A user
-makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a .grad
-that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
+"""Cycles, and Python's garbage collector. Recording makes none: tensors know nodes, nodes know nodes that are older. A
+user makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a
+.grad that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
 
 A leaf is shown to it at birth, a tensor when it gets a node or a base: plain tensors never. Nodes, of which a graph may
-have a million, are shown when the first of these references is made (expect_cycles), those that exist too, and from then
-on at birth. The traversal
+have a million, are shown when the first of these references is made (expect_cycles), those that exist too, and from
+then on at birth. The traversal
 visits all that an object owns, but not the owner of external memory: that is a NumPy array, which the collector does
 not know either. Clearing breaks the references that a user can make, since every cycle has one."""
 

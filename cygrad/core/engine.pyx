@@ -627,8 +627,8 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         if p.current is not None:
             partly = (f", {p.incomplete} more are incomplete (only some of their contributions had been added: zero or "
                       f"assign them)" if p.incomplete else "")
-            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written - p.incomplete} gradients had been written "
-                       f"before{partly}; "
+            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written - p.incomplete} gradients had been "
+                       f"written before{partly}; "
                        + ("the graph is kept" if retain else "the graph has been freed: record it anew"))
         raise
     finally:

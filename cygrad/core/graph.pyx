@@ -640,9 +640,9 @@ cdef void forget_variable(Tensor t) noexcept:
 
 
 # ---- the garbage collector -------------------------------------------------------------------------------------------
-# Cython would let it look at each object from birth: 3 ns for each, and a walk over all of them at each full collection.
-# Ours can be collected (they have the collector's header), and are shown to it by core/cycles.pyx when they can be part
-# of a cycle: a tensor when it gets a place in the graph, a leaf at birth, nodes from the first reference of a user's on.
+# Cython would show it each object from birth: 3 ns for each, and a walk over all of them at each full collection. Ours
+# have the collector's header and are shown to it when they can be part of a cycle (core/cycles.pyx): a tensor when it
+# gets a place in the graph, a leaf at birth, nodes from the first reference on that a user makes.
 
 cdef PyObject* allocate_unseen(PyTypeObject* kind, Py_ssize_t n) noexcept:
     cdef PyObject* o = PyType_GenericAlloc(kind, n)
@@ -662,8 +662,8 @@ cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc
 
 
 cdef void dealloc_seen(PyObject* o) noexcept:
-    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been shown
-    to it, by what Cython writes for a subclass.)"""
+    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been
+    shown to it, by what Cython writes for a subclass.)"""
     if (<Tensor>o)._node is not None or (<Tensor>o).base is not None or Py_TYPE(o) != <PyTypeObject*>Tensor:
         PyObject_GC_UnTrack(o)
     tensor_dealloc(o)

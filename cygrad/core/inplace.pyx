@@ -9,8 +9,8 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, copy_plain, current, is_result,
-    is_variable, plug_inplace, slots_of,
+    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, copy_plain, current,
+    is_result, is_variable, plug_inplace, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.modes cimport Flags, flags

@@ -1,5 +1,5 @@
-"""Executing operations. An Operand is what an operation is given; it holds the tensor's memory and layout from the moment
-when they are read, so whatever Python code runs meanwhile (a callback, a finalizer) cannot free them."""
+"""Executing operations. An Operand is what an operation is given; it holds the tensor's memory and layout from the
+moment when they are read, so whatever Python code runs meanwhile (a callback, a finalizer) cannot free them."""
 
 from libc.stdint cimport uint32_t
 

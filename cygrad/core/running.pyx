@@ -26,8 +26,8 @@ cdef uint64_t begin(bint* alone) noexcept:
 
 
 cdef int check_stack() except -1:
-    """That there is stack for one more call that runs a user's code inside ours: a backward in a Function's backward, say.
-    Python counts its own frames, but does not know how much of the C stack ours take."""
+    """That there is stack for one more call that runs a user's code inside ours, such as a backward in a Function's
+    backward. Python counts its own frames, but does not know how much of the C stack ours take."""
     if cg_stack_left() < STACK_NEEDED:
         raise RecursionError("the C stack is used up: Functions, hooks or backward passes call each other too deeply; "
                              "run this in a thread with a larger stack (threading.stack_size), or nest less")

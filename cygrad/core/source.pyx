@@ -66,8 +66,8 @@ cpdef tuple where():
 
 cdef int refuse_capture(str what) except -1:
     """The thread captures, and a replay would not do again what has just been asked for."""
-    raise RuntimeError(f"Replay: {what} cannot be captured, since a replay runs operators over fixed memory and would not "
-                       f"do it again; compute it outside of the captured function")
+    raise RuntimeError(f"Replay: {what} cannot be captured, since a replay runs operators over fixed memory and would "
+                       f"not do it again; compute it outside of the captured function")
 
 
 cdef int warn_here(str text, category) except -1:

@@ -55,8 +55,8 @@ cdef int check_place(Tensor t) except -1:
     """That the place of a view in its base can be told: as elements of a dense base, or as all of it."""
     if t.base.layout.dense or covers(t.layout, t.base.layout): return 0
     raise InplaceError(
-        f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in steps "
-        f"over memory of others: a recorded write to either has no gradient for the other; write to a copy()")
+        f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in "
+        f"steps over memory of others: a recorded write to either has no gradient for the other; write to a copy()")
 
 
 cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noexcept:
@@ -139,8 +139,8 @@ cdef Node put_node(Tensor t):
 
 
 cdef int written(Tensor t, Node node, int nr, Node put) except -1:
-    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays stale: it stands at a
-    window on the base when it is used next. An accumulator that keeps the gradient of `t` is at `node` already."""
+    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays stale:
+    it stands at a window on the base when it is used next. An accumulator that keeps the gradient of `t` is at `node` already."""
     cdef Base base = t.base
     t.buffer.rewrites += 1
     if put is not None:

@@ -122,8 +122,8 @@ cdef class Solver:
             leaf = <Leaf>node_of(w)
             if leaf.incomplete:
                 raise RuntimeError(
-                    f"update: the gradient of {name!r} is incomplete: a backward failed after some of its contributions "
-                    f"had been added; zero_grad() and run the backward again, or assign a gradient")
+                    f"update: the gradient of {name!r} is incomplete: a backward failed after some of its "
+                    f"contributions had been added; zero_grad() and run the backward again, or assign a gradient")
             if not leaf.fresh or leaf.grad is None: continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()

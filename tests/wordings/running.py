@@ -13,8 +13,8 @@ CASES = [
      "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
      "counts outside of what is captured"),
     (lambda: Replay(lambda x: x.item(), cg.ones(1)), RuntimeError,
-     "Replay: reading the values of a tensor cannot be captured, since a replay runs operators over fixed memory and would "
-     "not do it again; compute it outside of the captured function"),
+     "Replay: reading the values of a tensor cannot be captured, since a replay runs operators over fixed memory and "
+     "would not do it again; compute it outside of the captured function"),
     (lambda: Replay(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
      "Replay: outputs holds nothing before the first run(); call that first"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,
