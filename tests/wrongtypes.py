@@ -35,7 +35,8 @@ LEFT_OUT = {
     "cygrad.core.graph.install", "cygrad.core.graph.install_operators", "cygrad.core.graph.install_bridge",
     "cygrad.core.memory.set_limit", "cygrad.core.memory.set_failure", "cygrad.core.memory.set_listener",
     "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording", "cygrad.core.modes.set_recording",
-    "cygrad.core.modes.set_training", "cygrad.core.gradients.open_collected",
+    "cygrad.core.modes.set_training", "cygrad.core.gradients.open_collected", "cygrad.core.memory.plug_external",
+    "cygrad.kernels.blas._after_fork", "cygrad.kernels.driver._after_fork",
 }
 SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",
          "__xor__",
@@ -59,7 +60,8 @@ def callables():
     for module in compiled_modules():
         for name, f in sorted(vars(module).items()):
             full = f"{module.__name__}.{name}"
-            if id(f) in seen or full in LEFT_OUT or name.startswith("__"): continue
+            own = f"{getattr(f, '__module__', None)}.{getattr(f, '__name__', None)}"    # (it may be imported here)
+            if id(f) in seen or full in LEFT_OUT or own in LEFT_OUT or name.startswith("__"): continue
             if inspect.isclass(f):
                 if not (f.__module__ or "").startswith("cygrad"): continue
                 seen.add(id(f))

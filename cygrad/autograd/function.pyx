@@ -54,7 +54,7 @@ cdef class FunctionContext:
                 raise TypeError(f"save_for_backward: argument {i} is {type(t).__name__}; it keeps tensors and None, "
                                 f"other things are attributes of ctx")
         if len(tensors) > MOST: raise ValueError(f"save_for_backward: at most {MOST} tensors, got {len(tensors)}")
-        self.kept = list(tensors)
+        self.kept = [t for t in tensors]            # (list() of a tuple leaks that in CPython 3.11 without memory)
 
     def mark_non_differentiable(self, *outputs):
         """Say that these outputs have no gradient. backward is given one for each output all the same: zeros."""

@@ -36,8 +36,8 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
 
 
 cdef Tensor flowing_in(Tensor t):
-    """What a user lets flow into a pass: `t`, or a copy of it where the pass might write to its memory, which is that of
-    a .grad, or memory of others, over which a .grad may lie too. A gradient stays what it was when it was given."""
+    """What a user lets flow into a pass: `t`, or a copy of it where the pass might write to its memory. That is so for
+    the memory of a .grad, and for memory of others, over which a .grad may lie too."""
     cdef Buffer* b = t.buffer
     if b.gradients or b.flags & EXTERNAL or (external_gradients and b.leases): return copy_plain(t)
     return t

@@ -419,8 +419,8 @@ def install_operators(**operators):
                                    "bitwise_xor", "comparisons")]
 
 
-def install(kind=Tensor, **attributes):
-    """Add methods and properties to Tensor, or to Node."""
+def install(type kind=Tensor, **attributes):
+    """Add methods and properties to Tensor, to Node or to another compiled class."""
     for name, value in attributes.items():
         (<dict>(<object>(<PyTypeObject*>kind).tp_dict))[name] = value
     PyType_Modified(kind)

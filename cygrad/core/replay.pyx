@@ -37,9 +37,9 @@ cdef class Step:
 cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python
-    control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would not do
-    again: it writes in place, reads values (item, numpy, a gradient computed by NumPy), runs a backward pass without
-    create_graph, or makes a result whose shape depends on values."""
+    control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would
+    not do again: it writes in place, reads values (item, numpy, a gradient computed by NumPy), runs a backward pass
+    without create_graph, or makes a result whose shape depends on values."""
     cdef list steps
     cdef object results
     cdef bint ran

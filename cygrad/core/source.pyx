@@ -10,6 +10,8 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from cygrad.core.modes cimport Flags
 
+from types import CodeType
+
 from cygrad import bundles
 
 cdef extern from "Python.h":
@@ -53,7 +55,8 @@ cdef object nearest(int* instruction):
 
 
 def line_of(code, int instruction):
-    """The line of a code object's instruction."""
+    """The line of a code object's instruction. Raises TypeError for anything else."""
+    if not isinstance(code, CodeType): raise TypeError(f"line_of wants a code object, got {type(code).__name__}")
     return PyCode_Addr2Line(<PyCodeObject*>code, instruction)
 
 

@@ -139,8 +139,9 @@ cdef Node put_node(Tensor t):
 
 
 cdef int written(Tensor t, Node node, int nr, Node put) except -1:
-    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays stale:
-    it stands at a window on the base when it is used next. An accumulator that keeps the gradient of `t` is at `node` already."""
+    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays
+    stale: it stands at a window on the base when it is used next. An accumulator that keeps the gradient of `t` is
+    at `node` already."""
     cdef Base base = t.base
     t.buffer.rewrites += 1
     if put is not None:

@@ -24,7 +24,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array,
 
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
-from cygrad.core.errors import InplaceError
+from cygrad.core.errors import InplaceError, described
 from cygrad.core.layout import check_size
 from cygrad.ops.shape import broadcast_to, reshape
 
@@ -483,7 +483,11 @@ def take(x, indices, axis=None):
 
 def add_at(x, axis, v, *indices):
     """`x` with `v` added at index arrays for neighbouring dimensions from `axis` on: where take() would take."""
-    return apply_list(ADD_AT, [x, v, *[index_tensor(i, None) for i in indices]], (axis, len(indices)))
+    cdef Tensor t = ensure_tensor(x)
+    if not indices or not isinstance(axis, int) or not 0 <= axis <= t.layout.ndim - len(indices):
+        raise IndexError(f"add_at: {len(indices)} index arrays from axis {described(axis)} on do not fit x of shape "
+                         f"{t.shape}")
+    return apply_list(ADD_AT, [t, v, *[index_tensor(i, None) for i in indices]], (axis, len(indices)))
 
 
 def gather(x, axis, index):
@@ -493,9 +497,10 @@ def gather(x, axis, index):
     return apply2(GATHER, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
 
 
-def gather_ranked(x, int axis, index):
+def gather_ranked(x, axis, index):
     """gather() with an index that the order of the elements of `x` gave: topk's values."""
-    return apply2(GATHER_RANKED, x, index, axis)
+    cdef Tensor t = ensure_tensor(x)
+    return apply2(GATHER_RANKED, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
 
 
 def scatter_add(x, axis, index, src):

@@ -36,7 +36,7 @@ cdef Loop* SIGN_LOOP = driver.find("sign_slope")
 
 def divide(x, y, p=1):
     """x / y^p, and 0 with all its derivatives where y is 0."""
-    zero = window(<Tensor>y, False) == 0
+    zero = window(ensure_tensor(y), False) == 0
     if zero.any():
         y = y + zero.astype(y.dtype)
         x = x * (~zero).astype(y.dtype)

@@ -3,9 +3,12 @@
 import numpy as np
 
 import cygrad as cg
+from cygrad.ops.index import add_at
 from wrong import kept_index
 
 CASES = [
+    (lambda: add_at(cg.zeros(3), 1, cg.ones(2), [0, 1]), IndexError,
+     "add_at: 1 index arrays from axis 1 on do not fit x of shape (3,)"),
     (lambda: cg.zeros(3)[(None,) * 16], ValueError,
      "a tensor has at most 16 dimensions, this index would give 17"),
     (lambda: cg.zeros((2, 3))[0, 0, 0], IndexError,

@@ -5,10 +5,12 @@ import numpy as np
 import cygrad as cg
 from cygrad import bundles
 from cygrad.core.replay import Replay
+from cygrad.core.source import line_of
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
 from wrong import counting, failing_allocation, leaking, nested_failures
 
 CASES = [
+    (lambda: line_of(3, 0), TypeError, "line_of wants a code object, got int"),
     (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
      "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
      "counts outside of what is captured"),
