@@ -285,8 +285,8 @@ cdef object own(y, tuple inputs, list outputs, int k, set dirty):
     memory, so that each keeps its own place."""
     cdef Tensor t
     if type(y) is not Tensor or id(y) in dirty: return y
-    others = (*inputs, *outputs[:k])
-    if node_of(<Tensor>y) is None and not any([y is x for x in others]): return y
+    cdef bint seen = node_of(<Tensor>y) is not None or any([y is x for x in inputs])
+    if not seen and not any([y is outputs[i] for i in range(k)]): return y
     t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
     t.detached = True
     return t
