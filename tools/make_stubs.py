@@ -356,7 +356,7 @@ class Stub:
             if not strict: text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
-        elif name in DECLARED and hasattr(cls, "formula"):
+        elif name in DECLARED and hasattr(cls, "promotes"):
             self.lines.append(f"{name}: {DECLARED[name]}")
         elif name.startswith("_"):
             if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some

@@ -1,4 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Operator
 
@@ -7,7 +8,7 @@ TO_FLOATS: str
 class Elementwise(Operator):
     inputs: str
     number: bool
-    integers: str
+    integers: Any
 class View(Operator):
     pass
 class Truth(Elementwise):

@@ -14,7 +14,7 @@ class Bitwise(Elementwise):
 @final
 class Clip(Elementwise):
     inputs: str
-    def integers(a, a_min: Any = ..., a_max: Any = ..., out: Any = None, *, min: Any = ..., max: Any = ..., **kwargs: Any) -> Any: ...
+    integers: Any
     dx: str
     dy: str
     dz: str
@@ -33,7 +33,7 @@ class Minimum(Elementwise):
 @final
 class Where(Elementwise):
     inputs: str
-    def integers(condition, x: Any = None, y: Any = None) -> Any: ...
+    integers: Any
     dx: str
     dy: str
 @final
