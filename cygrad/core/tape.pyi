@@ -1,10 +1,9 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, Never
 from typing_extensions import disjoint_base
 
 @disjoint_base
 class Tape:
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self) -> None: ...
     @property
     def nodes(self) -> int: ...
     @property

@@ -25,6 +25,7 @@ cdef class Tape:
         (<Tape>root.after).before = <void*>self
         root.after = <void*>self
 
+    @cython.embedsignature.format("c")
     def __init__(self):
         """Enclosed by the thread's tape, if it has one."""
         cdef Flags* f = flags()
