@@ -1,6 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing_extensions import disjoint_base
+from cygrad.core.walk import Walk
 
-@disjoint_base
-class Pass:
+class Pass(Walk):
     pass
