@@ -18,7 +18,7 @@ FLOORS = {
 }
 ROOF = 7
 START = 6                                           # the floor of what people start: it uses cygrad as they do
-LONGEST = 680                                       # lines of one file
+LONGEST = 600                                       # lines of one file
 
 SOURCES = sorted(p for suffix in ("py", "pyx", "pxd") for p in PACKAGE.rglob(f"*.{suffix}"))
 every_source = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -5,10 +5,10 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.cycles cimport expect_cycles
+from cygrad.core.tape cimport expect_cycles
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
-    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, slots_of, view_of,
+    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, slots_of,
 )
 from cygrad.core.hooks cimport call_watched
 from cygrad.core.inplace cimport check_family, check_writable, follow
@@ -17,6 +17,7 @@ from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
 from cygrad.core.running cimport check_stack
+from cygrad.core.tensors cimport view_of
 from cygrad.core.views cimport put_node, written
 from cygrad.kernels.array cimport FLOAT32, Layout
 

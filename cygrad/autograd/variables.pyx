@@ -7,13 +7,14 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
-from cygrad.core.cycles cimport expect_cycles
+from cygrad.core.tape cimport expect_cycles
 from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
-    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, fresh, is_result,
-    is_tracked, node_of, put_grad, show, view_of,
+    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
+    node_of, put_grad, show,
 )
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
+from cygrad.core.tensors cimport fresh, view_of
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES

@@ -18,13 +18,12 @@ from libc.string cimport memset
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core cimport graph
-from cygrad.core.graph cimport (
-    Tensor, array_of, copy_plain, data_of, fresh, is_result, is_tracked, is_variable, new_tensor,
-)
+from cygrad.core.graph cimport Tensor, array_of, data_of, is_result, is_tracked, is_variable
 from cygrad.core.memory cimport OTHER, READONLY, Buffer, drop, hold
 from cygrad.core.external cimport adopt_array
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.source cimport refuse_capture
+from cygrad.core.tensors cimport copy_plain, fresh, new_tensor
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )

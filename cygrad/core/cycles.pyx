@@ -2,30 +2,41 @@
 user makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a
 .grad that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
 
-A leaf is shown to it at birth, a tensor when it gets a node or a base: plain tensors never. Nodes, of which a graph may
-have a million, are shown when the first of these references is made (expect_cycles), those that exist too, and from
-then on at birth. The traversal
+Cython would show it each object from birth: 3 ns for each, and a walk over all of them at each full collection. Ours
+have the collector's header and are shown to it when they can be part of a cycle. A leaf is shown at birth, a tensor
+when it gets a node or a base: plain tensors never. Nodes, of which a graph may have a million, are shown when the first
+of these references is made (core.tape.expect_cycles), those that exist too, and from then on at birth. The traversal
 visits all that an object owns, but not the owner of external memory: that is a NumPy array, which the collector does
-not know either. Clearing breaks the references that a user can make, since every cycle has one."""
+not know either. Clearing breaks the references that a user can make, since every cycle has one.
+
+This must be imported before the first node is made: core/tape.pyx does."""
 
 from cpython.object cimport PyObject
 
-from cygrad.core cimport graph
 from cygrad.core.extras cimport extras_of
 from cygrad.core.graph cimport (
-    EXTRAS, PACKED, Extras, Leaf, Node, PyObject_GC_Track, Slot, Tensor, edge_of, put_grad, release_packed, slots_of,
+    EXTRAS, PACKED, Extras, Leaf, Node, PyObject_GC_UnTrack, Slot, Tensor, edge_of, put_grad, release_packed, slots_of,
 )
-from cygrad.core.tape cimport Tape, root
 
 ctypedef int (*visit_t)(PyObject*, void*) noexcept
 ctypedef int (*traverse_t)(PyObject*, visit_t, void*) noexcept
 ctypedef int (*clear_t)(PyObject*) noexcept
+ctypedef PyObject* (*alloc_t)(PyTypeObject*, Py_ssize_t) noexcept
+ctypedef void (*free_t)(void*) noexcept
+ctypedef void (*dealloc_t)(PyObject*) noexcept
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
+        unsigned long tp_flags
+        alloc_t tp_alloc
+        free_t tp_free
+        dealloc_t tp_dealloc
         traverse_t tp_traverse
         clear_t tp_clear
-    bint PyObject_GC_IsTracked(PyObject*)
+    PyTypeObject* Py_TYPE(PyObject*)
+    unsigned long Py_TPFLAGS_HAVE_GC
+    PyObject* PyType_GenericAlloc(PyTypeObject*, Py_ssize_t) noexcept
+    void PyObject_GC_Del(void*) noexcept
     void PyType_Modified(PyTypeObject*)
 
 cdef inline int visit_one(void* p, visit_t visit, void* arg) noexcept:
@@ -77,28 +88,33 @@ cdef int traverse_tensor(PyObject* o, visit_t visit, void* arg) noexcept:
     return visit_one(<void*>(<Tensor>o)._node, visit, arg) or visit_one(<void*>(<Tensor>o).base, visit, arg)
 
 
-cdef int plug(type kind, traverse_t traverse, clear_t clear) except -1:
+cdef PyObject* allocate_unseen(PyTypeObject* kind, Py_ssize_t n) noexcept:
+    cdef PyObject* o = PyType_GenericAlloc(kind, n)
+    if o != NULL: PyObject_GC_UnTrack(o)
+    return o
+
+
+cdef int make_collectable(type kind, traverse_t traverse, clear_t clear) except -1:
     cdef PyTypeObject* t = <PyTypeObject*>kind
+    t.tp_flags |= Py_TPFLAGS_HAVE_GC
+    t.tp_alloc, t.tp_free = allocate_unseen, PyObject_GC_Del
     t.tp_traverse, t.tp_clear = traverse, clear
     PyType_Modified(t)
     return 0
 
 
-cdef void expect_cycles() noexcept:
-    """A user makes a reference that may lead back: from now on the collector knows every node."""
-    cdef void* tape = <void*>root
-    cdef void* p
-    if graph.collected: return
-    graph.collected = True
-    while True:
-        p = (<Tape>tape).head.after
-        while p != <void*>(<Tape>tape).head:
-            if not PyObject_GC_IsTracked(<PyObject*>p): PyObject_GC_Track(<PyObject*>p)
-            p = (<Node>p).after
-        tape = (<Tape>tape).after
-        if tape == <void*>root: return
+cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc
 
 
-plug(Node, traverse_node, clear_node)
-plug(Leaf, traverse_leaf, clear_leaf)
-plug(Tensor, traverse_tensor, NULL)
+cdef void dealloc_seen(PyObject* o) noexcept:
+    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been
+    shown to it, by what Cython writes for a subclass.)"""
+    if (<Tensor>o)._node is not None or (<Tensor>o).base is not None or Py_TYPE(o) != <PyTypeObject*>Tensor:
+        PyObject_GC_UnTrack(o)
+    tensor_dealloc(o)
+
+
+make_collectable(Node, traverse_node, clear_node)
+make_collectable(Leaf, traverse_leaf, clear_leaf)
+make_collectable(Tensor, traverse_tensor, NULL)
+(<PyTypeObject*>Tensor).tp_dealloc = dealloc_seen

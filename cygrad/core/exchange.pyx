@@ -11,9 +11,10 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from cygrad.core cimport bridge
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_lendable, copy_in, lend
-from cygrad.core.graph cimport Tensor, copy_plain, data_of, is_tracked, new_tensor
+from cygrad.core.graph cimport Tensor, data_of, is_tracked
 from cygrad.core.memory cimport READONLY, Buffer, drop, hold
 from cygrad.core.external cimport adopt_array
+from cygrad.core.tensors cimport copy_plain, new_tensor
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8, Array, Layout, itemsize
 
 import cygrad.core.pickling  # no-cython-lint: plugs itself into Tensor

@@ -8,11 +8,12 @@ from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, fresh, new_tensor,
-    output_layout, raise_rewritten, slot_from, socket,
+    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, output_layout,
+    raise_rewritten, slot_from, socket,
 )
 from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport OTHER, Buffer, hold
+from cygrad.core.tensors cimport fresh, new_tensor
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
 

@@ -16,8 +16,9 @@ from libc.float cimport DBL_MAX
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Tensor, ensure_tensor, fresh
+from cygrad.core.graph cimport Tensor, ensure_tensor
 from cygrad.core.memory cimport OTHER
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64
 

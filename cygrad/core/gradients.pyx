@@ -5,12 +5,13 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    Gradient, Leaf, Tensor, array_of, copy_plain, drop_gradient, external_gradients, fresh, is_tracked, new_tensor,
-    next_number, plugged, put_grad, seize, share_gradient, sole,
+    Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, plugged, put_grad,
+    seize, share_gradient, sole,
 )
 from cygrad.core.memory cimport EXTERNAL, GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply1, apply2
+from cygrad.core.tensors cimport copy_plain, fresh, new_tensor
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
 

@@ -221,7 +221,7 @@ ctypedef void (*note_t)(Tensor) noexcept
 
 ctypedef int (*renew_t)(Tensor) except -1
 
-cdef bint collected                     # whether the garbage collector is shown nodes (core/cycles.pyx)
+cdef bint collected                     # whether the garbage collector is shown nodes (expect_cycles)
 cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
@@ -230,10 +230,6 @@ cdef int plug_run(apply1_t one, apply2_t two) except -1
 cdef int plug_inplace(apply_inplace_t inplace) except -1
 cdef Operator plugged(str name)
 cdef object socket(str name)
-cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype)
-cdef Tensor view_of(Tensor x, Layout* layout)
-cdef Tensor fresh(Layout* layout, int dtype, int category)
-cdef Tensor copy_plain(Tensor t)
 cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
 cdef void drop_gradient(Gradient* g) noexcept

@@ -15,12 +15,10 @@ from cpython.type cimport PyType_Modified
 from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
 from cygrad.core.running cimport runs
-from cygrad.core.modes cimport flags
 from cygrad.core.memory cimport (
-    EXTERNAL, GRADIENTS, OTHER, Buffer, allocate, drop, hold, let_go, mark_gradient, recategorise, unmark_gradient,
+    EXTERNAL, GRADIENTS, Buffer, allocate, drop, let_go, mark_gradient, recategorise, unmark_gradient,
 )
 from cygrad.kernels.array cimport Array, Layout, itemsize
-from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
@@ -28,22 +26,10 @@ from cygrad.core.errors import InplaceError
 cdef extern from "cygrad/platform.h" nogil:
     void cg_rest()
 
-ctypedef PyObject* (*alloc_t)(PyTypeObject*, Py_ssize_t) noexcept
-ctypedef void (*free_t)(void*) noexcept
-ctypedef void (*dealloc_t)(PyObject*) noexcept
-
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
-        unsigned long tp_flags
-        alloc_t tp_alloc
-        free_t tp_free
-        dealloc_t tp_dealloc
-    PyTypeObject* Py_TYPE(PyObject*)
-    unsigned long Py_TPFLAGS_HAVE_GC
-    PyObject* PyType_GenericAlloc(PyTypeObject*, Py_ssize_t) noexcept
-    void PyObject_GC_Del(void*) noexcept
 
 cdef object converter = None                        # core.bridge.asarray: arrays and lists become tensors
 
@@ -126,7 +112,7 @@ all_extras = {}
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-@cython.no_gc                                       # as far as Cython is concerned: see make_collectable
+@cython.no_gc                                       # as far as Cython is concerned: see core/cycles.pyx
 @cython.freelist(1024)
 cdef class Node:
     """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
@@ -447,43 +433,6 @@ cdef Tensor ensure_tensor(x):
     return <Tensor>x if type(x) is Tensor else converter(x)
 
 
-cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
-    """A tensor that takes over one hold on `buffer` and one count on `layout`, also when it raises."""
-    cdef Tensor t
-    try: t = shell()
-    except:
-        drop(buffer)
-        lay.forget(layout)
-        raise
-    fill(t, buffer, layout, dtype)
-    if flags().scope != NULL: note_made(t)
-    return t
-
-
-cdef Tensor view_of(Tensor x, Layout* layout):
-    """Another tensor on the buffer of `x`; takes over one count on `layout`."""
-    hold(x.buffer)
-    return new_tensor(x.buffer, layout, x.dtype)
-
-
-cdef Tensor fresh(Layout* layout, int dtype, int category):
-    """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
-    cdef Buffer* b
-    try: b = allocate(layout.size * itemsize(dtype), category)
-    except:
-        lay.forget(layout)
-        raise
-    return new_tensor(b, layout, dtype)
-
-
-cdef Tensor copy_plain(Tensor t):
-    """A dense copy without a graph."""
-    cdef Tensor y = fresh(lay.dense_like(t.layout), t.dtype, OTHER)
-    cdef Array a = array_of(t)
-    gather(y.buffer.data, &a, 0, t.layout.size)
-    return y
-
-
 cdef inline bint is_operand(v) noexcept:
     return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v) or isinstance(v, (np.ndarray, np.generic))
 
@@ -637,39 +586,3 @@ cdef void forget_variable(Tensor t) noexcept:
     if t._tracked and t._node.op is None:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)
-
-
-# ---- the garbage collector -------------------------------------------------------------------------------------------
-# Cython would show it each object from birth: 3 ns for each, and a walk over all of them at each full collection. Ours
-# have the collector's header and are shown to it when they can be part of a cycle (core/cycles.pyx): a tensor when it
-# gets a place in the graph, a leaf at birth, nodes from the first reference on that a user makes.
-
-cdef PyObject* allocate_unseen(PyTypeObject* kind, Py_ssize_t n) noexcept:
-    cdef PyObject* o = PyType_GenericAlloc(kind, n)
-    if o != NULL: PyObject_GC_UnTrack(o)
-    return o
-
-
-cdef int make_collectable(type kind) except -1:
-    cdef PyTypeObject* t = <PyTypeObject*>kind
-    t.tp_flags |= Py_TPFLAGS_HAVE_GC
-    t.tp_alloc, t.tp_free = allocate_unseen, PyObject_GC_Del
-    PyType_Modified(kind)
-    return 0
-
-
-cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc
-
-
-cdef void dealloc_seen(PyObject* o) noexcept:
-    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been
-    shown to it, by what Cython writes for a subclass.)"""
-    if (<Tensor>o)._node is not None or (<Tensor>o).base is not None or Py_TYPE(o) != <PyTypeObject*>Tensor:
-        PyObject_GC_UnTrack(o)
-    tensor_dealloc(o)
-
-
-make_collectable(Node)
-make_collectable(Leaf)
-make_collectable(Tensor)
-(<PyTypeObject*>Tensor).tp_dealloc = dealloc_seen

@@ -9,8 +9,8 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, copy_plain, current,
-    is_result, is_variable, plug_inplace, slots_of,
+    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, current, is_result,
+    is_variable, plug_inplace, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.modes cimport Flags, flags
@@ -19,6 +19,7 @@ from cygrad.core.run cimport (
     Operand, give_plain, give_tensor, note, plain_operand, prepare, release_operand, release_operands, wanted_of,
 )
 from cygrad.core.source cimport refuse_capture
+from cygrad.core.tensors cimport copy_plain
 from cygrad.core.views cimport check_place, put_node, written
 from cygrad.kernels.array cimport Array, itemsize
 

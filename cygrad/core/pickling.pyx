@@ -9,8 +9,9 @@ from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
-from cygrad.core.graph cimport Tensor, copy_plain, fresh
+from cygrad.core.graph cimport Tensor
 from cygrad.core.memory cimport OTHER
+from cygrad.core.tensors cimport copy_plain, fresh
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.graph import install

@@ -8,10 +8,11 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Call, Operator, Tensor, data_of, fresh, view_of
+from cygrad.core.graph cimport Call, Operator, Tensor, data_of
 from cygrad.core.memory cimport OTHER, WORKSPACE
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport Operand, give_plain, prepare, release_operands
+from cygrad.core.tensors cimport fresh, view_of
 from cygrad.kernels.array cimport UINT8, Array, Layout
 
 

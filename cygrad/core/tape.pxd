@@ -11,3 +11,4 @@ cdef class Tape:
 
 cdef Tape root              # has the nodes that no open scope has
 cdef void link(Node node, Flags* f) noexcept
+cdef void expect_cycles() noexcept

@@ -3,10 +3,17 @@ tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recor
 is in one of the rings: whoever looks for those that keep a buffer (memory.why) finds them there."""
 
 cimport cython
+from cpython.object cimport PyObject
 
-from cygrad.core.graph cimport KEPT, Node, Slot, slots_of
+from cygrad.core cimport graph
+from cygrad.core.graph cimport KEPT, Node, PyObject_GC_Track, Slot, slots_of
 from cygrad.core.memory cimport EXTERNAL, Buffer
 from cygrad.core.modes cimport Flags, flags
+
+import cygrad.core.cycles  # no-cython-lint: before the first node is made
+
+cdef extern from "Python.h":
+    bint PyObject_GC_IsTracked(PyObject*)
 
 
 @cython.binding(False)
@@ -123,3 +130,18 @@ cdef void kept_unmark(void* t) noexcept:
         for k in range((<Node>p).n_slots):
             if s[k].kind == KEPT: s[k].what.buffer.mark = 0
         p = (<Node>p).after
+
+
+cdef void expect_cycles() noexcept:
+    """A user makes a reference that may lead back: from now on the collector knows every node."""
+    cdef void* tape = <void*>root
+    cdef void* p
+    if graph.collected: return
+    graph.collected = True
+    while True:
+        p = (<Tape>tape).head.after
+        while p != <void*>(<Tape>tape).head:
+            if not PyObject_GC_IsTracked(<PyObject*>p): PyObject_GC_Track(<PyObject*>p)
+            p = (<Node>p).after
+        tape = (<Tape>tape).after
+        if tape == <void*>root: return

@@ -12,8 +12,9 @@ from libc.string cimport memset
 from copyreg import __newobj__
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Leaf, Tensor, array_of, data_of, fresh, is_variable, node_of
+from cygrad.core.graph cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.memory cimport OPTIMIZER, READONLY
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport update
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather

@@ -1,1 +1,0 @@
-cdef void expect_cycles() noexcept

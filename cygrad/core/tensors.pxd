@@ -1,0 +1,8 @@
+from cygrad.core.graph cimport Tensor
+from cygrad.core.memory cimport Buffer
+from cygrad.kernels.array cimport Layout
+
+cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype)
+cdef Tensor view_of(Tensor x, Layout* layout)
+cdef Tensor fresh(Layout* layout, int dtype, int category)
+cdef Tensor copy_plain(Tensor t)
