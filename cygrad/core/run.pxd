@@ -4,7 +4,7 @@ moment when they are read, so whatever Python code runs meanwhile (a callback, a
 from libc.stdint cimport uint32_t
 
 from cygrad.core.graph cimport Call, Node, Operator, Tensor
-from cygrad.core.layout cimport forget, share
+from cygrad.core.layout cimport SCALAR, forget, share
 from cygrad.core.memory cimport Buffer, drop, hold
 from cygrad.core.modes cimport Flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -23,6 +23,16 @@ cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
     o.array.layout = share(t.layout)
     o.array.dtype = t.dtype
 
+cdef inline void give_plain(Operand* o, v) noexcept:
+    """Read a tensor, or a Python number (weak: it takes the others' dtype)."""
+    if type(v) is Tensor:
+        give_tensor(o, <Tensor>v)
+        return
+    o.tensor = <void*>v
+    o.buffer = NULL
+    o.array.layout = SCALAR
+    o.array.data = <char*>&o.number
+
 cdef inline void release_operand(Operand* o) noexcept:
     if o.buffer == NULL: return
     forget(o.array.layout)
@@ -35,7 +45,6 @@ cdef inline void release_operands(Operand* o, int n) noexcept:
 
 cdef list prepare(Operator op, Operand* x, int n)
 cdef object plain_operand(object v)
-cdef void give_plain(Operand* o, object v) noexcept
 cdef object run(Operator op, Operand* x, int n, object attributes)
 cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1
 cdef Node note(

@@ -55,17 +55,6 @@ cdef bint convert(list xs) except -1:
     return converted
 
 
-cdef void give_plain(Operand* o, v) noexcept:
-    """Read a tensor, or a Python number (weak: it takes the others' dtype)."""
-    if type(v) is Tensor:
-        give_tensor(o, <Tensor>v)
-        return
-    o.tensor = <void*>v
-    o.buffer = NULL
-    o.array.layout = lay.SCALAR
-    o.array.data = <char*>&o.number
-
-
 cdef int settle(Operand* o, int dtype) except -1:
     """Write a Python number in the dtype of the operation."""
     v = <object>o.tensor
@@ -151,7 +140,6 @@ cdef bint graphless(const Operand* x, int n) noexcept:
 cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
     """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
     cdef Node node = new_node()
-    cdef Tensor t
     cdef Slot* s
     cdef Layout** layouts
     cdef uint32_t rest, mask = op.keeps(c, wanted)
@@ -160,9 +148,8 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     mask &= ~SIGNS_ALONE
     take_edges(node, n)
     for i in range(n):
-        if x[i].buffer == NULL: continue
-        t = <Tensor>x[i].tensor
-        if t._tracked: set_edge(node, i, t._node, t._output_nr)         # (up to date since wanted_of)
+        if x[i].buffer == NULL or not (<Tensor>x[i].tensor)._tracked: continue     # (up to date since wanted_of)
+        set_edge(node, i, (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr)
     if mask:
         rest = mask
         while rest:
