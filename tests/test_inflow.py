@@ -1,6 +1,7 @@
 """What flows into a pass may share memory with what the pass writes: results are as if it had been copied. And a pass
 that fails leaves each .grad as it was, whole, or known to be incomplete."""
 
+import copy
 import gc
 
 import numpy as np
@@ -321,3 +322,79 @@ def test_a_gradient_with_a_graph_is_kept_when_its_sum_cannot_be_made():
                 del e
         assert x.grad is before
     assert x.grad is not before and x.grad.tolist() == [6, 15, 30]
+
+
+def test_a_kept_gradient_is_nobody_elses():
+    """A sum's gradient repeats one number, a head is the caller's, and one gradient reaches several intermediates."""
+    x, weights = variable(), cg.tensor([1.0, 2.0, 3.0])
+    with cg.record():
+        y = x * 2
+        a, b = y.sum(), (y * weights).sum()
+    y.retain_grad()
+    a.backward(retain_graph=True)
+    y.grad *= 1                                     # (can be written)
+    b.backward()
+    assert y.grad.tolist() == [1, 2, 3]
+    with cg.record():
+        y = x * 2
+        z = y + 1
+    stash, head = [], cg.ones(3)
+    for t in (y, z):
+        t.retain_grad()
+        t.register_hook(stash.append)
+    z.backward(head, retain_graph=True)
+    cg.backward([z], [cg.full(3, 7.0)], retain_graph=True, inputs=[z])
+    assert z.grad.tolist() == [7] * 3 and y.grad.tolist() == head.tolist() == stash[0].tolist() == [1] * 3
+    y.attach_grad("add")
+    y.grad = None
+    for _ in range(2): z.backward(head, retain_graph=True)
+    assert y.grad.tolist() == [2] * 3 and head.tolist() == [1] * 3
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("share", [lambda h: h, lambda h: h[:], lambda h: cg.asarray(h.numpy())],
+                         ids=["itself", "a view", "an array over it"])
+def test_a_hook_that_assigns_what_is_on_its_way(share, req):
+    x, head = variable(req=req), cg.ones(3)
+    with cg.record():
+        a = x * 1.0
+        q, p = a + 0.0, x * 3.0
+        y = p + q
+    p.register_hook(lambda g: setattr(x, "grad", share(head)))
+    y.backward(head)
+    assert x.grad.tolist() == ([4] * 3 if req == "write" else [5] * 3) and head.tolist() == [1] * 3
+    x = cg.tensor([[1.0, 2.0], [3.0, 4.0]]).attach_grad(req)
+    with cg.record():
+        p = x @ cg.tensor([[0.0, 1.0], [1.0, 0.0]])
+        y = p * cg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    p.register_hook(lambda g: setattr(x, "grad", g))
+    y.backward()
+    assert x.grad.tolist() == ([[2, 1], [4, 3]] if req == "write" else [[3, 3], [7, 7]])
+
+
+def test_a_hook_may_not_mark_what_is_on_its_way():
+    x, head = variable(), cg.ones(3)
+    with cg.record():
+        y = x * 2
+    y.register_hook(lambda g: cg.mark_variables(x, head))
+    with pytest.raises(RuntimeError, match="mark_variables: gradient 0 lies in memory that a running backward pass"):
+        y.backward(head)
+
+
+def test_a_copy_of_an_incomplete_gradient_is_incomplete():
+    x, w = variable(req="add"), variable(req="add")
+    failing(x, w)
+    y = copy.deepcopy(x)
+    x.grad = x.grad                                 # the same again
+    cg.mark_variables(x, x.grad, "add")
+    for t in (x, y):
+        complete(t, w)
+        solver = cg.optim.Sgd(1.0)
+        solver.set_parameters([t])
+        with pytest.raises(RuntimeError, match="is incomplete"):
+            solver.update()
+        t.drop_grad()
+        t.requires_grad_()
+        complete(t, w)
+        assert t.fresh_grad
+        solver.update()

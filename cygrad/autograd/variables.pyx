@@ -7,14 +7,15 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport window
-from cygrad.core.tape cimport expect_cycles
 from cygrad.core.extras cimport extras_of, keep_for, kept_of
 from cygrad.core.graph cimport (
     ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
     node_of, put_grad, show,
 )
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
-from cygrad.core.tensors cimport fresh, view_of
+from cygrad.core.running cimport any_runs
+from cygrad.core.tape cimport expect_cycles
+from cygrad.core.tensors cimport copy_plain, fresh, view_of
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -148,6 +149,7 @@ def drop_grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is not None:
         put_grad(leaf, None)
+        leaf.incomplete = False
         set_leaf(self, NULL_REQ)
     return self
 
@@ -176,20 +178,29 @@ def mark_variables(variables, gradients, grad_reqs="write"):
                             f"{type(gradient).__name__}")
         check_floating(v)
         check_gradient(v, gradient, f"mark_variables: gradient {i}")
+        if on_its_way(gradient):
+            raise RuntimeError(f"mark_variables: gradient {i} lies in memory that a running backward pass may still "
+                               f"read, and would be written; give a copy()")
         read_request(req)
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
         leaf = leaf_of(v)
         if leaf is None: continue                   # an intermediate, "null"
         expect_cycle(gradient)
+        if leaf.grad is None or leaf.grad.buffer != (<Tensor>gradient).buffer: leaf.incomplete = False
         put_grad(leaf, gradient)
-        leaf.given, leaf.incomplete = True, False
+        leaf.given = True
 
 
 cdef int expect_cycle(Tensor gradient) except -1:
     """Let the garbage collector look for cycles if the gradient that a user gives leads on: a.grad = b; b.grad = a."""
     if node_of(gradient) is not None: expect_cycles()
     return 0
+
+
+cdef bint on_its_way(Tensor g) noexcept:
+    """Whether a pass that runs now may yet read the memory of `g` as a gradient."""
+    return any_runs() and (g.buffer.gradients or g.buffer.flags & EXTERNAL)
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
@@ -257,8 +268,10 @@ def _set_grad(Tensor self, value):
         if value is None: return
         raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
     if value is not None:
+        if value is leaf.grad: return               # (which leaves an incomplete one incomplete)
         check_gradient(self, value, "the gradient assigned")
         expect_cycle(value)
+        if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # by a hook: the pass writes .grad
     put_grad(leaf, value)
     leaf.given = leaf.incomplete = False
 
@@ -269,6 +282,10 @@ def _del_grad(Tensor self):
 
 def _requires_grad(Tensor self):
     return bool(is_tracked(self))
+
+
+def _set_requires_grad(Tensor self, value):
+    requires_grad_(self, value)
 
 
 def _grad_req(Tensor self):
@@ -300,7 +317,8 @@ install(
     zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, _del_grad,
                   doc="The gradient of a variable, or None, which it becomes by assignment or by del."),
-    requires_grad=property(_requires_grad, doc="Whether gradients flow to or through this tensor."),
+    requires_grad=property(_requires_grad, _set_requires_grad,
+                           doc="Whether gradients flow to or through this tensor. Assigning calls requires_grad_()."),
     grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),
     is_leaf=property(_is_leaf, doc="Whether no recorded operation made this tensor."),
     grad_fn=property(_grad_fn, doc="The node of the operation that made this tensor, or None."),

@@ -9,3 +9,4 @@ cdef Tensor head_full(Tensor y, double value)
 cdef Tensor copy_in(a, int dtype)
 cdef object lend(const Array* a, Buffer* buffer, bint writable)
 cdef object window(Tensor t, bint writable)
+cdef int check_capture() except -1

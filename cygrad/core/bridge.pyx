@@ -131,7 +131,7 @@ cdef int check_alive(Tensor t) except -1:
     return 0
 
 
-cdef int check_capture(Tensor t) except -1:
+cdef int check_capture() except -1:
     """That no value is read by Python while the thread captures: it would be a constant of the replay. An operator that
     computes by NumPy in its forward is run again, so it may."""
     cdef Flags* f = flags()
@@ -156,7 +156,7 @@ cdef inline bint writable(Tensor t) except -1:
 cdef object window(Tensor t, bint writable):
     """A NumPy array over a tensor, for what an operation or the caller reads at once."""
     cdef Array a
-    if not writable: check_capture(t)
+    if not writable: check_capture()
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return lend(&a, t.buffer, writable)
 
@@ -196,7 +196,7 @@ def item(Tensor self):
     """The one element as a Python number. Raises ValueError for a tensor of another size."""
     if self.layout.size != 1:
         raise ValueError(f"item() wants a tensor of one element, this one has shape {self.shape}")
-    check_capture(self)
+    check_capture()
     return read(data_of(self), self.dtype)
 
 
@@ -320,6 +320,7 @@ def tensor(data, dtype=None, requires_grad=False):
     cdef Tensor t
     if isinstance(data, Tensor):
         check_alive(data)
+        check_capture()
         t = copy_plain(<Tensor>data) if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else \
             copy_in(window(<Tensor>data, False), dtype_number(dtype))
     else:

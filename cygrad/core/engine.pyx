@@ -17,7 +17,7 @@ from cygrad.core.extras cimport kept_of
 from cygrad.core.formula cimport by_formula, zeros_for
 from cygrad.core.graph cimport (
     EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
-    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, put_grad, share_gradient,
+    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, share_gradient,
 )
 from cygrad.core.gradients cimport (
     Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
@@ -184,11 +184,7 @@ cdef class Pass(Walk):
             k, leaf = nr, kept
             if g[k].buffer == NULL or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
-            if not self.graph and leaf.grad is None and leaf.tensor != NULL and leaf.req != NULL_REQ:
-                put_grad(leaf, as_tensor(&g[k], node.dtype, False))     # shared, not copied: nobody writes over it then
-                self.arrived(leaf, &e, True)
-            else:
-                self.keep_at(leaf, &e, &g[k])
+            self.keep_at(leaf, &e, &g[k])           # copied: a head, a hook or another .grad may have it too
         return 0
 
     cdef int capture(self, Entry* e) except -1:

@@ -8,8 +8,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport window
-from cygrad.core.graph cimport Tensor
+from cygrad.core.bridge cimport check_capture, window
+from cygrad.core.graph cimport Leaf, Tensor, is_variable, node_of
 from cygrad.core.memory cimport OTHER
 from cygrad.core.tensors cimport copy_plain, fresh
 
@@ -66,7 +66,9 @@ def copied(Tensor self):
     """For copy.copy: a tensor with a copy of the elements; of a variable also grad_req, but not the gradient: .grad is
     zeros where it is not None, as after loading a pickle. A copy of an intermediate is a variable outside the graph, as
     in PyTorch; detach() or copy() give the elements alone."""
-    cdef Tensor t = copy_plain(self)
+    cdef Tensor t
+    check_capture()
+    t = copy_plain(self)
     if self.requires_grad: take_gradients(t, req_of(self), None, self.is_leaf and self.grad is not None)
     return t
 
@@ -78,11 +80,13 @@ def deep_copied(Tensor self, memo):
     if not self.is_leaf:
         raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
                            f"outside the graph; use detach() to say that this is meant")
+    check_capture()
     grad = copy.deepcopy(self.grad, memo)
     t = copy_plain(self)
     if self.requires_grad:
         take_gradients(t, self.grad_req, grad, grad is not None)
         t.fresh_grad = self.fresh_grad
+        if is_variable(self): (<Leaf>node_of(t)).incomplete = (<Leaf>node_of(self)).incomplete
     return t
 
 

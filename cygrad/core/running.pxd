@@ -4,3 +4,4 @@ cdef uint64_t begin(bint* alone) noexcept
 cdef void end() noexcept
 cdef bint runs(uint64_t number) noexcept
 cdef int check_stack() except -1
+cdef bint any_runs() noexcept

@@ -41,6 +41,11 @@ cdef void end() noexcept:
     flags().passes -= 1
 
 
+cdef bint any_runs() noexcept:
+    """Whether a pass runs now, in any thread."""
+    return count > 0
+
+
 cdef bint runs(uint64_t number) noexcept:
     """Whether a pass of this number was begun in this process (0: none)."""
     return number >= first
