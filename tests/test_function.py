@@ -139,6 +139,28 @@ def test_an_output_that_is_an_input():
     assert x.grad.tolist() == [98, 98]
 
 
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:]], ids=["it", "a view"])
+def test_an_input_that_is_written_after_it_was_returned(part):
+    """The output shares its memory: its value is another than the one whose gradient was recorded."""
+    class Same(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return part(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = leaf(1, 2, 3)
+    with cg.record():
+        y = x * 2
+        z = Same.apply(y)
+        y *= 3
+        with pytest.raises(cg.InplaceError, match="this result of Same, of shape .* shares memory with a tensor that "
+                                                  "was written in place after it was recorded.* return a copy"):
+            z.sum()
+
+
 def test_many_inputs_and_outputs():
     class Many(cg.autograd.Function):
         @staticmethod

@@ -89,6 +89,11 @@ cdef int renew(Tensor t) except -1:
     cdef Base base = t.base
     cdef Node node
     cdef int nr = 0
+    if t.detached and t._node is not None and t._node.op is not None:
+        raise InplaceError(
+            f"this result of {t._node.name()}, of shape {t.shape}, shares memory with a tensor that was written in "
+            f"place after it was recorded, so its gradient is not that of its value; let a Function return a copy() of "
+            f"its input, or write to a copy()")
     if not t.detached and base is not None and base.node is not None:
         if not t.view:
             node, nr = base.node, base.output_nr
