@@ -1,5 +1,7 @@
 """Replay refuses what it would not do again, by name. That it computes eager's bits is test_table.py's."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,8 @@ def test_a_write_in_place(write):
 @pytest.mark.parametrize("read", [
     lambda x: x.sum().item(), lambda x: float(x.sum()), lambda x: int(x.sum()), lambda x: bool(x.sum() > 0),
     lambda x: x.numpy(), lambda x: x.tolist(), lambda x: np.asarray(x), lambda x: memoryview(x),
-    lambda x: x.__dlpack__(),
+    lambda x: x.__dlpack__(), lambda x: cg.tensor(x), copy.copy, copy.deepcopy, lambda x: cg.random.normal(3),
+    lambda x: cg.random.permutation(3), lambda x: cg.train_mode()(cg.dropout)(x, 0.5),
 ])
 def test_reading_values(read):
     with pytest.raises(RuntimeError, match="Replay: .* cannot be captured"):
@@ -69,6 +72,12 @@ def test_a_backward_pass_of_kernels():
     with pytest.raises(RuntimeError, match="Replay: a backward pass without create_graph cannot be captured"):
         Replay(f, x)
     assert x.grad.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("f", [lambda x: {"a": x * 2}, lambda x: ((x * 2, x), x * 4), lambda x: (x * 2, None)])
+def test_results_that_are_no_tensors(f):
+    with pytest.raises(TypeError, match="Replay: the function must return a tensor or a tuple of tensors; among what"):
+        Replay(f, cg.ones(3))
 
 
 def test_outputs_before_the_first_run():

@@ -5,7 +5,7 @@ cdef class Generator:
     cdef uint64_t counter       # blocks drawn so far
     cdef object __weakref__
 
-cdef uint64_t draw(Generator g, uint64_t blocks) noexcept
+cdef uint64_t draw(Generator g, uint64_t blocks) except? -1
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept
 cdef Generator given_or_default(generator)
 cdef double read_probability(value) except? -1

@@ -18,6 +18,8 @@ from cygrad.core.bridge cimport window
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport Tensor, ensure_tensor
 from cygrad.core.memory cimport OTHER
+from cygrad.core.modes cimport flags
+from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64
@@ -28,9 +30,10 @@ from cygrad.core.errors import described
 cdef object MASK = (1 << 64) - 1
 
 
-cdef uint64_t draw(Generator g, uint64_t blocks) noexcept:
+cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
     """Take the next `blocks` blocks: the number of the first."""
     cdef uint64_t first = g.counter
+    if flags().capture != NULL: refuse_capture("drawing random numbers")
     g.counter += blocks
     return first
 

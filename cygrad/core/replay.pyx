@@ -15,6 +15,8 @@ from cygrad.core.run cimport Operand, give_plain, prepare, release_operands
 from cygrad.core.tensors cimport fresh, view_of
 from cygrad.kernels.array cimport UINT8, Array, Layout
 
+from cygrad.core.errors import described
+
 
 cdef class Step:
     """One operation of a replay."""
@@ -39,8 +41,9 @@ cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python
     control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would
-    not do again: it writes in place, reads values (item, numpy, a gradient computed by NumPy), runs a backward pass
-    without create_graph, or makes a result whose shape depends on values."""
+    not do again: it writes in place, reads or copies values (item, numpy, tensor(x), a gradient computed by NumPy),
+    draws random numbers, runs a backward pass without create_graph, or makes a result whose shape depends on values.
+    Raises TypeError if f returns anything but a tensor or a tuple of them."""
     cdef list steps
     cdef object results
     cdef bint ran
@@ -62,6 +65,10 @@ cdef class Replay:
         planned = {}                                # id of an eager result -> the tensor that replays fill
         self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls]
         several = isinstance(result, (tuple, list))
+        for y in result if several else (result,):
+            if not isinstance(y, Tensor):
+                raise TypeError(f"Replay: the function must return a tensor or a tuple of tensors; among what it "
+                                f"returned is {described(y)}")
         self.results = (tuple([planned.get(id(y), y) for y in result]) if several else planned.get(id(result), result))
 
     @property

@@ -40,6 +40,8 @@ CASES = [
      "fail_allocation: this scope is not open, it cannot be left"),
     (lambda: assert_no_leak().__exit__(), RuntimeError,
      "assert_no_leak: this scope is not open, it cannot be left"),
+    (lambda: Replay(lambda x: {"double": x * 2}, cg.ones(1)), TypeError,
+     "Replay: the function must return a tensor or a tuple of tensors; among what it returned is a value of type dict"),
     (lambda: Replay(lambda: None), RuntimeError,
      "Replay: the function ran no operation on tensors"),
     (lambda: failing_allocation(), MemoryError,
