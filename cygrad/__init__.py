@@ -14,6 +14,7 @@ with bundles.alone:
         predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
     )
     from cygrad.config import show_config
+    from cygrad.core.answers import of_module as _of_module
     from cygrad.core.bridge import (
         arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
     )
@@ -36,6 +37,10 @@ uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 globals().update({name: row.function for row in ops.TABLE if row.public for name in (row.name, *row.aliases)})
+
+
+def __getattr__(name):
+    raise AttributeError(_of_module(name))
 
 
 def get_include():

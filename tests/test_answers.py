@@ -90,5 +90,10 @@ def test_names_with_one_meaning():
             assert y.shape == wanted.shape and y.requires_grad and np.array_equal(y.detach(), wanted)
             y.backward(np.ones(wanted.shape, y.dtype) * 2)
             assert (x.grad.numpy() == 2).all()
+    w = cg.ones(2)
+    w.requires_grad = True
+    assert w.requires_grad and w.grad_req == "add" and w.grad is None
+    w.requires_grad = False
+    assert not w.requires_grad
     assert cg.tensor(3.0).flatten().tolist() == [3.0] and cg.zeros((0, 3)).flatten().shape == (0,)
     assert cg.ones(2, 3).transpose(-1, -2).shape == (3, 2)

@@ -151,14 +151,15 @@ def test_functions_of_arrays_take_tensors(f):
 @pytest.mark.parametrize("f", [np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.std, np.var])
 def test_reductions_say_what_to_call(f):
     name = f.__name__.removeprefix("a") if f.__name__ in ("amax", "amin") else f.__name__
-    with pytest.raises(TypeError, match=rf"{name} takes no \w+: call cygrad.{name}\(x\), or numpy.{name}\(x.num"):
+    said = rf"{name} of a tensor takes no \w+, .*: call cygrad.{name}\(x\), or numpy.{name}\(x.detach\("
+    with pytest.raises(TypeError, match=said):
         f(cg.ones(2))
 
 
 def test_every_ufunc_of_one_operand_says_what_to_call():
     for f in vars(np).values():
         if isinstance(f, np.ufunc) and f.nin == 1 and f.signature is None:
-            with pytest.raises(TypeError, match=rf"^numpy.{f.__name__} does not take a tensor: call .*\(x.numpy\(\)\)"):
+            with pytest.raises(TypeError, match=rf"^numpy.{f.__name__} does not take a tensor: call .*\(x.detach\(\)"):
                 f(cg.ones(2))
 
 

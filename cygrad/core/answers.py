@@ -8,6 +8,8 @@ is False and getattr() has its default."""
 import inspect
 import sys
 
+from cygrad.core.errors import described
+
 # A keyword of others: what ours is called, of which a function has one.
 KEYWORDS = {
     "dim": ("axis", "axes"), "dims": ("axis", "axes", "shape"), "keepdim": ("keepdims",), "ddof": ("correction",),
@@ -20,8 +22,9 @@ KEYWORDS = {
     "source_array": ("data",), "grad_tensors": ("gradients",), "head_grads": ("gradients",),
     "grad_outputs": ("gradients",), "grad": ("gradients", "gradient"), "out_grad": ("gradient",),
     "grad_tensor": ("gradient",), "head_grad": ("gradient",), "clear_buffer": ("retain_graph",),
+    "gradients": ("gradient",), "gradient": ("gradients",), "ord": ("p",),
 }
-EXAMPLES = {"axis": 1, "axes": (1, 0), "keepdims": True, "correction": 1, "start": 1, "end": -1, "shape": (2, 3),
+EXAMPLES = {"axis": "...", "axes": (1, 0), "keepdims": True, "correction": 1, "start": 1, "end": -1, "shape": (2, 3),
             "k": 1, "sections": 2, "retain_graph": True}
 # A keyword of others that nothing here has in its place.
 WITHOUT = {
@@ -32,11 +35,14 @@ WITHOUT = {
     "where": "take what is meant with x[mask]", "initial": "add it to the result", "order": "the order is row by row",
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
 }
+MEANING = {"correction": ", where the divisor is n - correction"}
 # Arguments of solvers.
 SOLVER = {
     "params": "its parameters come afterwards: {0}().set_parameters(parameters)",
     "parameters": "its parameters come afterwards: {0}().set_parameters(parameters)",
     "betas": "it takes the two apart: {0}(beta1=0.9, beta2=0.999)",
+    "weight_decay": "call weight_decay(rate) after backward and before update()",
+    "momentum": "the solvers are {solvers}",
 }
 CPU = "all memory is the CPU's; leave it out"
 IN_PLACE = "x {0}= y writes in place"
@@ -64,6 +70,19 @@ TENSOR = {
     "zero_": "use fill_(0)", "add_": IN_PLACE.format("+"), "sub_": IN_PLACE.format("-"), "mul_": IN_PLACE.format("*"),
     "div_": IN_PLACE.format("/"), "detach_": "use detach()", "new_zeros": "use cygrad.zeros(shape, dtype=x.dtype)",
     "new_ones": "use cygrad.ones(shape, dtype=x.dtype)", "new_tensor": "use cygrad.tensor(data, dtype=x.dtype)",
+}
+MODULE = {
+    "randn": "use random.normal(shape)", "rand": "use random.uniform(shape)", "manual_seed": "use random.seed(n)",
+    "randint": "use random.integers(low, high, shape)", "randperm": "use random.permutation(n)",
+    "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y",
+    "mse_loss": "use mse(x, y)", "binary_cross_entropy_with_logits": "use bce_with_logits(x, y)",
+    "cat": "use concat(xs, axis)", "hstack": "use concat(xs, axis)", "vstack": "use concat(xs, axis)",
+    "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
+    "save": "use pickle, or numpy.savez(path, **{name: x.detach().numpy()})",
+    "load": "use pickle, or numpy.load(path)", "nn": "there are no layers yet; operators are functions of cygrad",
+    "allclose": "use numpy.allclose(x.detach().numpy(), y.detach().numpy())", "inference_mode": "use no_grad()",
+    "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",
+    "int": "use int32", "functional": "operators are functions of cygrad",
 }
 SOLVERS = {"step": "use update()", "param_groups": "use get_parameters()", "add_param_group": "use set_parameters()",
            "setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
@@ -94,30 +113,54 @@ def attributes(owner, sentences):
     return {name: Answer(owner, name, sentence) for name, sentence in sentences.items()} | {"__dir__": listed}
 
 
+def public(function):
+    """The function or method of users that has this name; a compiled method's begins with _."""
+    cygrad = sys.modules.get("cygrad")
+    places = [getattr(cygrad, name, None) for name in ("autograd", "memory", "random", "testing")]
+    places = [cygrad, *places, getattr(cygrad, "Tensor", None)]
+    for place in reversed(places) if function.startswith("_") else places:
+        f = getattr(place, function.lstrip("_"), None)
+        if callable(f): return f
+    return None
+
+
 def of_keyword(function, keyword):
     """The sentence for a keyword that a function, of that name, has not; None where there is no better one than
     Python's."""
-    cygrad, function = sys.modules.get("cygrad"), function if function.startswith("__") else function.lstrip("_")
-    f = getattr(cygrad, function, None) or getattr(getattr(cygrad, "Tensor", None), function, None)
-    if callable(f) and keyword in KEYWORDS:
-        names = list(inspect.signature(f).parameters)
-        for ours in KEYWORDS[keyword]:
-            if ours not in names: continue
-            call = f"{ours}={EXAMPLES[ours]}" if ours in EXAMPLES else ours
-            first = f"{names[0]}, " if names[0] != ours else ""
-            return f"{function} takes {ours}, not {keyword}: {function}({first}{call})"
+    if function.startswith("__"): return None
+    f = public(function)
+    function = function.lstrip("_")
+    names = [name for name in inspect.signature(f).parameters if name != "self"] if f is not None else []
+    for ours in KEYWORDS.get(keyword, ()):
+        if ours not in names: continue
+        call = f"{ours}={EXAMPLES[ours]}" if ours in EXAMPLES else ours
+        first = f"{names[0]}, " if names[0] != ours else ""
+        return f"{function} takes {ours}, not {keyword}: {function}({first}{call}){MEANING.get(ours, '')}"
     if keyword in ("out", "dtype", "where", "initial", "order") and hasattr(sys.modules["numpy"], function):
-        return (f"{function} takes no {keyword}: call cygrad.{function}(x), or numpy.{function}(x.numpy()) for an "
-                f"array without a gradient")
-    return f"{function} takes no {keyword}: {WITHOUT[keyword]}" if keyword in WITHOUT else None
+        return (f"{function} of a tensor takes no {keyword}, which numpy.{function}(x) gives it: call "
+                f"cygrad.{function}(x), or numpy.{function}(x.detach().numpy()) for an array without a gradient")
+    if keyword in WITHOUT: return f"{function} takes no {keyword}: {WITHOUT[keyword]}"
+    return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
 
 
-def of_solver(name, given, named):
-    """The sentence for the arguments of a solver called `name`; None if none is taken for another's."""
+def of_module(name):
+    """The message for an attribute that cygrad has not."""
+    said = f": {MODULE[name]}" if name in MODULE else ""
+    return f"module 'cygrad' has no attribute {described(name)}{said}"
+
+
+def of_solver(name, given, named, settings):
+    """The sentence for the arguments of a solver called `name`; None if none is taken for another's. `settings` are the
+    names that it knows; None: all that it is given may be its own."""
     if given and hasattr(given[0], "__iter__") and not isinstance(given[0], str) and getattr(given[0], "ndim", 1):
         return told(name, "params")
-    return next((told(name, key) for key in named if key in SOLVER), None)
+    for key in named:
+        if settings is not None and key not in settings:
+            return told(name, key) if key in SOLVER else f"{name} takes no {key}; it takes {', '.join(settings)}"
+    return None
 
 
 def told(name, key):
-    return f"{name} takes no {key}: {SOLVER[key].format(name)}"
+    solvers = ", ".join(sorted({f.__name__ for f in vars(sys.modules["cygrad"].optim).values() if hasattr(f, "rate")}
+                               - {"Solver"}))
+    return f"{name} takes no {key}: {SOLVER[key].format(name, solvers=solvers)}"

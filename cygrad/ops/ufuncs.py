@@ -37,5 +37,5 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, **options):
     else: said, letters = f"{said}.{method}", "x"
     ours = f"cygrad.{FUNCTIONS[ufunc]}({', '.join(letters)}), or " if len(letters) == ufunc.nin and ufunc in FUNCTIONS \
         else ""
-    lent = ", ".join(f"{x}.numpy()" for x in letters)
+    lent = ", ".join(f"{x}.detach().numpy()" for x in letters)
     raise TypeError(f"{said} does not take a tensor: call {ours}{said}({lent}) for an array without a gradient")

@@ -50,7 +50,8 @@ cdef class Solver:
     def __cinit__(self, *given, **named):
         self.parameters = {}
         name = type(self).__name__
-        answer = of_solver(name, given, named)
+        ours = type(self).__module__ == __name__    # (a class of somebody else may take more)
+        answer = of_solver(name, given, named, (*dict.fromkeys((self.rate, *self.settings)),) if ours else None)
         if answer is not None: raise TypeError(answer)
         if self.rate != "lr" and "lr" in named and (given or self.rate in named):
             raise TypeError(f"{name}: lr is another name for {self.rate}; give one of them")

@@ -5,26 +5,40 @@ import numpy as np
 import cygrad as cg
 
 CASES = [
-    (lambda: cg.sum(cg.ones(2, 3), dim=1), TypeError, "sum takes axis, not dim: sum(x, axis=1)"),
+    (lambda: cg.sum(cg.ones(2, 3), dim=1), TypeError, "sum takes axis, not dim: sum(x, axis=...)"),
     (lambda: cg.ones(2, 3).mean(1, keepdim=True), TypeError,
      "mean takes keepdims, not keepdim: mean(x, keepdims=True)"),
-    (lambda: cg.concat([cg.ones(2)], dim=0), TypeError, "concat takes axis, not dim: concat(xs, axis=1)"),
-    (lambda: cg.ones(2, 3).std(unbiased=True), TypeError, "std takes correction, not unbiased: std(x, correction=1)"),
+    (lambda: cg.concat([cg.ones(2)], dim=0), TypeError, "concat takes axis, not dim: concat(xs, axis=...)"),
+    (lambda: cg.ones(2, 3).std(unbiased=True), TypeError,
+     "std takes correction, not unbiased: std(x, correction=1), where the divisor is n - correction"),
     (lambda: cg.exp(input=cg.ones(2)), TypeError, "exp takes x, not input: exp(x)"),
     (lambda: cg.ones(2, device="cuda"), TypeError,
      "ones takes no device: all memory is the CPU's; leave it out"),
-    (lambda: cg.sum(cg.ones(2), spam=1), TypeError, "sum() got an unexpected keyword argument 'spam'"),
+    (lambda: cg.sum(cg.ones(2), spam=1), TypeError, "sum takes no spam; it takes x, axis, keepdims"),
+    (lambda: cg.ones(2).backward(gradients=1), TypeError, "backward takes gradient, not gradients: backward(gradient)"),
+    (lambda: cg.autograd.grad(cg.ones(2), cg.ones(2), grad_outputs=1), TypeError,
+     "grad takes gradients, not grad_outputs: grad(outputs, gradients)"),
+    (lambda: cg.optim.SGD(momentum=0.9), TypeError, "Sgd takes no momentum: the solvers are Adam, Sgd"),
+    (lambda: cg.optim.Adam(weight_decay=0.9), TypeError,
+     "Adam takes no weight_decay: call weight_decay(rate) after backward and before update()"),
+    (lambda: cg.optim.Adam(spam=0.9), TypeError, "Adam takes no spam; it takes alpha, lr, beta1, beta2, eps"),
+    (lambda: cg.randn(2), AttributeError, "module 'cygrad' has no attribute 'randn': use random.normal(shape)"),
+    (lambda: cg.spam, AttributeError, "module 'cygrad' has no attribute 'spam'"),
+    (lambda: cg.memory.events(3), TypeError,
+     "memory.events takes a function, which is called with each event; got 3"),
     (lambda: np.sum(cg.ones(2)), TypeError,
-     "sum takes no out: call cygrad.sum(x), or numpy.sum(x.numpy()) for an array without a gradient"),
+     "sum of a tensor takes no out, which numpy.sum(x) gives it: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) "
+     "for an array without a gradient"),
     (lambda: cg.softmax(cg.ones(2), out=1), TypeError, "softmax takes no out: its result is a new tensor"),
     (lambda: np.exp(cg.ones(2)), TypeError,
-     "numpy.exp does not take a tensor: call cygrad.exp(x), or numpy.exp(x.numpy()) for an array without a gradient"),
+     "numpy.exp does not take a tensor: call cygrad.exp(x), or numpy.exp(x.detach().numpy()) for an array "
+     "without a gradient"),
     (lambda: np.maximum(cg.ones(2), 0), TypeError,
-     "numpy.maximum does not take a tensor: call cygrad.maximum(x, y), or numpy.maximum(x.numpy(), y.numpy()) for an "
-     "array without a gradient"),
+     "numpy.maximum does not take a tensor: call cygrad.maximum(x, y), or numpy.maximum(x.detach().numpy(), "
+     "y.detach().numpy()) for an array without a gradient"),
     (lambda: np.ones(2) // cg.ones(2), TypeError,
-     "numpy.floor_divide does not take a tensor: call numpy.floor_divide(x.numpy(), y.numpy()) for an array without a "
-     "gradient"),
+     "numpy.floor_divide does not take a tensor: call numpy.floor_divide(x.detach().numpy(), y.detach().numpy()) for "
+     "an array without a gradient"),
     (lambda: cg.ones(2).view(1, 2), AttributeError,
      "a tensor has no view: use reshape(), which is a view where the strides allow, or astype(dtype)"),
     (lambda: cg.ones(2).asnumpy(), AttributeError,

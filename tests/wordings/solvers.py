@@ -24,7 +24,7 @@ CASES = [
     (lambda: cg.optim.Adam(betas=(0.9, 0.99)), TypeError,
      "Adam takes no betas: it takes the two apart: Adam(beta1=0.9, beta2=0.999)"),
     (lambda: RESULT().backward(clear_buffer=True), TypeError,
-     "backward takes retain_graph, not clear_buffer: backward(outputs, retain_graph=True)"),
+     "backward takes retain_graph, not clear_buffer: backward(gradient, retain_graph=True)"),
     (lambda: cg.optim.Adam().step(), AttributeError,
      "a solver has no step: use update()"),
     (lambda: cg.optim.Adam(eps=0), ValueError,
