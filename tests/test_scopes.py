@@ -325,3 +325,12 @@ def test_a_collector_that_died_open_collects_on():
         return x.grad.tolist()
 
     assert in_a_thread(run) == [5]
+
+    def another():
+        cg.GradientCollector().__enter__()
+        with cg.GradientCollector() as gc:
+            x = leaf(3)
+            gc.backward(x * 2)
+        return x.grad.tolist()
+
+    assert in_a_thread(another) == [2]

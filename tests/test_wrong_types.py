@@ -14,6 +14,22 @@ def test_no_call_with_wrong_types_crashes(tmp_path):
     assert int(run.stdout.split()[-2]) > 20_000
 
 
+def test_classes_without_arguments_take_none():
+    """(A compiled class without __init__ would take anything.)"""
+    import inspect
+
+    wrong = []
+    for module in (cg, cg.autograd, cg.memory, cg.optim, cg.random, cg.testing):
+        for name, kind in vars(module).items():
+            if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or issubclass(kind, Exception):
+                continue
+            if kind is cg.optim.Solver: continue    # what a class of its own takes, it says itself
+            try: kind(*range(20))
+            except (TypeError, RuntimeError): continue      # (a Function is not instantiated)
+            wrong.append(name)
+    assert not wrong, wrong
+
+
 def test_methods_of_compiled_classes_check_their_self():
     """A function of Cython's in the place of a method descriptor would take anything for self. (Those that were
     installed in Tensor or Node are functions of a module: their first argument has a type, which Cython checks.)"""

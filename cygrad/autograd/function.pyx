@@ -5,7 +5,6 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.tape cimport expect_cycles
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
     KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, slots_of,
@@ -17,6 +16,7 @@ from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
 from cygrad.core.running cimport check_stack
+from cygrad.core.tape cimport expect_cycles
 from cygrad.core.tensors cimport view_of
 from cygrad.core.views cimport put_node, written
 from cygrad.kernels.array cimport FLOAT32, Layout
@@ -46,6 +46,10 @@ cdef class FunctionContext:
     # places has for each output its number at the node, (shape, dtype) of a tensor without a gradient, or None
     cdef list places
     cdef dict __dict__
+
+    @cython.embedsignature.format("c")
+    def __init__(self):                             # (without it Cython takes any arguments)
+        pass
 
     def save_for_backward(self, *tensors):
         """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward or

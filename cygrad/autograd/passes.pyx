@@ -69,7 +69,8 @@ def _heads(outputs, gradients, what):
     else:
         gradients = _listed(gradients)
     if len(gradients) != len(outputs):
-        raise ValueError(f"{what}: {len(outputs)} outputs but {len(gradients)} gradients; give one for each, or None")
+        raise ValueError(f"{what}: the outputs are {len(outputs)}, the gradients {len(gradients)}; give one tensor, "
+                         f"array, number or None for each output")
     nodes, numbers, heads = [], [], []
     for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):
         if not isinstance(y, Tensor):

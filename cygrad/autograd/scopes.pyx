@@ -29,6 +29,10 @@ cdef class GradientCollector:
     def __cinit__(self):
         check_none_open()
 
+    @cython.embedsignature.format("c")
+    def __init__(self):                             # (without it Cython takes any arguments)
+        pass
+
     def __enter__(self):
         cdef Flags* f = flags()
         check_none_open()
@@ -57,6 +61,9 @@ cdef class GradientCollector:
         open_collected(None)
         return 0
 
+    def __dealloc__(self):
+        if self.open: self.collected.abandoned = True       # it collects on until another one is opened
+
     def backward(self, outputs, gradients=None, retain_graph=None, *, create_graph=False, inputs=None):
         """Compute gradients as cygrad.backward does, collected by this scope. Raises RuntimeError when it is closed."""
         if not self.open or self.thread != PyThread_get_thread_ident():
@@ -70,7 +77,8 @@ cdef class GradientCollector:
 
 
 cdef int check_none_open() except -1:
-    if flags().collector != NULL:
+    cdef Flags* f = flags()
+    if f.collector != NULL and not (<object>f.collector).abandoned:
         raise RuntimeError("GradientCollector: another one is open in this thread; close it first, or call its "
                            "backward several times")
     return 0
@@ -115,6 +123,10 @@ cdef class Entered:
 cdef class detect_anomaly(Entered):
     """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
     a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
+
+    @cython.embedsignature.format("c")
+    def __init__(self):                             # (without it Cython takes any arguments)
+        pass
 
     def __enter__(self):
         self.push(self.entry())

@@ -241,6 +241,10 @@ cdef class scope:
     cdef list kept
     cdef Py_ssize_t limit       # the length at which dead references are thrown out
 
+    @cython.embedsignature.format("c")
+    def __init__(self):                             # (without it Cython takes any arguments)
+        pass
+
     def __enter__(self):
         cdef Flags* f = flags()
         if self.made is not None: raise RuntimeError("this memory.scope() is open already; make one for each with")

@@ -5,6 +5,7 @@ from cygrad.core.graph cimport Gradient, Leaf, Tensor
 cdef class Collected:
     cdef uint64_t number
     cdef readonly list leaves
+    cdef public bint abandoned      # its GradientCollector died without being closed
 
 cdef Tensor from_gradient(Gradient* g, int dtype)
 cdef int gradient_of(Tensor t, Gradient* g) except -1

@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t
 from cygrad.core.memory cimport counters
 
 from cygrad.core import memory as core
+from cygrad.core.errors import described
 from cygrad.memory.sizes import read_size
 
 cdef object begin_peak = core.begin_peak, restart_peak = core.restart_peak
@@ -67,6 +68,10 @@ cdef class track(Open):
     cdef size_t highest
     cdef int64_t leaked, started
     cdef bint used
+
+    @cython.embedsignature.format("c")
+    def __init__(self):                             # (without it Cython takes any arguments)
+        pass
 
     def __enter__(self):
         if self.place != NULL:
@@ -178,6 +183,9 @@ cdef class events(Open):
 
     @cython.embedsignature.format("c")
     def __init__(self, listener=None):
+        if listener is not None and not callable(listener):
+            raise TypeError(f"memory.events takes a function, which is called with each event; got "
+                            f"{described(listener)}")
         self.log = []
         self.listener = self.log.append if listener is None else listener
 
