@@ -164,8 +164,8 @@ def test_wrong_heads(ask):
     before = state(X)
     for outputs, gradients, error, match in [
         ([], None, ValueError, "no outputs were given; wanted a tensor or a list of them"),
-        ([y, z], [None], ValueError, "2 outputs but 1 gradients; give one for each, or None"),
-        (y, [None, None], ValueError, "1 outputs but 2 gradients"),
+        ([y, z], [None], ValueError, "the outputs are 2, the gradients 1; give one"),
+        (y, [None, None], ValueError, "the outputs are 1, the gradients 2"),
         (y, cg.ones(3, dtype="float64"), ValueError,
          r"gradient 0 is float64 of shape \(3,\); output 0 is float64 of shape \(2,\), and they must agree"),
         ([y, z], [None, cg.ones(2)], ValueError, r"gradient 1 is float32 of shape \(2,\); output 1 is float64"),

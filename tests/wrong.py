@@ -284,6 +284,29 @@ def backward_twice():
     y.backward()
 
 
+def marked_on_its_way():
+    x, head = VARIABLE(), cg.ones(2)
+    with cg.record(): y = x * 2
+    y.register_hook(lambda g: cg.mark_variables(x, head))
+    y.backward(head)
+
+
+class Same(cg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x
+
+    @staticmethod
+    def backward(ctx, g): return g
+
+
+def returned_and_written():
+    with cg.record():
+        y = VARIABLE() * 2
+        z = Same.apply(y)
+        y *= 3
+        z.sum()
+
+
 def failing_allocation():
     with fail_allocation(1):
         cg.zeros(2)

@@ -15,7 +15,8 @@ cdef int check_node(Node node, int mode) except -1:
     if node.state == FREED:
         raise GraphFreedError(
             f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
-            f"call that one with retain_graph=True to keep it")
+            f"call that one with retain_graph=True to keep it; a tensor that is written again in each step must begin "
+            f"the step without its graph: x = x.detach()")
     if mode >= 0 and node.op.by_mode and mode != (node.flags & TRAINING):
         was, wanted = ("train", "predict") if node.flags & TRAINING else ("predict", "train")
         raise RuntimeError(f"backward was asked for in {wanted} mode, but {node.name()} was recorded in {was} mode; "

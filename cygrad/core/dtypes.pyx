@@ -29,7 +29,7 @@ def dtype_number(dtype):
     d = read_dtype(dtype)
     number = dtype_numbers.get(d)
     if number is None:
-        raise TypeError(f"cygrad has no dtype {d}; it has {', '.join(map(str, DTYPES))}; convert with astype first")
+        raise TypeError(f"cygrad has no dtype {d}; it has {', '.join(map(str, DTYPES))}; cast to one of them first")
     return number
 
 

@@ -45,7 +45,8 @@ def described(value):
     if isinstance(shape, tuple) and dtype is not None:
         what = "tensor" if kind.__name__ == "Tensor" else "array" if kind.__name__ == "ndarray" else kind.__name__
         return f"a {dtype} {what} of shape {shape}"
-    return f"a value of type {kind.__name__}"
+    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    return f"a value of type {module}{kind.__name__}"
 
 
 def cut(text):

@@ -226,10 +226,11 @@ cdef int raise_rewritten(Node node, Slot* s) except -1:
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
     recorded, written = sockets["lines_of"](node, <size_t>b, b.version)     # "" unless detect_anomaly was on
+    gradient = " (a variable's .grad is written by backward itself: keep a copy() of it)" if b.gradients else ""
     raise InplaceError(
         f"{node.name()}{recorded} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
         f"has been written in place since{written} and is at version {b.version}; write to a copy(), or compute what "
-        f"needs it before the write (a variable's .grad is written by backward itself: keep a copy() of it)")
+        f"needs it before the write{gradient}")
 
 
 @cython.freelist(4)

@@ -5,13 +5,13 @@ refers to its own tensor makes a cycle, which the garbage collector finds (core/
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
-from cygrad.core.tape cimport expect_cycles
 from cygrad.core.extras cimport extras_of, give_extras
 from cygrad.core.graph cimport (
     Backward, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
 )
 from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport Buffer
+from cygrad.core.tape cimport expect_cycles
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.dtypes import DTYPES

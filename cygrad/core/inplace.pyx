@@ -91,7 +91,8 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
                              f"tensor written to has shape {target.shape}")
         if c.y[0].dtype != target.dtype:
             raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
-                            f"to has dtype {DTYPES[target.dtype]}; write x = x {op.name} y, or cast the operand")
+                            f"to has dtype {DTYPES[target.dtype]}; write x = cygrad.{op.name}(x, y), or cast the "
+                            f"operand")
         if c.workspace_bytes:
             workspace = allocate(c.workspace_bytes, WORKSPACE)
             c.workspace = workspace.data

@@ -5,10 +5,10 @@ since, as long as it lives: what is packed may be a copy, but the gradient that 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
-from cygrad.core.tape cimport expect_cycles
 from cygrad.core.graph cimport KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, slots_of
 from cygrad.core.memory cimport WATCHED, Buffer, hold, keep, let_go, plug_unwatch
 from cygrad.core.modes cimport Flags
+from cygrad.core.tape cimport expect_cycles
 from cygrad.core.tensors cimport new_tensor
 
 from cygrad.core.dtypes import DTYPES

@@ -26,6 +26,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, 
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning
+from cygrad.kernels.blas import blas_info
 
 cdef extern from "cygrad/platform.h":
     int lowest_bit "cg_lowest_bit"(uint32_t mask)
@@ -110,6 +111,7 @@ cdef int widened(Operator op, list casts, const Flags* f) except -1:
     """Warn, while recording, that float64 data makes a result float64 though its gradients go to float32."""
     if not op.differentiable or f.node != NULL: return 0
     if not any([is_tracked(<Tensor>t) and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
+    blas_info()                                     # importing SciPy makes `warnings` forget where it has warned
     warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, and the result is float64, "
               f"as is what is computed from it; cast the data with astype(\"float32\"), or make the variables float64",
               PrecisionWarning)

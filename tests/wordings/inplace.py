@@ -11,8 +11,8 @@ CASES = [
     (lambda: cg.zeros(2).__iadd__(cg.zeros((2, 2))), ValueError,
      "add in place: the result has shape (2, 2), but the tensor written to has shape (2,)"),
     (lambda: cg.zeros(2).__iadd__(cg.zeros(2, dtype="float64")), TypeError,
-     "add in place: the result has dtype float64, but the tensor written to has dtype float32; write x = x add "
-     "y, or cast the operand"),
+     "add in place: the result has dtype float64, but the tensor written to has dtype float32; write x = "
+     "cygrad.add(x, y), or cast the operand"),
     (lambda: cg.asarray(np.frombuffer(b"ab", "uint8")).fill_(0), ValueError,
      "this tensor of shape (2,) lies over read-only memory and cannot be written; copy() it first"),
     (lambda: cg.zeros(1).broadcast_to((3, 2)).fill_(0), ValueError,

@@ -19,7 +19,7 @@ CASES = [
     (lambda: cg.zeros(2, dtype="nonsense"), TypeError,
      "'nonsense' is not a dtype; cygrad has <*>"),
     (lambda: cg.zeros(2, dtype="float16"), TypeError,
-     "cygrad has no dtype float16; it has <*>; convert with astype first"),
+     "cygrad has no dtype float16; it has <*>; cast to one of them first"),
     (lambda: cg.set_default_dtype("int64"), TypeError,
      "the default dtype is float32 or float64, got int64"),
     (lambda: cg.ones(2, dtype="uint64") + cg.ones(2, dtype="int8"), TypeError,

@@ -5,8 +5,8 @@ import numpy as np
 import cygrad as cg
 from wrong import (
     RESULT, VARIABLE, backward_twice, closed_collector, collector_of_another_thread, from_a_gradient,
-    graph_into_a_given_buffer,
-    in_two_passes_at_once, nan, other_mode, own_gradient, set_grad, two_collectors, written_after_it_was_kept,
+    graph_into_a_given_buffer, in_two_passes_at_once, marked_on_its_way, nan, other_mode, own_gradient,
+    returned_and_written, set_grad, two_collectors, written_after_it_was_kept,
 )
 
 CASES = [
@@ -40,7 +40,7 @@ CASES = [
     (lambda: cg.backward([]), ValueError,
      "backward: no outputs were given; wanted a tensor or a list of them"),
     (lambda: cg.backward([RESULT()], []), ValueError,
-     "backward: 1 outputs but 0 gradients; give one for each, or None"),
+     "backward: the outputs are 1, the gradients 0; give one tensor, array, number or None for each output"),
     (lambda: cg.backward([3.0]), TypeError,
      "backward: output 0 must be a tensor, got float"),
     (lambda: cg.backward(1), TypeError,
@@ -90,13 +90,19 @@ CASES = [
     (lambda: graph_into_a_given_buffer(), RuntimeError,
      "create_graph=True would put a new tensor in the place of the gradient that mark_variables was given for a "
      "variable of shape (2,); use autograd.grad, or attach_grad()"),
+    (lambda: marked_on_its_way(), RuntimeError,
+     "mark_variables: gradient 0 lies in memory that a running backward pass may still read, and would be written; "
+     "give a copy()"),
+    (lambda: returned_and_written(), cg.InplaceError,
+     "this result of Same, of shape (2,), shares memory with a tensor that was written in place after it was recorded, "
+     "so its gradient is not that of its value; let a Function return a copy() of its input, or write to a copy()"),
     (lambda: backward_twice(), cg.GraphFreedError,
      "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
-     "retain_graph=True to keep it"),
+     "retain_graph=True to keep it; a tensor that is written again in each step must begin the step without its graph: "
+     "x = x.detach()"),
     (lambda: written_after_it_was_kept(), cg.InplaceError,
      "mul kept a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
-     "at version 2; write to a copy(), or compute what needs it before the write (a variable's .grad is written "
-     "by backward itself: keep a copy() of it)"),
+     "at version 2; write to a copy(), or compute what needs it before the write"),
     (lambda: cg.zeros(2).retain_grad(), RuntimeError,
      "retain_grad: no gradient flows to this tensor of shape (2,); compute it from a variable inside record()"),
     (lambda: RESULT().requires_grad_(False), RuntimeError,
