@@ -153,3 +153,20 @@ for _ in range(20 if before > 1 else 0):
 assert seen == 3 or before == 1, seen
 print("fine")
 """)
+
+
+def test_a_child_has_an_arena_of_its_own():
+    run("""
+x, y = cg.full(1 << 20, 3.0), cg.empty(8 << 20, "uint8")
+before = cg.memory.stats()
+def body():
+    global y
+    del y
+    cg.memory.empty_cache()
+    z = cg.full(4 << 20, 5.0)
+    x.fill_(9)
+    assert z.numpy()[-1] == 5 and cg.memory.stats()["cached_bytes"] < 1 << 20
+assert child_of(body) == 0
+assert cg.memory.stats() == before and (x.numpy() == 3).all()
+print("fine")
+""")

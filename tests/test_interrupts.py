@@ -21,6 +21,16 @@ def packing():
 
 
 packed = []
+
+
+@pytest.fixture(autouse=True)
+def interrupts():
+    """A process that was started in the background may have been told to ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 MAKERS = {
     "record": cg.record, "pause": cg.pause, "train_mode": cg.train_mode, "predict_mode": cg.predict_mode,
     "no_grad": cg.no_grad, "enable_grad": cg.enable_grad, "GradientCollector": cg.GradientCollector,

@@ -27,6 +27,7 @@ def held():
 
 def test_what_the_error_says():
     x = cg.zeros(65536).attach_grad()               # 256 KiB, and as many for the gradient
+    x.grad.fill_(1)                                 # ... which has no memory while it is zero
     with cg.memory.limit("1MiB"), pytest.raises(cg.MemoryLimitError) as caught:
         cg.exp(x.broadcast_to((4, 65536)))          # the line
     e = caught.value

@@ -51,7 +51,10 @@ def test_large_blocks_are_kept_and_reused(nbytes):
 
 
 def test_the_best_fit_is_taken_among_large_blocks():
-    blocks = [cg.empty(n, "uint8") for n in ((1 << 20) + 28 * 4096, (1 << 20) + 4 * 4096, (1 << 20) + 12 * 4096)]
+    blocks, between = [], []
+    for n in ((1 << 20) + 28 * 4096, (1 << 20) + 4 * 4096, (1 << 20) + 12 * 4096):
+        blocks.append(cg.empty(n, "uint8"))
+        between.append(cg.empty(2 << 20, "uint8"))  # so that they are not joined when they are free
     places = [b.numpy().ctypes.data for b in blocks]
     del blocks
     x = cg.empty((1 << 20) + 8 * 4096, "uint8")
@@ -159,9 +162,11 @@ def test_categories_follow_the_roles():
     x = cg.zeros(100)
     assert nonzero() == {"other": 400}
     x.attach_grad()
-    assert nonzero() == {"parameters": 400, "gradients": 400}
+    assert nonzero() == {"parameters": 400}         # (the zeros have no memory until somebody reads them)
     with cg.record():
         y = cg.exp(x)
+    assert nonzero() == {"parameters": 400, "saved": 400}
+    assert x.grad.tolist() == [0] * 100
     assert nonzero() == {"parameters": 400, "gradients": 400, "saved": 400}
     y.backward()
     assert nonzero() == {"parameters": 400, "gradients": 400, "other": 400}
@@ -314,6 +319,7 @@ def test_every_allocation_of_a_step_can_fail(persistent):
     twin_step()
     assert count > 8
     for n in range(1, count + 1):
+        for p in parameters.values(): p.zero_grad()         # (gradients that are zero have no memory)
         before = cg.memory.stats()
         values = [p.numpy().tobytes() for p in parameters.values()]
         core.set_failure(n, persistent)
@@ -322,6 +328,7 @@ def test_every_allocation_of_a_step_can_fail(persistent):
                 step()
         finally:
             core.set_failure(0, False)
+        for p in parameters.values(): p.zero_grad()
         after = cg.memory.stats()
         for key in ("live_bytes", "live_buffers", "by_category"):
             assert after[key] == before[key], (n, key)
@@ -387,7 +394,7 @@ def test_external_memory_counts_apart():
     x = cg.asarray(a)
     y = cg.asarray(a[::2])
     assert stats("external_bytes") == 8000 and stats("live_bytes") == stats("live_buffers") == 0
-    x.attach_grad()
+    x.attach_grad().grad.fill_(1)
     assert stats("by_category")["parameters"] == 0 and stats("live_bytes") == 8000       # its gradient
     del x, y
     assert stats("external_bytes") == 0

@@ -20,13 +20,14 @@ cdef enum:
     WATCHED = 4             # somebody wants to know when it is released (core/packing.pyx)
     SCRATCH = 8             # workspace of an operation
     GRAPHLESS = 16          # a gradient without a graph, or recorded from one: for messages alone
+    ZEROS = 32              # it is zeros and has no memory yet: make() gives it some
 
 cdef struct Buffer:
     char* data
     size_t nbytes           # what was asked for, and what live_bytes counts
     void* link              # pool: next free block; external: the owner (a counted PyObject*); with a sign
                             #   slot: the node that has it
-    void* home              # small: its slab; large: its capacity
+    void* home              # small: its slab; else its span; of zeros without memory how many bytes they will have
     int holders
     uint32_t version        # in-place writes
     uint32_t saved          # slots that keep it for backward
@@ -44,15 +45,15 @@ cdef struct Buffer:
 cdef struct Counters:
     size_t live             # requested bytes of live buffers
     size_t peak
-    size_t held             # taken from the system, live or not
     size_t external
-    uint64_t system_allocations
     uint64_t buffers        # live buffers
     size_t by_category[CATEGORIES]
 
 cdef Counters counters
 
 cdef Buffer* allocate(size_t nbytes, int category) except NULL
+cdef Buffer* zeros(size_t nbytes, int category) except NULL
+cdef int make(Buffer* b) except -1
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
 cdef void release(Buffer* b) noexcept
 cdef void shrink(Buffer* b) noexcept

@@ -1,26 +1,28 @@
 """The pool: where every byte of tensor data comes from, and the counters that see each one.
 
-Small buffers (up to 4 KiB) are cut from slabs of 64 KiB, header and data side by side; larger ones are taken from the
-system one by one. What is freed is kept for the next of its size class and goes back to the system only on
-`empty_cache()`: a fresh 64 MiB array costs six times its arithmetic in page faults, a kept one nothing.
+Small buffers (up to 4 KiB) are cut from slabs of 64 KiB, header and data side by side. Medium ones (up to 1 MiB) have
+sizes rounded to one of 16 classes to a power of two, so that a freed one is kept for the next of its class; large ones
+are rounded to 512 bytes. Slabs, medium and large buffers are spans of the arena (core/arena.pyx). When nothing there
+fits, what is kept in the classes goes back to it first and is joined with its neighbours; only then are pages
+committed. So the memory of one size serves another, and a step whose shapes repeat asks the system for nothing.
 
-Size classes: multiples of 64 bytes up to 4 KiB, then eight to a power of two, rounded to the class below 1 MiB and to
-4 KiB above (there the class is searched for the best fit), so that rounding wastes 12.5 % at the most, and nothing on
-large blocks."""
+What is committed is bounded by what was live lately: at most a quarter and 4 MiB more, if pages that are free must be
+decommitted for it. `empty_cache()` decommits all that are free. A fresh 64 MiB array costs six times its arithmetic in
+page faults, a kept one nothing."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
+from cygrad.core cimport arena
+from cygrad.core.arena cimport GRAIN, Span
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.source cimport doing, where
 
 from cygrad.core.errors import MemoryLimitError
 
 cdef extern from "cygrad/platform.h" nogil:
-    void* cg_system_take(size_t nbytes)
-    void cg_system_give(void* p)
     void CG_POISON(void* p, size_t n)
     void CG_UNPOISON(void* p, size_t n)
     bint CG_LIKELY(bint x)
@@ -33,10 +35,11 @@ cdef enum:
     HEADER = 64             # bytes before the data of a small buffer
     SMALL = 4096            # the largest small buffer
     SLAB = 65536
-    EXACT = 1 << 20         # from here on sizes are rounded to pages, not to classes
-    PAGE = 4096
+    MEDIUM = 1 << 20        # the largest buffer that is kept for another of its class
     SMALL_CLASSES = 64
-    CLASSES = 64 + 8 * 40   # up to 2^52 bytes
+    LARGE = 64 + 16 * 8     # the class of all larger ones
+    WINDOW = 1 << 16        # medium and large allocations between two looks at what was live
+    SLACK = 4 << 20
 
     DOMAIN = 0xC96AD        # tracemalloc's domain of our data (tracemalloc.DomainFilter takes the number)
 
@@ -45,14 +48,17 @@ cdef enum:
     OBSERVED = 4
 
 cdef struct Slab:
+    Span* span
     Slab* next
-    size_t nbytes
     uint32_t live           # buffers in use
-    uint32_t size_class
 
-cdef Buffer* free_lists[CLASSES]
+cdef Buffer* free_lists[LARGE]          # buffers of small and medium classes
+cdef Buffer* headers = NULL             # records of medium and large buffers, for the next
 cdef Slab* slabs = NULL
-cdef size_t limit = <size_t>-1          # of what is held; -1: none
+cdef size_t idle = 0        # slabs without a buffer in use, and medium buffers in the lists
+cdef size_t limit = <size_t>-1          # of what is committed; -1: none
+cdef size_t window_peak = 0, last_peak = 0      # the most that was live in this window and in the one before
+cdef uint32_t window = WINDOW           # allocations until the next
 cdef int watching = 0       # 0: no event log, no failure injection; the only thing that an allocation asks about them
 cdef object listener = None
 cdef observer_t observer = NULL
@@ -68,61 +74,119 @@ memset(&counters, 0, sizeof(counters))
 # ---- size classes ----------------------------------------------------------------------------------------------------
 
 cdef inline int class_of(size_t nbytes) noexcept:
-    """The class whose every block holds `nbytes` (below EXACT) or may hold them (from EXACT on)."""
+    """The class whose buffers have room for `nbytes`, up to MEDIUM."""
     cdef int shift = 0
     cdef size_t n
-    if nbytes <= SMALL:
-        return 0 if nbytes == 0 else <int>((nbytes - 1) >> 6)
-    n = (nbytes - 1) >> 9                           # 8 .. 15 after shifting, for 4 KiB < nbytes
-    while n >= 16:
+    if nbytes <= SMALL: return 0 if nbytes == 0 else <int>((nbytes - 1) >> 6)
+    n = (nbytes - 1) >> 8                           # 16 .. 31 after shifting, for 4 KiB < nbytes
+    while n >= 32:
         n >>= 1
         shift += 1
-    return SMALL_CLASSES + 8 * shift + <int>n - 8
+    return SMALL_CLASSES + 16 * shift + <int>n - 16
 
 
 cdef inline size_t class_bytes(int c) noexcept:
-    """The capacity of a block of class `c` (below EXACT)."""
+    """The capacity of a buffer of class `c`."""
     if c < SMALL_CLASSES: return (<size_t>c + 1) << 6
-    return <size_t>(9 + ((c - SMALL_CLASSES) & 7)) << (9 + ((c - SMALL_CLASSES) >> 3))
+    return <size_t>(17 + ((c - SMALL_CLASSES) & 15)) << (8 + ((c - SMALL_CLASSES) >> 4))
 
 
-cdef inline size_t capacity_of(Buffer* b) noexcept:
-    return class_bytes(b.size_class) if b.size_class < SMALL_CLASSES else <size_t>b.home
+cdef inline size_t rounded(size_t nbytes) noexcept:
+    """The span of a buffer of `nbytes` that is not small."""
+    cdef size_t n = class_bytes(class_of(nbytes)) if nbytes <= MEDIUM else nbytes
+    return (n + GRAIN - 1) // GRAIN * GRAIN
 
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------
 
-cdef void* take(size_t capacity, size_t nbytes) except NULL:
-    """`capacity` bytes from the system for a buffer of `nbytes`; what is cached goes back first where that helps."""
-    cdef void* p
-    if capacity > limit or counters.held > limit - capacity:
+cdef inline size_t bound() noexcept:
+    """How much may be committed while free pages could be decommitted instead."""
+    cdef size_t peak = max(window_peak, last_peak)
+    return peak + peak // 4 + SLACK
+
+
+cdef Span* take(size_t size, size_t nbytes) except NULL:
+    """A span of `size` bytes for a buffer of `nbytes`."""
+    cdef Span* s = arena.fit(size)
+    if s == NULL and idle > arena.committed >> 5:   # (walking all lists for less would not pay)
+        collect_idle()
+        s = arena.fit(size)
+    if s != NULL: return s
+    window_live(size)
+    s = arena.grow(size, min(limit, bound()))
+    if s == NULL: s = arena.grow(size, limit)
+    if s == NULL:                                   # the limit or the system refuses: nothing that is free is kept then
         empty_cache()
-        if capacity > limit or counters.held > limit - capacity: over_limit(nbytes)
-    p = cg_system_take(capacity)
-    if p == NULL:
-        empty_cache()
-        p = cg_system_take(capacity)
-        if p == NULL:
-            raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {counters.held} bytes, "
-                              f"{counters.live} of them in live tensors")
-    return p
+        s = arena.grow(size, limit)
+    if s != NULL: return s
+    if arena.largest(limit - arena.committed if limit > arena.committed else 0) < size: over_limit(nbytes)
+    raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {arena.committed} bytes, "
+                      f"{counters.live} of them in live tensors")
+
+
+cdef inline void window_live(size_t more) noexcept:
+    global window_peak
+    if counters.live + more > window_peak: window_peak = counters.live + more
+
+
+cdef void end_window() noexcept:
+    """What was live a while ago does not count any more: hold no more than what has been live lately needs."""
+    global window, window_peak, last_peak
+    window, last_peak, window_peak = WINDOW, window_peak, counters.live
+    if arena.committed <= bound(): return
+    collect_idle()
+    if arena.committed > bound(): arena.purge(arena.committed - bound())
+
+
+cdef void collect_idle() noexcept:
+    """Give slabs without a buffer in use and what is kept in the medium classes back to the arena."""
+    cdef int c
+    cdef Buffer* b
+    cdef Buffer* following
+    cdef Slab* slab
+    cdef Slab** link
+    global slabs, idle
+    for c in range(SMALL_CLASSES, LARGE):
+        b = free_lists[c]
+        free_lists[c] = NULL
+        while b != NULL:
+            following = <Buffer*>b.link
+            give_large(b)
+            b = following
+    for c in range(SMALL_CLASSES):                  # leave in the lists what lies in slabs that stay
+        b = free_lists[c]
+        free_lists[c] = NULL
+        while b != NULL:
+            following = <Buffer*>b.link
+            if (<Slab*>b.home).live:
+                b.link = free_lists[c]
+                free_lists[c] = b
+            b = following
+    link = &slabs
+    while link[0] != NULL:
+        slab = link[0]
+        if slab.live: link = &slab.next
+        else:
+            link[0] = slab.next
+            arena.give(slab.span)
+    idle = 0
 
 
 cdef int over_limit(size_t nbytes) except -1:
     """Say what was asked for, by whom, what is there, and what would fit."""
-    cdef size_t room = limit - counters.held if limit > counters.held else 0, fits = 0
+    cdef size_t fits = arena.largest(limit - arena.committed if limit > arena.committed else 0)
     cdef int c
-    if room >= EXACT: fits = room // PAGE * PAGE
-    else:
-        for c in range(SMALL_CLASSES - 1, CLASSES):
-            if max(class_bytes(c), <size_t>SLAB if c < SMALL_CLASSES else 0) <= room: fits = class_bytes(c)
+    if fits <= MEDIUM:                              # (of less than the first medium class not even a slab can be had)
+        c = LARGE - 1
+        while c >= SMALL_CLASSES and rounded(class_bytes(c)) > fits: c -= 1
+        fits = class_bytes(c) if c >= SMALL_CLASSES else 0
     operation, (filename, line, _) = doing(flags()) or "tensor", where()
     place = f"{filename}:{line}" if filename else ""
     parts = [f"{name} {counters.by_category[c]:,}" for c, name in enumerate(CATEGORY_NAMES) if counters.by_category[c]]
     raise MemoryLimitError(
         f"memory.limit of {limit:,} bytes: {operation}{place and ' at ' + place} asked for {nbytes:,} "
         f"bytes, but {counters.live:,} are live{' (' * bool(parts)}{', '.join(parts)}{')' * bool(parts)} and hold "
-        f"{counters.held:,} of the system; at most {fits:,} would fit; free tensors (memory.why says who holds one), "
+        f"{arena.committed:,} of the system; at most {fits:,} would fit; free tensors (memory.why says who holds one), "
         f"work on smaller pieces, or raise the limit",
         nbytes, limit, fits, operation, place)
 
@@ -130,13 +194,14 @@ cdef int over_limit(size_t nbytes) except -1:
 cdef Buffer* new_slab(int c, size_t nbytes) except NULL:
     """Cut a slab into blocks of class `c`; one of them is returned, the others go to the free list."""
     cdef size_t step = HEADER + class_bytes(c), i, count = (SLAB - HEADER) // step
-    cdef Slab* slab = <Slab*>take(SLAB, nbytes)
+    cdef Span* span = take(SLAB, nbytes)
+    cdef Slab* slab = <Slab*>span.data
     cdef Buffer* b
-    global slabs
-    slab.next, slab.nbytes, slab.live, slab.size_class = slabs, SLAB, 0, c
+    global slabs, idle
+    CG_UNPOISON(slab, SLAB)
+    idle += SLAB
+    slab.span, slab.next, slab.live = span, slabs, 0
     slabs = slab
-    counters.held += SLAB
-    counters.system_allocations += 1
     for i in range(count, 0, -1):
         b = <Buffer*>(<char*>slab + HEADER + (i - 1) * step)
         b.data = <char*>b + HEADER
@@ -150,56 +215,70 @@ cdef Buffer* new_slab(int c, size_t nbytes) except NULL:
     return b
 
 
-cdef Buffer* new_large(int c, size_t nbytes) except NULL:
-    cdef size_t capacity = class_bytes(c) if nbytes < EXACT else (nbytes + PAGE - 1) // PAGE * PAGE
-    cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
-    if b == NULL: raise MemoryError("no memory for the header of a buffer")
-    try:
-        b.data = <char*>take(capacity, nbytes)
-    except:
-        PyMem_RawFree(b)
-        raise
-    b.size_class = c
-    b.home = <void*>capacity
-    counters.held += capacity
-    counters.system_allocations += 1
+cdef Buffer* new_header() except NULL:
+    global headers
+    cdef Buffer* b = headers
+    if b != NULL: headers = <Buffer*>b.link
+    else:
+        b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
+        if b == NULL: raise MemoryError("no memory for the header of a buffer")
     return b
 
 
-cdef Buffer* best_fit(int c, size_t nbytes) noexcept:
-    """The smallest free block of class `c` that holds `nbytes`, taken out of the list; NULL if there is none."""
-    cdef Buffer* b = free_lists[c]
-    cdef Buffer* before = NULL
-    cdef Buffer* best = NULL
-    cdef Buffer* before_best = NULL
-    while b != NULL:
-        if <size_t>b.home >= nbytes and (best == NULL or <size_t>b.home < <size_t>best.home):
-            best, before_best = b, before
-            if <size_t>b.home < nbytes + PAGE: break
-        before, b = b, <Buffer*>b.link
-    if best == NULL: return NULL
-    if before_best == NULL: free_lists[c] = <Buffer*>best.link
-    else: before_best.link = best.link
-    return best
+cdef Buffer* new_large(int c, size_t nbytes) except NULL:
+    """A medium or large buffer over a new span."""
+    global headers
+    cdef Buffer* b = new_header()
+    try:
+        b.home = take(rounded(nbytes), nbytes)
+    except:
+        b.link = headers
+        headers = b
+        raise
+    b.data = (<Span*>b.home).data
+    b.size_class = c
+    return b
+
+
+cdef void give_large(Buffer* b) noexcept:
+    """A medium or large buffer that nobody holds: its span goes back to the arena."""
+    global headers
+    arena.give(<Span*>b.home)
+    b.link = headers
+    headers = b
 
 
 cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     """A buffer of `nbytes`, held once by the caller. Raises MemoryError, then nothing has changed."""
     cdef int c
     cdef Buffer* b
+    global idle, window
     if watching & FAILING: maybe_fail(nbytes)
     if nbytes >> 50: raise MemoryError(f"{nbytes} bytes are more than any machine has")
-    c = class_of(nbytes)
-    if nbytes < EXACT:
+    if nbytes <= SMALL:
+        c = class_of(nbytes)
         b = free_lists[c]
         if b != NULL: free_lists[c] = <Buffer*>b.link
-        elif c < SMALL_CLASSES: b = new_slab(c, nbytes)
-        else: b = new_large(c, nbytes)
+        else: b = new_slab(c, nbytes)
+        if (<Slab*>b.home).live == 0: idle -= SLAB
+        (<Slab*>b.home).live += 1
     else:
-        b = best_fit(c, nbytes)
-        if b == NULL: b = new_large(c, nbytes)
-    if c < SMALL_CLASSES: (<Slab*>b.home).live += 1
-    b.nbytes = nbytes
+        c = class_of(nbytes) if nbytes <= MEDIUM else <int>LARGE
+        b = free_lists[c] if c < LARGE else NULL
+        if b != NULL:
+            free_lists[c] = <Buffer*>b.link
+            idle -= (<Span*>b.home).size
+        else: b = new_large(c, nbytes)
+        window_live(nbytes)
+        window -= 1
+        if window == 0: end_window()
+    reset(b, category)
+    count(b, nbytes)
+    return b
+
+
+cdef inline void reset(Buffer* b, int category) noexcept:
+    """Let a buffer be held once, for `category`."""
     b.link = NULL
     b.holders = 1
     b.version = b.saved = b.rewrites = 0
@@ -210,14 +289,39 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     b.mark = b.signs = 0
     b.leases = 0
     b.category = category
+
+
+cdef inline void count(Buffer* b, size_t nbytes) noexcept:
+    """A buffer has memory from now on."""
+    b.nbytes = nbytes
     counters.live += nbytes
     counters.buffers += 1
-    counters.by_category[category] += nbytes
+    counters.by_category[b.category] += nbytes
     if counters.live > counters.peak: counters.peak = counters.live
     CG_UNPOISON(b.data, nbytes)
     PyTraceMalloc_Track(DOMAIN, <uintptr_t>b.data, nbytes)
-    if watching & (LOGGING | OBSERVED): tell(ALLOCATED, b, category)
+    if watching & (LOGGING | OBSERVED): tell(ALLOCATED, b, b.category)
+
+
+cdef Buffer* zeros(size_t nbytes, int category) except NULL:
+    """A buffer of zeros, held once, that has no memory until make(): it counts nothing until then."""
+    cdef Buffer* b = new_header()
+    reset(b, category)
+    b.data, b.nbytes, b.size_class, b.home = NULL, 0, LARGE, <void*>nbytes
+    b.flags |= ZEROS
     return b
+
+
+cdef int make(Buffer* b) except -1:
+    """Give zeros their memory. Raises MemoryError, then nothing has changed."""
+    cdef size_t nbytes = <size_t>b.home
+    if watching & FAILING: maybe_fail(nbytes)
+    b.home = take(rounded(nbytes), nbytes)          # (an exception leaves it as it was)
+    b.data = (<Span*>b.home).data
+    b.flags &= ~ZEROS
+    count(b, nbytes)
+    memset(b.data, 0, nbytes)
+    return 0
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
@@ -234,7 +338,12 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
 
 cdef void release(Buffer* b) noexcept:
     """The last holder has let go."""
+    global idle, headers
     if b.flags & WATCHED: unwatcher(b)
+    if b.flags & ZEROS:
+        b.link = headers
+        headers = b
+        return
     if b.flags & EXTERNAL:
         owner = <object>b.link
         Py_DECREF(owner)
@@ -246,7 +355,13 @@ cdef void release(Buffer* b) noexcept:
     PyTraceMalloc_Untrack(DOMAIN, <uintptr_t>b.data)
     if watching & (LOGGING | OBSERVED): tell(FREED, b, b.category)
     CG_POISON(b.data, b.nbytes)
-    if b.size_class < SMALL_CLASSES: (<Slab*>b.home).live -= 1
+    if b.size_class == LARGE:
+        give_large(b)
+        return
+    if b.size_class < SMALL_CLASSES:
+        (<Slab*>b.home).live -= 1
+        if (<Slab*>b.home).live == 0: idle += SLAB
+    else: idle += (<Span*>b.home).size
     b.link = free_lists[b.size_class]
     free_lists[b.size_class] = b
 
@@ -283,7 +398,7 @@ cdef void recategorise(Buffer* b) noexcept:
     cdef int before = b.category
     if c == before: return
     b.category = c
-    if b.flags & EXTERNAL: return
+    if b.flags & (EXTERNAL | ZEROS): return
     counters.by_category[before] -= b.nbytes
     counters.by_category[c] += b.nbytes
     if watching & (LOGGING | OBSERVED): tell(MOVED, b, before)
@@ -314,10 +429,10 @@ def stats():
     return {
         "live_bytes": counters.live,
         "peak_bytes": max(highest, counters.peak),
-        "cached_bytes": counters.held - counters.live,
+        "cached_bytes": arena.committed - counters.live,
         "external_bytes": counters.external,
         "live_buffers": counters.buffers,
-        "system_allocations": counters.system_allocations,
+        "system_allocations": arena.commits,
         "by_category": {CATEGORY_NAMES[c]: counters.by_category[c] for c in range(<int>CATEGORIES)},
     }
 
@@ -338,49 +453,22 @@ def restart_peak():
 
 
 def empty_cache():
-    """Give every block and every slab that holds no live buffer back to the system."""
-    cdef int c
+    """Give every page on which no live buffer lies back to the system."""
+    global headers
     cdef Buffer* b
-    cdef Buffer* following
-    cdef Slab* slab
-    cdef Slab** link
-    global slabs
-    for c in range(SMALL_CLASSES, CLASSES):
-        b = free_lists[c]
-        free_lists[c] = NULL
-        while b != NULL:
-            following = <Buffer*>b.link
-            counters.held -= <size_t>b.home
-            CG_UNPOISON(b.data, <size_t>b.home)
-            cg_system_give(b.data)
-            PyMem_RawFree(b)
-            b = following
-    for c in range(SMALL_CLASSES):                  # leave in the lists what lies in slabs that stay
-        b = free_lists[c]
-        free_lists[c] = NULL
-        while b != NULL:
-            following = <Buffer*>b.link
-            if (<Slab*>b.home).live:
-                b.link = free_lists[c]
-                free_lists[c] = b
-            b = following
-    link = &slabs
-    while link[0] != NULL:
-        slab = link[0]
-        if slab.live:
-            link = &slab.next
-            continue
-        link[0] = slab.next
-        counters.held -= slab.nbytes
-        CG_UNPOISON(slab, slab.nbytes)
-        cg_system_give(slab)
+    collect_idle()
+    arena.give_back()
+    while headers != NULL:
+        b = headers
+        headers = <Buffer*>b.link
+        PyMem_RawFree(b)
 
 
 def set_limit(nbytes):
     """Hold no more than `nbytes` of the system, live or cached; None: no limit."""
     global limit
     limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (a scope that is left asks for no memory here)
-    if counters.held > limit: empty_cache()
+    if arena.committed > limit: empty_cache()
 
 
 # ---- events and failures ---------------------------------------------------------------------------------------------
