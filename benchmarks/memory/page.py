@@ -3,7 +3,7 @@
 import importlib.util
 import textwrap
 
-from benchmarks.memory import faults, kept, liveness, peaks
+from benchmarks.memory import faults, kept, liveness, peaks, varying
 from benchmarks.pictures import GRID, INK, MINE, PEER, SOFT, plot, save
 from benchmarks.report import number, size, table
 
@@ -46,6 +46,17 @@ def faults_table(rows):
                  [[name, *(spread(r[k]) for k in ("cygrad", "PyTorch"))] for name, r in rows.items()])
 
 
+def varying_table(rows):
+    def line(name, r):
+        mine, theirs = r["cygrad"], r["PyTorch"]
+        return [f"{name}, {varying.STEPS[name]:,} steps", size(mine["peak"]), size(mine["held"]),
+                f"{mine['held'] / mine['peak']:.2f}", number(mine["calls"]), size(mine["resident"]),
+                size(theirs["resident"]), f"{theirs['ms'] / mine['ms']:.1f}x"]
+
+    return table(["program", "peak", "held", "held / peak", "calls", "resident", "PyTorch, resident", "speed"],
+                 [line(name, r) for name, r in rows.items()])
+
+
 def write(results, pictures):
     """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
     m = results["machine"]
@@ -64,6 +75,7 @@ def write(results, pictures):
     summary = kept_summary(results["kept"], results["left out"])
     section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
     section("Page faults", faults, faults_table(results["faults"]))
+    if "varying" in results: section("Shapes that change", varying, varying_table(results["varying"]), "varying")
     return "\n".join(parts)
 
 
@@ -75,7 +87,29 @@ def draw(results, directory):
         return {}
     pyplot = plot()
     figures = {"peaks": draw_peaks(pyplot, results["peaks"]), "kept": draw_kept(pyplot, results["kept"])}
+    if "varying" in results: figures["varying"] = draw_varying(pyplot, results["varying"])
     return {name: save(pyplot, figure, directory, name) for name, figure in figures.items()}
+
+
+def draw_varying(pyplot, rows):
+    """What is held and live over the steps of each program, and what the processes of both libraries grew by."""
+    figure, all_axes = pyplot.subplots(2, 2, figsize=(9, 5.4), layout="constrained")
+    for axes, (name, r) in zip(all_axes.flat, rows.items(), strict=True):
+        mine, theirs = r["cygrad"], r["PyTorch"]
+        steps = [varying.STEPS[name] * i / len(mine["held over steps"]) for i in range(len(mine["held over steps"]))]
+        axes.fill_between(steps, [n / 2**20 for n in mine["peak over steps"]], color=MINE, alpha=0.25, linewidth=0,
+                          label="cygrad, live at the peak of steps")
+        for values, colour, style, label in (
+                (mine["held over steps"], MINE, "-", "cygrad, held"),
+                (mine["resident over steps"], MINE, ":", "cygrad, resident"),
+                (theirs["resident over steps"], PEER, ":", "PyTorch, resident")):
+            axes.plot(steps, [n / 2**20 for n in values], color=colour, linestyle=style, linewidth=1.3, label=label)
+        axes.set_title(name)
+        axes.set_ylim(0)
+        axes.set_ylabel("MiB", color=SOFT)
+    all_axes[0, 0].legend(fontsize=7)
+    figure.supxlabel("steps", fontsize=9)
+    return figure
 
 
 def pairs(axes, labels, mine, theirs, tell):
