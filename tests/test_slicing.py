@@ -156,3 +156,24 @@ def test_in_place_over_itself():
     v = cg.arange(4, dtype="float64")
     v.copy_(v[::-1])
     assert v.tolist() == [3.0, 2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("leaf", [False, True], ids=["of a result", "of a variable"])
+@pytest.mark.parametrize("parts", [lambda y: [y[i] for i in range(6)], lambda y: [y[i:i + 2] for i in range(5)],
+                                   lambda y: cg.split(y, 6), lambda y: [y[:, ::-1], y[1:5], y[0]]],
+                         ids=["rows", "overlapping", "split", "several"])
+def test_slices_of_one_tensor_add_their_gradients_in_one_place(parts, leaf):
+    """No array of the whole size for each slice."""
+    a = np.random.default_rng(0).normal(size=(6, 50))
+    x = cg.tensor(a).attach_grad()
+    x.grad.fill_(0)                                 # (zeros would have no memory)
+    with cg.record():
+        seen = parts(x if leaf else x * 1.0)
+        loss = sum((part * (k + 1.0)).sum() for k, part in enumerate(seen))
+    with cg.memory.events() as log:
+        loss.backward()
+    whole = [n for kind, _, n, _ in log if kind == "allocate" and n == a.nbytes]
+    assert len(whole) <= (0 if leaf else 1) + sum(part.nbytes == a.nbytes for part in seen)
+    wanted = np.zeros_like(a)
+    for k, part in enumerate(parts(wanted) if not isinstance(seen, tuple) else np.split(wanted, 6)): part += k + 1.0
+    np.testing.assert_array_equal(x.grad.numpy(), wanted)

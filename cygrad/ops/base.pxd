@@ -34,3 +34,6 @@ cdef class Truth(Elementwise):
 cdef class View(Operator):
     cdef Layout* see(self, const Layout* x, attributes) except NULL
     cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL
+
+cdef class Part(View):
+    pass

@@ -4,6 +4,7 @@ with broadcasting. View: of those that look at their input's memory otherwise.""
 import re
 
 from libc.stdint cimport uint32_t
+from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
@@ -16,6 +17,9 @@ from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
 
 TO_FLOATS = "to floats"
+
+cdef driver.Loop* COPY_LOOP = driver.find("copy")
+cdef driver.Loop* ADD_LOOP = driver.find("add")
 
 
 cdef class Elementwise(Operator):
@@ -243,4 +247,28 @@ cdef class View(Operator):
         b.same_gradient(0, True)
         lay.forget(b.dx[0].layout)
         b.dx[0].layout = l
+        return 0
+
+
+cdef class Part(View):
+    """The base of views that show each element of a part of their input once: the gradient goes to that part, added to
+    what other parts have contributed, so that several make no array of zeros for each."""
+
+    cdef int backward(self, Backward b) except -1:
+        cdef Array a[3]
+        cdef bint first = False, lent = False, so_far = b.sum_so_far(0, &a[1])
+        cdef Layout* l
+        if not so_far:
+            lent = b.target(0, &a[1], &first)
+            if not lent: a[1], first = b.make(0, b.input_layout(0), b.node.dtype), True
+            if first: memset(a[1].data, 0, a[1].layout.size * itemsize(a[1].dtype))
+        l = self.see(a[1].layout, b.node.attributes)
+        a[0] = b.gradient(0)
+        a[1].data += (l.offset - a[1].layout.offset) * itemsize(a[1].dtype)
+        a[1].layout = l
+        a[2] = a[1]
+        try: driver.each(COPY_LOOP if first else ADD_LOOP, a)
+        finally: lay.forget(l)
+        if so_far: b.added(0)
+        if lent: b.wrote(0)
         return 0

@@ -14,7 +14,7 @@ from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply_list
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
-from cygrad.ops.base cimport View
+from cygrad.ops.base cimport Part
 
 from cygrad.core.errors import described
 from cygrad.core.layout import check_size
@@ -134,7 +134,7 @@ cdef class Stack(Join):
 # ---- split -----------------------------------------------------------------------------------------------------------
 
 @final
-cdef class Split(View):
+cdef class Split(Part):
     """y = a part of x along an axis, a view        dx = 0, with that part = g
 
     The attributes are (axis, start, count)."""
@@ -144,15 +144,6 @@ cdef class Split(View):
 
     cdef Layout* see(self, const Layout* x, part) except NULL:
         return section(x, part[0], part[1], part[2])
-
-    cdef int backward(self, Backward b) except -1:
-        cdef Array dx = b.make(0, b.input_layout(0), b.node.dtype), g = b.gradient(0), y
-        cdef Layout* l = self.see(dx.layout, b.node.attributes)
-        memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
-        y = seen(&dx, l)
-        kernel.copy(&g, &y)
-        lay.forget(l)
-        return 0
 
     cdef object formula(self, c, int i, g):
         axis, start, count = c.attributes

@@ -13,7 +13,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, array_of, ensure_tensor
+from cygrad.core.graph cimport Call, Operator, Tensor, array_of, ensure_tensor, ready
 from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport Operand, apply1, apply2, apply_list, give_tensor
@@ -21,7 +21,7 @@ from cygrad.core.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout, itemsize
-from cygrad.ops.base cimport View
+from cygrad.ops.base cimport Part
 from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
 from cygrad.ops.shape cimport permuted
 
@@ -66,7 +66,7 @@ cdef Layout* sliced(const Layout* x, tuple index) except NULL:
 
 
 @final
-cdef class GetItem(View):
+cdef class GetItem(Part):
     """y = x[index], a view        dx = 0, with dx[index] = g"""
 
     def __cinit__(self):
@@ -74,12 +74,6 @@ cdef class GetItem(View):
 
     cdef Layout* see(self, const Layout* x, index) except NULL:
         return sliced(x, index)
-
-    cdef int backward(self, Backward b) except -1:
-        cdef Array out = b.make(0, b.input_layout(0), b.node.dtype), g = b.gradient(0)
-        memset(out.data, 0, out.layout.size * itemsize(out.dtype))
-        put_into(&out, b.node.attributes, &g)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return put_slice(g, c.shape(0), c.attributes)
@@ -378,6 +372,9 @@ def put(x, v, indices, attributes):
 cdef int write(Operator op, Tensor x, Tensor v, Tensor where, attributes) except -1:
     """x = op(x, v, where), over x."""
     cdef Operand o[3]
+    ready(x)
+    ready(v)
+    ready(where)
     give_tensor(&o[0], x)
     give_tensor(&o[1], v)
     give_tensor(&o[2], where)
