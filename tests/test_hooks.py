@@ -464,3 +464,79 @@ def test_what_a_hook_refers_to_may_look_at_the_graph_as_it_dies():
     assert seen == [(1, 0)]                         # (x itself is a parameter, not saved)
     kept.backward(cg.ones(3, dtype=x.dtype))
     assert x.grad.tolist() == [2, 4, 6]
+
+
+# ---- as soon as complete ---------------------------------------------------------------------------------------------
+
+def test_a_leafs_hook_runs_when_its_last_contribution_has_come():
+    """After the node of that contribution, and before nodes that were recorded earlier."""
+    a, b, c = (cg.full(2, k).attach_grad() for k in (2.0, 3.0, 5.0))
+    order = []
+    with cg.record():
+        p = a * b                                   # recorded first: runs last
+        p.register_hook(lambda g: order.append("p"))
+        q = p * c
+        y = q + c
+    for name, x in (("a", a), ("b", b), ("c", c)):
+        x.register_post_accumulate_grad_hook(lambda x, name=name: order.append((name, x.grad.tolist()[0])))
+    y.backward()
+    assert order == [("c", 7), "p", ("b", 10), ("a", 15)] or order == [("c", 7), "p", ("a", 15), ("b", 10)]
+
+
+def test_a_kept_gradient_is_stored_when_it_is_complete():
+    x = cg.ones(3).attach_grad()
+    seen = []
+    with cg.record():
+        y = x * 2
+        z = x * 3                                   # recorded later, and waiting for the sum below
+        u = z * 1.0
+        u.register_hook(lambda g: seen.append(y.grad is not None and y.grad.tolist()))
+        s = u + y
+    y.retain_grad()
+    s.backward()
+    assert seen == [[1, 1, 1]] and x.grad.tolist() == [5] * 3
+
+
+def test_a_solver_in_hooks_uses_each_gradient_up():
+    """One gradient of a weight at a time: the peak is that of the activations."""
+    layers, width, batch = 12, 64, 16
+    x = cg.ones(batch, width)
+    ws = [cg.full((width, width), 1 / width).attach_grad() for _ in range(layers)]
+    solvers = {id(w): cg.optim.Sgd(0.1) for w in ws}
+    for w in ws: solvers[id(w)].set_parameters([w])
+
+    def use(w):
+        solvers[id(w)].update()
+        w.zero_grad()
+
+    handles = [w.register_post_accumulate_grad_hook(use) for w in ws]
+    start = cg.memory.stats()["live_bytes"]
+    with cg.memory.track() as t:
+        with cg.record():
+            h = x
+            for w in ws: h = cg.linear(h, w, activation="relu")
+            loss = h.sum()
+        del h
+        loss.backward()
+    del loss
+    assert t.peak_bytes - start <= (layers + 3) * 4 * batch * width + 2 * 4 * width * width
+    assert cg.memory.stats()["live_bytes"] == start and ws[0].numpy()[0, 0] != 1 / width
+    for handle in handles: handle.remove()
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_hook_that_writes_what_a_later_node_needs(graph):
+    a, c, d = (cg.full(2, k).attach_grad() for k in (2.0, 3.0, 5.0))
+    with cg.record():
+        p = c * d
+        q = p * a
+
+    def write(x):
+        with cg.no_grad(): d[:] = 7.0
+
+    handle = a.register_post_accumulate_grad_hook(write)
+    with pytest.raises(cg.InplaceError, match=r"mul kept a tensor of shape \(2,\) for backward at version 0, but it"):
+        q.backward(create_graph=graph)
+    assert c.grad.tolist() == [0, 0] and a.fresh_grad and not c.fresh_grad
+    handle.remove()
+    a.grad = None

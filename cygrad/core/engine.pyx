@@ -8,7 +8,7 @@ variable's `.grad` receives each contribution as it comes, unless the sum is ask
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core cimport saved
@@ -17,14 +17,14 @@ from cygrad.core.extras cimport kept_of
 from cygrad.core.formula cimport by_formula, zeros_for
 from cygrad.core.graph cimport (
     EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
-    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, share_gradient,
+    Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, output_layout, share_gradient, sole,
 )
 from cygrad.core.gradients cimport (
     Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
 )
 from cygrad.core.heap cimport pop, push
 from cygrad.core.hooks cimport after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of
-from cygrad.core.memory cimport Buffer
+from cygrad.core.memory cimport ZEROS, Buffer
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport repack, unpack
 from cygrad.core.running cimport begin, check_stack, end, runs
@@ -64,9 +64,13 @@ cdef class Pass(Walk):
         return 0
 
     cdef void count_down(self, Entry* e) noexcept:
-        """A contribution has come; the last one makes the node ready."""
+        """A contribution has come; the last one makes the node ready. What stores its gradient, a leaf or a node with
+        kept ones, is next then: hooks may use the gradient up, and free it, before others arrive."""
+        cdef Node node = <Node>e.node
         e.pending -= 1
-        if e.pending == 0: push(self.ready, &self.n_ready, e - self.entries, (<Node>e.node).seq)
+        if e.pending: return
+        e.early = node.op is None or (node.flags & EXTRAS and len(kept_of(node)) > 0)
+        push(self.ready, &self.n_ready, e - self.entries, node.seq | <uint64_t>e.early << 63)
 
     # ---- variables
 
@@ -115,7 +119,7 @@ cdef class Pass(Walk):
             if b.want[i] <= TO_MAKE: continue
             leaf = <Node>edge_of(b.node, i).node
             e = &self.entries[self.find(leaf)]
-            self.arrived(<Leaf>leaf, e, b.first[i])
+            if leaf.op is None: self.arrived(<Leaf>leaf, e, b.first[i])
             if b.want[i] == IN_PART: e.in_part = True
             else: self.count_down(e)
             b.want[i] = 0
@@ -139,7 +143,8 @@ cdef class Pass(Walk):
         if node.op is not None or e.captured or self.graph or not self.alone or node.flags & EXTRAS: return None
         leaf = <Leaf>node
         if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or is_tracked(leaf.grad)
-                or not leaf.grad.layout.dense or leaf.grad.buffer.saved or (self.half_way(leaf) and not e.reached)):
+                or leaf.grad.buffer.flags & ZEROS or not leaf.grad.layout.dense or leaf.grad.buffer.saved
+                or (self.half_way(leaf) and not e.reached)):
             return None
         return leaf
 
@@ -206,10 +211,14 @@ cdef class Pass(Walk):
         cdef bint zero = e.zero and e.g.buffer == NULL and not e.reached
         if zero and (node.op is None or e.captured or node.flags & EXTRAS):
             zeros_for(node, 0, self.graph, self.captures, &e.g)
-        if e.g.buffer != NULL and node.flags & EXTRAS:
+        if e.g.buffer != NULL and node.flags & EXTRAS and not e.stored:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
         if node.op is None: return self.leaf_turn(e)
+        if e.early and not e.stored:                # the rest when those that were recorded later have run
+            e.stored = True
+            push(self.ready, &self.n_ready, at, node.seq)
+            return 0
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
             self.forget(e)
@@ -266,7 +275,7 @@ cdef class Pass(Walk):
         cdef bint any_wanted = False, after = has_hooks(node, "after")
         for i in range(node.n_in):
             edge = edge_of(node, i)
-            if i < FEW: b.into[i] = NULL
+            if i < FEW: b.into[i], b.sums[i] = NULL, NULL
             if edge.node == NULL: continue
             k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
             if k < 0 or not self.entries[k].needed: continue
@@ -280,7 +289,16 @@ cdef class Pass(Walk):
             if leaf is not None:
                 b.into[i] = <void*>leaf
                 b.first[i] = self.over(leaf, child)
+            elif node.n_in == 1: b.sums[i] = self.sum_of(<Node>edge.node, edge.output_nr, child)
         return any_wanted
+
+    cdef Gradient* sum_of(self, Node node, int output_nr, Entry* e) noexcept:
+        """What has come for an output of an operation, if this pass alone has it; or NULL."""
+        cdef Gradient* g = &e.g
+        if node.op is None or self.graph or e.g.buffer == NULL: return NULL
+        if node.n_out > 1: g = &(<Gradient*>e.g.buffer)[output_nr]
+        if g.buffer == NULL or not sole(g.buffer, g.layout, output_layout(node, output_nr), node.dtype): return NULL
+        return g
 
     cdef int compute(self, Backward b, Node node) except -1:
         """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""

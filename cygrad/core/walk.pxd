@@ -17,6 +17,8 @@ cdef struct Entry:              # one node in the running pass
     bint captured               # its gradient is a result
     bint zero                   # zeros have come, of which no array is made (from a derivative in steps)
     bint reached                # a leaf: something has been written to .grad by this pass
+    bint early                  # a leaf, or a node that keeps a gradient: its turn comes as soon as that is complete
+    bint stored                 # ... and that has happened
     bint turned                 # its turn is over
     bint in_part                # a leaf: a kernel failed that might have been writing to .grad
     uint8_t state               # of a node that does not run: what its state was
