@@ -585,6 +585,7 @@ def test_an_exception_carries_where_it_happened():
 def test_an_exception_counts_what_its_own_node_had_written():
     """linear writes dw straight into w.grad; then there is no memory for dx."""
     x, w = cg.ones((2, 3)).attach_grad(), cg.ones((4, 3)).attach_grad()
+    w.grad.fill_(0)                                 # (zeros without memory would not be written to)
     with cg.record():
         y = cg.linear(x * 1.0, w)
     head = cg.ones((2, 4))

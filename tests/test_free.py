@@ -146,6 +146,7 @@ def test_others_hold_the_memory():
     with cg.record():
         y = x.attach_grad() * 3
         z = x * y
+    x.grad.fill_(0)
     before = live()
     with pytest.raises(RuntimeError, match=r"1 kept for backward, 2 lent to arrays or by DLPack, 1 of other tensors"):
         x.free()
@@ -172,6 +173,7 @@ def test_variables_and_gradients():
     g = v.grad
     with pytest.raises(RuntimeError, match=r"the gradient of a variable; assign None to that \.grad"):
         g.free()
+    assert live() == before + 32 and g.tolist() == [0] * 8 and live() == before + 64       # (when they are read)
     v.free()                                        # its gradient goes with it, as far as it is the variable's
     assert live() == before + 32 and g.tolist() == [0] * 8
     g.free()

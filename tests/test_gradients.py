@@ -303,6 +303,7 @@ def test_memory_that_another_thread_computes_with_stays():
                 continue
             seen.update(np.unique(w.grad.numpy()))
 
+    w.grad.fill_(1)                                 # (zeros would have no memory)
     before = cg.memory.stats()
     in_threads(2, body)
     gc.collect()

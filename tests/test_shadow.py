@@ -136,7 +136,7 @@ def test_random_programs(seed):
             run(Program(seed))
         except (Boom, MemoryError, Refused):
             pass
-    assert shadow.live == {} and shadow.events > 10
+    assert shadow.live == {} and shadow.events > 6
 
 
 def test_the_shadow_can_disagree():

@@ -272,6 +272,8 @@ def test_categories_follow():
 
     assert count() == (0, 0, 8)
     x.attach_grad()
+    assert count() == (8, 0, 0)                     # (zeros have no memory)
+    x.grad.fill_(1)
     assert count() == (8, 8, 0)
     x.drop_grad()
     assert count() == (0, 0, 8)

@@ -7,7 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from cygrad.core cimport layout as lay
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
-    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, slots_of,
+    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of,
 )
 from cygrad.core.hooks cimport call_watched
 from cygrad.core.inplace cimport check_family, check_writable, follow
@@ -168,6 +168,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
         if value is not None and type(value) is not Tensor:
             raise RuntimeError(f"save_for_backward: a tensor that {op.name}.forward saved was freed in it; keep it "
                                f"alive, or save another")
+        if value is not None: ready(<Tensor>value)
         ctx.order.append(None if value is None else count)
         count += value is not None
     s = take_slots(node, count)

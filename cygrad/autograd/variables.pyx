@@ -15,12 +15,15 @@ from cygrad.core.graph cimport (
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.core.running cimport any_runs
 from cygrad.core.tape cimport expect_cycles
-from cygrad.core.tensors cimport copy_plain, fresh, view_of
+from cygrad.core.tensors cimport copy_plain, forget_values, view_of, zeros_like
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.graph import install
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef dict REQUESTS = {"null": NULL_REQ, "write": WRITE, "add": ADD}
 REQUEST_NAMES = ("null", "write", "add")
@@ -86,12 +89,6 @@ cdef int set_leaf(Tensor x, int req) except -1:
     return 0
 
 
-cdef Tensor zeros_of(Tensor x):
-    cdef Tensor t = fresh(lay.dense_like(x.layout), x.dtype, OTHER)
-    memset(t.buffer.data, 0, t.buffer.nbytes)
-    return t
-
-
 cdef int check_floating(Tensor x) except -1:
     if x.dtype < FLOAT32:
         raise TypeError(f"a gradient was asked for of a tensor of dtype {DTYPES[x.dtype]}; only float32 and float64 "
@@ -107,7 +104,7 @@ def attach_grad(Tensor self, grad_req="write"):
     cdef Leaf leaf
     check_floating(self)
     leaf = leaf_of(self)
-    zeros = zeros_of(self) if req != NULL_REQ and (leaf is None or leaf.grad is None) else None
+    zeros = zeros_like(self, OTHER) if req != NULL_REQ and (leaf is None or leaf.grad is None) else None
     set_leaf(self, req)
     leaf = leaf_of(self)
     if leaf is None: return self
@@ -235,10 +232,10 @@ def zero_grad(Tensor self):
 
 
 cpdef int clear_leaf(Leaf leaf) except -1:
-    """Zeros for what an accumulator holds."""
+    """Zeros for what an accumulator holds: without memory where nobody else knows it."""
     if leaf.grad is not None:
-        if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_of(leaf.grad))
-        else: clear(leaf.grad)
+        if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
+        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not forget_values(leaf.grad): clear(leaf.grad)
     leaf.fresh = leaf.incomplete = False
     return 0
 

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from cygrad.core cimport bridge
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_lendable, copy_in, lend
-from cygrad.core.graph cimport Tensor, data_of, is_tracked
+from cygrad.core.graph cimport Tensor, data_of, is_tracked, ready
 from cygrad.core.memory cimport READONLY, Buffer, drop, hold
 from cygrad.core.external cimport adopt_array
 from cygrad.core.tensors cimport copy_plain, new_tensor
@@ -150,6 +150,7 @@ def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, cop
     if readonly and not versioned:
         raise BufferError("__dlpack__: this memory is lent for reading only, and the consumer asks for a form of "
                           "DLPack that cannot say so (before 1.0); give it a detach() or a copy()")
+    ready(t)
     loan = <Loan*>PyMem_RawMalloc(sizeof(Loan))
     if loan == NULL: raise MemoryError("no memory for a DLPack capsule")
     if versioned:

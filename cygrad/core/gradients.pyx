@@ -6,9 +6,9 @@ from libc.stdint cimport uint64_t
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
     Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, plugged, put_grad,
-    seize, share_gradient, sole,
+    ready, seize, share_gradient, sole,
 )
-from cygrad.core.memory cimport EXTERNAL, GRADIENTS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate, hold, mark_gradient, unmark_gradient
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply1, apply2
 from cygrad.core.tensors cimport copy_plain, fresh, new_tensor
@@ -29,6 +29,7 @@ cdef Tensor from_gradient(Gradient* g, int dtype):
 
 cdef int gradient_of(Tensor t, Gradient* g) except -1:
     """A share in the memory of `t`, as a gradient."""
+    ready(t)
     hold(t.buffer)
     mark_gradient(t.buffer)
     g.buffer = t.buffer
@@ -115,11 +116,17 @@ cdef bint exchange(Tensor grad, Gradient* g, int dtype) noexcept:
     if Py_REFCNT(grad) > 2: return False
     if not sole(g.buffer, g.layout, grad.layout, dtype) or not sole(old, grad.layout, grad.layout, dtype): return False
     if grad.base is not None or old.saved or g.buffer.parameters != old.parameters: return False
+    swap(grad, g)
+    return True
+
+
+cdef void swap(Tensor grad, Gradient* g) noexcept:
+    """Let `grad` have the memory of `g`, and drop its own."""
+    cdef Buffer* old = grad.buffer
     g.buffer.version = old.version + 1
     grad.buffer, grad.rewrites = g.buffer, g.buffer.rewrites
     g.buffer = old
     drop_gradient(g)
-    return True
 
 
 cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
@@ -132,6 +139,11 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
         grad = leaf.grad
         if grad is not None and is_tracked(grad):   # it has a graph: not ours to write to
             grad = made = None if over else copy_plain(grad)
+        if grad is not None and grad.buffer.flags & ZEROS:
+            if grad.buffer.holders == 1 and sole(g.buffer, g.layout, grad.layout, leaf.dtype):
+                swap(grad, g)
+                return 0
+            ready(grad)
         if grad is None:
             if sole(g.buffer, g.layout, leaf.layout, leaf.dtype): return put_grad(leaf, from_gradient(g, leaf.dtype))
             grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)

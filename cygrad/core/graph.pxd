@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from cygrad.core.layout cimport forget, share
-from cygrad.core.memory cimport EXTERNAL, Buffer, drop, hold, mark_gradient
+from cygrad.core.memory cimport EXTERNAL, ZEROS, Buffer, drop, hold, make, mark_gradient
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef extern from "Python.h":
@@ -180,7 +180,8 @@ cdef class Backward:
     gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
     memory goes back at once (or into the next result: over()); make() and over() give the array to write gradient i
     to; target() gives the variable's own `.grad` instead, where that may be written directly: wrote() says that it has
-    been written whole."""
+    been written whole. sum_so_far() gives what other nodes have contributed to gradient i, to be added to in place:
+    added() says that this has been done."""
     cdef Node node
     cdef bint retain        # the graph stays: nothing may be taken out of it
     cdef bint graph         # gradients are tensors with a graph
@@ -192,6 +193,7 @@ cdef class Backward:
     cdef uint64_t number    # the pass
     cdef void* lent[FEW]    # the .grad that target() gave out, counted until wrote() or give_back()
     cdef bint seized[FEW]
+    cdef Gradient* sums[FEW]    # what has come for input i so far, if it may be written to, or NULL
     cdef Gradient few_g[MAX_OUTPUTS]
     cdef Gradient few_dx[FEW]
     cdef uint8_t few_want[FEW]
@@ -206,6 +208,8 @@ cdef class Backward:
     cdef bint over_gradient(self, int i, Array* out) noexcept
     cdef int same_gradient(self, int i, bint last) except -1
     cdef bint target(self, int i, Array* out, bint* first) noexcept
+    cdef bint sum_so_far(self, int i, Array* out) noexcept
+    cdef void added(self, int i) noexcept
     cdef void wrote(self, int i) noexcept
     cdef void give_back(self, bint whole) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
@@ -226,8 +230,8 @@ cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
 cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
-cdef int plug_run(apply1_t one, apply2_t two) except -1
-cdef int plug_inplace(apply_inplace_t inplace) except -1
+cdef void plug_run(apply1_t one, apply2_t two) noexcept
+cdef void plug_inplace(apply_inplace_t inplace) noexcept
 cdef Operator plugged(str name)
 cdef object socket(str name)
 cdef Tensor ensure_tensor(x)
@@ -243,7 +247,14 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
 
 
-cdef inline char* data_of(Tensor t) noexcept:
+cdef inline int ready(Tensor t) except -1:
+    """Let `t` have memory. A gradient that is known to be zero has none until somebody reads or writes it. Raises
+    MemoryError."""
+    return make(t.buffer) if t.buffer.flags & ZEROS else 0
+
+cdef inline char* data_of(Tensor t) except? NULL:          # (an empty tensor of others may lie nowhere)
+    """The address of the first element of `t`, to read or to write: the one way to it. Raises MemoryError."""
+    if t.buffer.flags & ZEROS: make(t.buffer)
     return t.buffer.data + t.layout.offset * itemsize(t.dtype)
 
 cdef inline Tensor shell():
@@ -287,7 +298,7 @@ cdef inline void empty_tensor(Tensor t) noexcept:
     drop(t.buffer)
     forget(t.layout)
 
-cdef inline Array array_of(Tensor t) noexcept:
+cdef inline Array array_of(Tensor t) except *:
     cdef Array a
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return a

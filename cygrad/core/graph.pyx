@@ -16,7 +16,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
 from cygrad.core.running cimport runs
 from cygrad.core.memory cimport (
-    EXTERNAL, GRADIENTS, Buffer, allocate, drop, let_go, mark_gradient, recategorise, unmark_gradient,
+    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate, drop, let_go, mark_gradient, recategorise, unmark_gradient,
 )
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -331,14 +331,28 @@ cdef class Backward:
         leaf = <Leaf>self.into[i]
         self.into[i] = NULL
         self.seized[i] = seize(leaf, self.number)   # which may have waited: look again
-        if leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved:
+        if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
+                or leaf.grad.buffer.flags & ZEROS):
             if self.seized[i]: leaf.writer = 0
             return False
         Py_INCREF(leaf.grad)
         self.lent[i] = <void*>leaf.grad
-        out[0] = array_of(leaf.grad)
+        out.data = leaf.grad.buffer.data + leaf.grad.layout.offset * itemsize(leaf.grad.dtype)
+        out.layout, out.dtype = leaf.grad.layout, leaf.grad.dtype
         first[0] = self.first[i]
         return True
+
+    cdef bint sum_so_far(self, int i, Array* out) noexcept:
+        """What other nodes have contributed to gradient i of an intermediate; False: nothing that is ours alone."""
+        if i >= FEW or self.sums[i] == NULL: return False
+        out.layout, out.dtype = self.sums[i].layout, self.node.dtype
+        out.data = self.sums[i].buffer.data + out.layout.offset * itemsize(out.dtype)
+        return True
+
+    cdef void added(self, int i) noexcept:
+        """What sum_so_far() gave has this contribution in it."""
+        self.sums[i] = NULL
+        self.want[i] = DELIVERED
 
     cdef void wrote(self, int i) noexcept:
         """The .grad that target() lent for input i has its contribution: a new version, which others may write."""
@@ -374,18 +388,16 @@ cdef apply_inplace_t apply_inplace
 cdef dict sockets = {}
 
 
-cdef int plug_run(apply1_t one, apply2_t two) except -1:
+cdef void plug_run(apply1_t one, apply2_t two) noexcept:
     """core/run.pyx plugs itself in: how an operator is applied."""
     global apply1, apply2
     apply1, apply2 = one, two
-    return 0
 
 
-cdef int plug_inplace(apply_inplace_t inplace) except -1:
+cdef void plug_inplace(apply_inplace_t inplace) noexcept:
     """... and core/inplace.pyx."""
     global apply_inplace
     apply_inplace = inplace
-    return 0
 
 
 cdef Operator plugged(str name):
@@ -426,8 +438,7 @@ def install_bridge(asarray, **functions):
     sockets.update(functions)
 
 
-cdef int plug(str name, f) except -1:
-    sockets[name] = f
+cdef int plug(str name, f) except -1: sockets[name] = f
 
 
 cdef Tensor ensure_tensor(x):

@@ -10,7 +10,7 @@ from cygrad.core.anomaly cimport remember_write
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
     FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, current, is_result,
-    is_variable, plug_inplace, slots_of,
+    is_variable, plug_inplace, ready, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.modes cimport Flags, flags
@@ -140,7 +140,7 @@ cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
         else: last[0] += reach
 
 
-cdef bint overlap(Operand* x, Tensor target) noexcept:
+cdef bint overlap(Operand* x, Tensor target) except -1:
     """Whether an operand lies across the target in another buffer: two tensors may share one NumPy array."""
     cdef Array y = array_of(target)
     cdef uintptr_t first, last, y_first, y_last
@@ -211,6 +211,7 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     """target = op(target, other), written over target; returns target."""
     cdef Operand o[2]
     other = plain_operand(other)
+    ready(target)
     give_tensor(&o[0], target)
     give_plain(&o[1], other)
     run_into(op, o, 2, attributes, target)

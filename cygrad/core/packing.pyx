@@ -5,7 +5,9 @@ since, as long as it lives: what is packed may be a copy, but the gradient that 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, slots_of
+from cygrad.core.graph cimport (
+    KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, ready, slots_of,
+)
 from cygrad.core.memory cimport WATCHED, Buffer, hold, keep, let_go, plug_unwatch
 from cygrad.core.modes cimport Flags
 from cygrad.core.tape cimport expect_cycles
@@ -102,6 +104,7 @@ cdef list unpack(Node node, Flags* f):
                 raise ValueError(
                     f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack was "
                     f"given a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
+            ready(t)
             out.append((k, entry, s[k].version))
             lay.forget(s[k].layout)
             s[k].layout = lay.share(t.layout)

@@ -16,6 +16,7 @@ cdef struct Operand:
     double number
 
 cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
+    """Read a tensor that is ready (graph.pxd)."""
     hold(t.buffer)
     o.tensor = <void*>t
     o.buffer = t.buffer
@@ -24,7 +25,7 @@ cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
     o.array.dtype = t.dtype
 
 cdef inline void give_plain(Operand* o, v) noexcept:
-    """Read a tensor, or a Python number (weak: it takes the others' dtype)."""
+    """Read what is plain: a tensor, or a Python number (weak: it takes the others' dtype)."""
     if type(v) is Tensor:
         give_tensor(o, <Tensor>v)
         return

@@ -14,9 +14,9 @@ from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor,
-    attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, shell,
+    attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, ready, shell,
 )
-from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
@@ -36,13 +36,17 @@ cdef extern from "cygrad/platform.h":
 
 cdef inline bint plain(v) noexcept:
     """Whether an operand can be read as it is."""
-    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v)
+    if type(v) is Tensor: return not (<Tensor>v).buffer.flags & ZEROS
+    return PyFloat_Check(v) or PyLong_Check(v)
 
 
 cdef object plain_operand(v):
     """What a user gave as a tensor or a Python number. This may run Python code, so it comes before any operand of the
     operation is read."""
-    return v if plain(v) else ensure_tensor(v)
+    if plain(v): return v
+    t = ensure_tensor(v)
+    ready(t)
+    return t
 
 
 cdef bint convert(list xs) except -1:
@@ -51,7 +55,7 @@ cdef bint convert(list xs) except -1:
     cdef bint converted = False
     for i in range(len(xs)):
         if plain(xs[i]): continue
-        xs[i] = ensure_tensor(xs[i])
+        xs[i] = plain_operand(xs[i])
         converted = True
     return converted
 
@@ -303,6 +307,7 @@ cdef int capture(Flags* f, Operator op, Operand* x, int n, object attributes, ob
 cdef object apply1(Operator op, x, attributes):
     cdef Operand o[1]
     cdef Tensor t = ensure_tensor(x)
+    ready(t)
     give_tensor(&o[0], t)
     return run(op, o, 1, attributes)
 

@@ -1,8 +1,8 @@
 """How tensors come into being: over memory that is there, as another view of it, over new memory, as a copy."""
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport array_of, fill, note_made, shell
-from cygrad.core.memory cimport OTHER, allocate, drop, hold
+from cygrad.core.graph cimport array_of, fill, note_made, shell, sole
+from cygrad.core.memory cimport OTHER, READONLY, WATCHED, ZEROS, allocate, drop, hold, zeros
 from cygrad.core.modes cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport gather
@@ -35,6 +35,37 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
         lay.forget(layout)
         raise
     return new_tensor(b, layout, dtype)
+
+
+cdef Tensor zeros_like(Tensor x, int category):
+    """Zeros of the shape and dtype of `x`, which have no memory until they are read or written."""
+    cdef Layout* layout = lay.dense_like(x.layout)
+    cdef Buffer* b
+    if layout.size == 0: return fresh(layout, x.dtype, category)
+    try: b = zeros(layout.size * itemsize(x.dtype), category)
+    except:
+        lay.forget(layout)
+        raise
+    return new_tensor(b, layout, x.dtype)
+
+
+cdef bint forget_values(Tensor t) noexcept:
+    """Let `t` be zeros without memory, if its own memory is that of nobody else; False: it is, or there is no memory
+    for a header, and nothing has changed."""
+    cdef Buffer* old = t.buffer
+    cdef Buffer* b
+    if old.flags & ZEROS:
+        old.version += 1
+        return True
+    if not sole(old, t.layout, t.layout, t.dtype) or t.layout.size == 0: return False
+    if old.saved or old.parameters or old.optimizer or old.leases or old.flags & (READONLY | WATCHED): return False
+    try: b = zeros(old.nbytes, OTHER)
+    except MemoryError: return False
+    b.version, b.rewrites, b.flags = old.version + 1, old.rewrites, old.flags | ZEROS
+    b.gradients, b.category = old.gradients, old.category
+    t.buffer = b
+    drop(old)
+    return True
 
 
 cdef Tensor copy_plain(Tensor t):

@@ -129,6 +129,8 @@ cdef class Solver:
             if not leaf.fresh or leaf.grad is None: continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()
+            data_of(w)
+            data_of(g)                              # (which may be zeros that have no memory yet)
             ready.append((p, g))
         for p, g in ready:
             p.t += 1
