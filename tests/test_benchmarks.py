@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import busy, collect, imports, limits, machine, steps, timing, work, worker
 from benchmarks.goals import GOALS, Goal
-from benchmarks.memory import faults, kept, liveness
+from benchmarks.memory import faults, kept, liveness, varying
 from benchmarks.memory import page as memory_page
 from benchmarks.memory import peaks as memory_peaks
 from benchmarks.models import Problem, losses, trainers
@@ -441,3 +441,20 @@ def test_page_of_memory(tmp_path):
     pytest.importorskip("matplotlib")
     for name in memory_page.draw(made, tmp_path).values():
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", sorted(varying.PROGRAMS))
+def test_programs_whose_shapes_change_compute_the_same(name):
+    """cygrad's parameters after some steps are PyTorch's, and the page shows the figures."""
+    pytest.importorskip("torch")
+    found = []
+    for library in (varying.Cygrad, varying.PyTorch):
+        on = library()
+        step = varying.PROGRAMS[name](on, np.random.default_rng(0))
+        for _ in range(3): step()
+        found.append([p.detach().numpy().copy() for p in on.parameters])
+    for mine, theirs in zip(*found, strict=True): np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=1e-5)
+    figures = varying.run("cygrad", name, 20)
+    assert figures["held"] >= figures["peak"] > 0 and len(figures["held over steps"]) == 20
+    rows = {name: {"cygrad": figures, "PyTorch": varying.run("PyTorch", name, 5)}}
+    assert f"| {name}, {varying.STEPS[name]:,} steps |" in memory_page.varying_table(rows)
