@@ -11,5 +11,7 @@ class Elementwise(Operator):
     integers: Any
 class View(Operator):
     pass
+class Part(View):
+    pass
 class Truth(Elementwise):
     pass

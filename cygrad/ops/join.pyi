@@ -5,7 +5,7 @@ from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph import Operator
 from cygrad.core.graph import Tensor
-from cygrad.ops.base import View
+from cygrad.ops.base import Part
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
@@ -21,9 +21,6 @@ class Triangle(Operator):
 class Concat(Join):
     pass
 @final
-class Split(View):
-    pass
-@final
 class Stack(Join):
     pass
 @final
@@ -31,6 +28,9 @@ class TriL(Triangle):
     pass
 @final
 class TriU(Triangle):
+    pass
+@final
+class Split(Part):
     pass
 def concat(xs: Iterable[_Data], axis: int | None = 0) -> Tensor: ...
 def pad(x: _Data, widths: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap'] = 'constant', value: float = 0) -> Tensor: ...

@@ -1,7 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 from cygrad.core.graph import Operator
-from cygrad.ops.base import View
+from cygrad.ops.base import Part
 
 DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
@@ -15,7 +15,7 @@ class Put(Operator):
 class PutSlice(Operator):
     pass
 @final
-class GetItem(View):
+class GetItem(Part):
     pass
 def copy_(self: Any, value: Any) -> Any: ...
 def fill_(self: Any, value: Any) -> Any: ...
