@@ -400,6 +400,20 @@ def test_external_memory_counts_apart():
     assert stats("external_bytes") == 0
 
 
+def test_our_own_memory_is_no_memory_of_others():
+    for n in (1, 1000, 1 << 20):                    # of a slab, a class, a span
+        x = cg.ones(n)
+        borrowed = [cg.asarray(x.numpy()), cg.from_dlpack(x), cg.asarray(x.numpy()[::-1])]
+        assert stats("external_bytes") == 0 and stats("live_bytes") == 4 * n
+        borrowed[0][...] = 2
+        del x
+        assert stats("live_bytes") == 4 * n and [b.tolist()[0] for b in borrowed] == [2] * 3
+        theirs = cg.asarray(np.ones(10))
+        assert stats("external_bytes") == 80
+        del borrowed, theirs
+    assert stats("external_bytes") == stats("live_bytes") == 0
+
+
 @pytest.mark.parametrize("indices, together, first, second", [
     ((slice(None), slice(None)), 8000, 8000, 8000),                     # the same array
     ((slice(600), slice(400, None)), 8000, 4800, 4800),                 # ranges that overlap

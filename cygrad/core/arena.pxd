@@ -34,3 +34,4 @@ cdef void give(Span* s) noexcept
 cdef size_t purge(size_t n) noexcept
 cdef void give_back() noexcept
 cdef size_t largest(size_t room) noexcept
+cdef bint owns(const char* p) noexcept

@@ -3,10 +3,14 @@
 Two tensors over one array, or over views of it that overlap, share bytes. So arrays whose ranges of addresses overlap
 are counted together: equal ones once, and no more than the range that they lie in. An array with gaps counts its
 elements alone. This is exact but for arrays with gaps that overlap in part, where it may be more, up to that range. The
-sum is made when somebody asks (memory.stats): adopting and letting go cost two pointers."""
+sum is made when somebody asks (memory.stats): adopting and letting go cost two pointers.
+
+An array over the pool's own memory, such as x.numpy() given back to asarray, is no memory of others: its bytes count
+with the buffer that they belong to, and not here."""
 
 cimport cython
 
+from cygrad.core.arena cimport owns
 from cygrad.core.memory cimport Buffer, adopt
 from cygrad.kernels.array cimport Array, itemsize
 
@@ -41,6 +45,7 @@ cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NUL
             reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * size
             if reach < 0: lender.low += reach
             else: lender.high += reach
+    if owns(a.data): return adopt(a.data, lender.nbytes, lender, readonly)
     if ring == NULL:
         lender.before = lender.after = <void*>lender
     else:
