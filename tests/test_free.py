@@ -311,6 +311,86 @@ def test_variables_in_scopes():
     assert outside.grad.tolist() == [3] * 3
 
 
+def capped_step(x, out):
+    y = (x * 2).sum()
+    out.append(y.item())
+    return y
+
+
+def test_capped_scopes():
+    before, x, out = live(), cg.ones(10), []
+    with cg.memory.scope(capped=True) as s:
+        capped_step(x, out)                         # its names end with it
+        y = s.keep(capped_step(x, out))
+        z = x - 1
+        assert z.tolist() == [0] * 10
+        del z
+    assert out == [20, 20] and y.item() == 20 and live() == before + 44
+    with pytest.raises(RuntimeError, match=r"1 in all: \(10,\) float32 at .*test_free.py:\d+;"):
+        with cg.memory.scope(capped=True) as s:
+            leaked, kept = x * 3, s.keep(x * 4)
+    assert type(leaked) is FreedTensor and kept.tolist() == [4] * 10 and live() == before + 84
+    cg.ones(3)                                      # the scope was left: nothing is noted any more
+    with cg.memory.scope(capped=True):
+        pass
+
+
+def test_a_capped_scope_names_the_operation_and_the_first_three():
+    x = cg.ones(2).attach_grad()
+    with pytest.raises(RuntimeError) as e, cg.memory.scope(capped=True), cg.record():
+        leaked = [x.exp(), *[cg.zeros((i,), dtype="int8") for i in range(1, 6)]]
+    told = str(e.value)
+    del e
+    assert "6 in all" in told and "(2,) float32, made by exp at " in told and told.count(" int8 at ") == 2
+    assert "; ...;" in told and all(type(t) is FreedTensor for t in leaked)
+
+
+def test_gradients_may_outlive_a_capped_scope():
+    x, solver = cg.ones(3).requires_grad_(), cg.optim.Adam()
+
+    def step():
+        with cg.record():
+            (x * x).sum().backward()
+        solver.update()
+
+    with cg.memory.scope(capped=True):
+        solver.set_parameters([x])
+        step()
+    assert x.grad.tolist() == [2] * 3
+
+
+def test_a_capped_scope_leaves_exceptions_alone():
+    before = live()
+    with pytest.raises(KeyError), cg.memory.scope(capped=True):
+        x = cg.ones(10)
+        raise KeyError
+    assert type(x) is FreedTensor and live() == before
+
+
+def test_a_dead_cycle_does_not_outlive_a_capped_scope():
+    class Holder:
+        pass
+
+    with cg.memory.scope(capped=True):
+        a, b = Holder(), Holder()
+        a.other, b.other, a.x = b, a, cg.ones(3)
+        alive = weakref.ref(a)
+        del a, b
+    assert alive() is None
+
+
+def test_capped_scopes_nest():
+    with cg.memory.scope(capped=True) as outer:
+        with cg.memory.scope() as inner:
+            x, y = inner.keep(cg.ones(2)), cg.ones(2)
+        outer.keep(x)
+    assert x.tolist() == [1, 1] and type(y) is FreedTensor
+    with pytest.raises(RuntimeError, match="1 in all"), cg.memory.scope(capped=True):
+        with cg.memory.scope(capped=True) as inner:
+            x = inner.keep(cg.ones(2))              # which is the outer one's then
+    assert type(x) is FreedTensor
+
+
 def test_scopes_are_the_threads_own():
     made, ready, done = [], threading.Event(), threading.Event()
 

@@ -350,6 +350,11 @@ def entered_twice():
         pass
 
 
+def outlived():
+    with cg.memory.scope(capped=True):
+        _x, _y = cg.zeros((2, 3)), cg.zeros(5, dtype="int64")
+
+
 def without_shape():
     e = Exporter()
     e.managed.inner.shape = None

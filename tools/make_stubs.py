@@ -20,6 +20,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "more": "Any",
     "flatten.start": "int", "flatten.end": "int", "axis1": "int", "axis2": "int", "Adam.lr": "float | None",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
+    "capped": "bool",
     "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
     "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None",
     "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",

@@ -3,6 +3,8 @@
 A tensor that was freed becomes, in place, an object of another class whose every use raises; so the check costs nothing
 where tensors are alive. What C code still sees of it is an empty tensor over no memory."""
 
+import gc
+
 cimport cython
 from cpython.object cimport PyObject, PyObject_GenericGetAttr
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -13,8 +15,10 @@ from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport PyObject_GC_UnTrack, Tensor, empty_tensor
 from cygrad.core.memory cimport EXTERNAL, READONLY, Buffer, hold
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.source cimport where
 from cygrad.kernels.array cimport Layout
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.graph import install
 
 cdef extern from "Python.h":
@@ -229,21 +233,48 @@ def free(Tensor self):
 
 # ---- scopes ----------------------------------------------------------------------------------------------------------
 
+cdef str told(Tensor t, place):
+    """What an error says of a tensor: its shape and dtype, the operation and the line that made it."""
+    made = f", made by {t._node.name()}" if t._node is not None and t._node.op is not None else ""
+    return f"{t.shape} {DTYPES[t.dtype]}{made}" + (f" at {place[0]}:{place[1]}" if place[0] else "")
+
+
+cdef list outliving(list made, set spared):
+    """Of what a scope has noted, the pairs (tensor, place) of the tensors that are alive and not spared."""
+    cdef list left = []
+    for weak, place in made:
+        t = weak()
+        if type(t) is Tensor and id(t) not in spared: left.append((t, place))
+    return left
+
+
+cdef inline bint owned(Tensor t) noexcept:
+    """Whether a variable's gradient or a solver's state is what `t` lies over: it lives as long as those."""
+    return t.buffer.gradients or t.buffer.optimizer
+
+
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class scope:
     """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
     `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or
     solver. A tensor whose memory others hold only loses its own hold. Scopes nest; what an inner one keeps belongs to
-    the outer one."""
+    the outer one.
+
+    With `capped` a tensor that is still referred to on exit and was not kept is an error: the scope frees it as always,
+    and raises RuntimeError with the number of such tensors and the shape, the dtype and the line of the first. A name
+    of the `with` block refers to its tensor after the block too, so call a function in the block, whose names end with
+    it, or `del` them. What a reference cycle alone holds is collected first and does not count. Where the block ends by
+    an exception, that one goes on, and nothing is said of tensors."""
     cdef scope outer
-    cdef list made              # weak references
+    cdef list made              # (weak reference, the line that made it, if that will be asked for)
     cdef list kept
     cdef Py_ssize_t limit       # the length at which dead references are thrown out
+    cdef bint capped
 
     @cython.embedsignature.format("c")
-    def __init__(self):                             # (without it Cython takes any arguments)
-        pass
+    def __init__(self, capped=False):
+        self.capped = capped
 
     def __enter__(self):
         cdef Flags* f = flags()
@@ -265,34 +296,42 @@ cdef class scope:
     def __exit__(self, kind=None, value=None, traceback=None):
         cdef Flags* f = flags()
         cdef scope inner = None, outer = self.outer, s = <scope>f.scope if f.scope != NULL else None
-        cdef list made = self.made, kept = self.kept, left, still
+        cdef list made = self.made, kept = self.kept, left, still, said = None
         while s is not None and s is not self: inner, s = s, s.outer
         if s is None: raise RuntimeError("a memory.scope() was left that this thread has not entered")
         if inner is not None: inner.outer = outer
         else: f.scope = <void*>outer if outer is not None else NULL     # which was counted when it was entered
         self.made = self.kept = self.outer = None
         Py_DECREF(self)                             # (the scope is left; only what follows asks for memory)
-        left = []
         spared = {id(x) for x in kept}
-        for weak in made:
-            t = weak()
-            if type(t) is Tensor and id(t) not in spared: left.append(t)
+        left = outliving(made, spared)
+        if left and self.capped and kind is None:
+            left = None                             # (the collector must not find what this list would hold)
+            gc.collect()
+            left = outliving(made, spared)
+            said = [told(t, place) for t, place in left if not owned(t)]
+        left = [t for t, _ in left]
         if outer is not None:
             for x in kept: outer.note(x)
-        made = kept = t = None
+        made = kept = x = t = None
         while left:                                 # variables take their gradients with them: once more for those
             still = []
             for t in left:
-                if (<Tensor>t).buffer.gradients or (<Tensor>t).buffer.optimizer: still.append(t)
+                if owned(t): still.append(t)
                 else: let_go(t)
             if len(still) == len(left): break
             left = still
+        if not said: return
+        first = "; ".join(said[:3]) + ("; ..." if len(said) > 3 else "")
+        raise RuntimeError(f"memory.scope(capped=True): tensors made inside outlive it without keep(), {len(said)} in "
+                           f"all: {first}; they are freed now; keep() what is to stay, and del the names of the block "
+                           f"that refer to the rest")
 
     cdef int note(self, Tensor t) except -1:
         if len(self.made) >= self.limit:
-            self.made = [weak for weak in self.made if weak() is not None]
+            self.made = [pair for pair in self.made if pair[0]() is not None]
             self.limit = 2 * len(self.made) + 1024
-        self.made.append(PyWeakref_NewRef(t, None))
+        self.made.append((PyWeakref_NewRef(t, None), where() if self.capped else None))
         return 0
 
 

@@ -1,7 +1,17 @@
 """The wording of errors: reports, limits, scopes of memory and free()."""
 
 import cygrad as cg
-from wrong import entered_twice, free_a_gradient, free_what_is_lent, freed, limited, profile_twice, profiled, twice
+from wrong import (
+    entered_twice,
+    free_a_gradient,
+    free_what_is_lent,
+    freed,
+    limited,
+    outlived,
+    profile_twice,
+    profiled,
+    twice,
+)
 
 CASES = [
     *[(lambda make=make: make().__exit__(), RuntimeError,
@@ -55,4 +65,7 @@ CASES = [
      "a memory.scope() was left that this thread has not entered"),
     (lambda: entered_twice(), RuntimeError,
      "this memory.scope() is open already; make one for each with"),
+    (lambda: outlived(), RuntimeError,
+     "memory.scope(capped=True): tensors made inside outlive it without keep(), 2 in all: (2, 3) float32 at <*>; (5,) "
+     "int64 at <*>; they are freed now; keep() what is to stay, and del the names of the block that refer to the rest"),
 ]
