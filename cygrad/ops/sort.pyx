@@ -1,19 +1,19 @@
-"""Order: sort, argsort, topk. NumPy sorts; the order is stable, and nan counts as the largest."""
+"""Order: sort, argsort, topk. NumPy sorts values, in place; kernels find their places. The order is stable, and nan
+counts as the largest."""
 
 import operator
-
-import numpy as np
 
 from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
+from cygrad.core.bridge cimport check_capture, lend
 from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor, is_tracked
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport sort as kernel
-from cygrad.kernels.array cimport FLOAT32, INT32, INT64, MAX_NDIM, Layout
+from cygrad.kernels.array cimport FLOAT32, INT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.index cimport copy
 from cygrad.kernels.sort cimport SHORT
 from cygrad.ops.index cimport zero_like
 
@@ -22,11 +22,45 @@ from cygrad.ops.index import gather_ranked, scatter_add
 from cygrad.ops.shape import astype
 
 
-def order_of(x, axis, descending):
-    """The places of the elements of an array in order; equal ones stay as they are, whichever way."""
-    if x.dtype == np.bool_: x = x != 0              # NumPy sorts bytes, and a bool may be any
-    if not descending: return np.argsort(x, axis, kind="stable")
-    return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+cdef enum:
+    COLUMNS = 1 << 18       # bytes of columns that are sorted at a time, if there are so many
+
+
+cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept:
+    """The elements for each place of a dense array along an axis."""
+    cdef Py_ssize_t inner = 1
+    cdef int d
+    for d in range(axis + 1, l.ndim): inner *= l.shape[d]
+    return inner
+
+
+cdef Py_ssize_t columns_at_once(const Layout* l, int axis, int size) noexcept:
+    """How many columns of a dense array are sorted at a time."""
+    cdef Py_ssize_t n = l.shape[axis] * size
+    return max(1, min(inner_of(l, axis), COLUMNS // n if n else 1))
+
+
+cdef int sort_columns(Call* c, int axis, bint descending) except -1:
+    """y = x in order along an axis that is not the last: some columns at a time are rows of the workspace."""
+    cdef const Layout* l = c.y[0].layout
+    cdef int size = itemsize(c.y[0].dtype)
+    cdef Py_ssize_t n = l.shape[axis], inner = inner_of(l, axis), most = columns_at_once(l, axis, size), o, j
+    cdef Py_ssize_t shape[2]
+    cdef Array rows
+    cdef char* at
+    for o in range(l.size // (n * inner)):
+        for j in range(0, inner, most):
+            shape[0], shape[1] = min(most, inner - j), n
+            at = c.y[0].data + (o * n * inner + j) * size
+            rows.data, rows.dtype, rows.layout = c.workspace, c.y[0].dtype, lay.dense(2, shape)
+            try:
+                kernel.turn(at, size, n, shape[0], inner, c.workspace, n)
+                lend(&rows, NULL, True).sort()
+                if descending: kernel.reverse(c.workspace, size, shape[0], n)
+                kernel.turn(c.workspace, size, shape[0], n, n, at, inner)
+            finally:
+                lay.forget(rows.layout)
+    return 0
 
 
 @final
@@ -40,31 +74,38 @@ cdef class Sort(Operator):
         self.name, self.differentiable = "sort", True
 
     cdef int infer(self, Call* c) except -1:
+        cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        if not (<tuple>c.attributes)[2]: return 0
-        c.n_out, c.hidden = 2, 1
-        c.y[1].layout = lay.share(c.y[0].layout)
-        c.y[1].dtype = INT32 if c.x[0].layout.size < 1 << 31 else INT64
+        if (<tuple>c.attributes)[2]:
+            c.n_out, c.hidden = 2, 1
+            c.y[1].layout = lay.share(c.y[0].layout)
+            c.y[1].dtype = INT32 if c.x[0].layout.size < 1 << 31 else INT64
+            c.workspace_bytes = kernel.order_room(&c.x[0], axis, False)
+        elif c.y[0].layout.size and inner_of(c.y[0].layout, axis) > 1:
+            c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        axis, descending, kept = <tuple>c.attributes
-        x, y = lend(&c.x[0], NULL, False), lend(&c.y[0], NULL, True)
-        if kept:
-            order = order_of(x, axis, descending)
-            y[...] = np.take_along_axis(x, order, axis)
-            lend(&c.y[1], NULL, True)[...] = order
-        else:
-            y[...] = x
-            y.sort(axis)
-            if descending: y[...] = np.flip(y, axis)
+        cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.y[0].dtype)
+        cdef bint descending = (<tuple>c.attributes)[1]
+        cdef Py_ssize_t n = c.y[0].layout.shape[axis]
+        if c.y[0].layout.size == 0: return 0
+        if c.hidden:
+            with nogil: kernel.order(&c.x[0], axis, descending, &c.y[0], &c.y[1], False, c.workspace)
+            return 0
+        with nogil: copy(&c.x[0], &c.y[0])
+        if inner_of(c.y[0].layout, axis) > 1: return sort_columns(c, axis, descending)
+        lend(&c.y[0], NULL, True).sort(axis)        # in place, without any memory
+        if descending:
+            with nogil: kernel.reverse(c.y[0].data, size, c.y[0].layout.size // n, n)
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         return 2 << OUTPUT
 
     cdef object formula(self, c, int i, g):
+        check_capture()                             # (the places are no output that a replay has)
         order = astype(c.output(1).detach(), DTYPES[INT64])
         return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g))
 
@@ -77,14 +118,23 @@ cdef class ArgSort(Operator):
         self.name = "argsort"
 
     cdef int infer(self, Call* c) except -1:
+        cdef int axis = (<tuple>c.attributes)[0]
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = INT64
+        c.workspace_bytes = kernel.order_room(&c.x[0], axis, c.y[0].layout.strides[axis] == 1)
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        axis, descending = <tuple>c.attributes
-        lend(&c.y[0], NULL, True)[...] = order_of(lend(&c.x[0], NULL, False), axis, descending)
+        cdef int axis = (<tuple>c.attributes)[0]
+        cdef bint descending = (<tuple>c.attributes)[1]
+        with nogil:
+            kernel.order(&c.x[0], axis, descending, NULL, &c.y[0], c.y[0].layout.strides[axis] == 1, c.workspace)
         return 0
+
+
+cdef inline bint few(const Call* c) noexcept:
+    """Whether topk keeps a list of the best; else it puts all in order."""
+    return <Py_ssize_t>(<tuple>c.attributes)[1] <= SHORT and c.x[0].dtype >= FLOAT32
 
 
 @final
@@ -104,15 +154,15 @@ cdef class TopK(Operator):
         shape[<int>(<tuple>c.attributes)[0]] = (<tuple>c.attributes)[1]
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = INT64
+        if not few(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<tuple>c.attributes)[0], False)
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        axis, k, largest = <tuple>c.attributes
-        if k <= SHORT and c.x[0].dtype >= FLOAT32:
-            kernel.topk(&c.x[0], axis, largest, &c.y[0])
-            return 0
-        order = order_of(lend(&c.x[0], NULL, False), axis, largest)
-        lend(&c.y[0], NULL, True)[...] = np.moveaxis(np.moveaxis(order, axis, 0)[:k], 0, axis)
+        cdef int axis = (<tuple>c.attributes)[0]
+        cdef bint largest = (<tuple>c.attributes)[2], short = few(c)
+        with nogil:
+            if short: kernel.topk(&c.x[0], axis, largest, &c.y[0])
+            else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)
         return 0
 
 

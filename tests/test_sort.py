@@ -1,0 +1,116 @@
+"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides."""
+
+import numpy as np
+import pytest
+from rows import ALL_DTYPES, same_bits
+
+import cygrad as cg
+
+LENGTHS = (0, 1, 2, 15, 16, 17, 33, 100, 127, 128, 129, 257, 383, 384, 385, 767, 768, 769, 3000, 5000)
+
+
+def numbers(rng, shape, dtype, kind):
+    """Numbers with ties; kind 1: of the dtype's whole range; 2: in order; 3: in falling order."""
+    n = int(np.prod(shape))
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        a = rng.integers(0, 4, n).astype("uint8").view(bool)        # a bool may be any byte
+    elif kind == 1:
+        a = np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).copy()
+    elif kind == 0:
+        a = rng.integers(-20, 20, n).astype(dtype)
+        if dtype.kind == "f" and n:
+            special = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 5e-324], dtype)
+            at = rng.integers(0, n, n // 3)
+            a[at] = special[rng.integers(0, len(special), len(at))]
+    else:
+        a = np.arange(n)[::5 - 2 * kind].astype(dtype)
+    return a.reshape(shape)
+
+
+def order(a, axis, descending):
+    """NumPy's order, of equal elements the first first."""
+    a = a.view(np.uint8) != 0 if a.dtype == bool else a
+    if not descending:
+        return np.argsort(a, axis, kind="stable")
+    return a.shape[axis] - 1 - np.flip(np.argsort(np.flip(a, axis), axis, kind="stable"), axis)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_rows_of_any_length(dtype):
+    rng = np.random.default_rng(0)
+    for n in LENGTHS:
+        for kind in range(4):
+            a = numbers(rng, n, dtype, kind)
+            x = cg.asarray(a)
+            for descending in (False, True):
+                wanted = order(a, 0, descending)
+                assert np.array_equal(cg.argsort(x, descending=descending).numpy(), wanted), (n, kind, descending)
+                values = np.sort(a)[::-1] if descending else np.sort(a)
+                same_bits(cg.sort(x, descending=descending).numpy(), values)
+                for k in {0, min(n, 1), n // 2, n}:
+                    found, places = cg.topk(x, k, largest=descending)
+                    assert np.array_equal(places.numpy(), wanted[:k]), (n, kind, k)
+                    same_bits(found.numpy(), a[wanted[:k]])
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_axes_and_strides(dtype):
+    rng = np.random.default_rng(1)
+    for shape in ((7, 3, 5), (70, 9), (9, 700), (1, 40), (40, 1), (3, 0, 2), (2, 900, 2)):
+        for kind in (0, 1):
+            a = numbers(rng, shape, dtype, kind)
+            for b in (a, a.T, a[::-1], a[:, ::2], np.broadcast_to(a[:1], shape)):
+                x = cg.asarray(b)
+                for axis in range(b.ndim):
+                    for descending in (False, True):
+                        assert np.array_equal(cg.argsort(x, axis, descending).numpy(), order(b, axis, descending))
+                        values = np.sort(b, axis)
+                        same_bits(cg.sort(x, axis, descending).numpy(), np.flip(values, axis) if descending else values)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_recorded_values_are_in_the_same_order(dtype):
+    rng = np.random.default_rng(2)
+    for shape, axis in (((1000,), 0), ((30, 40), 0), ((30, 40), 1)):
+        a = numbers(rng, shape, dtype, 0)
+        for descending in (False, True):
+            x = cg.tensor(a, requires_grad=True)
+            places = order(a, axis, descending)
+            with cg.record():
+                y = cg.sort(x, axis, descending)
+            same_bits(y.numpy(), np.take_along_axis(a, places, axis))
+            g = rng.standard_normal(shape).astype(dtype)
+            y.backward(cg.tensor(g))
+            wanted = np.empty_like(g)
+            np.put_along_axis(wanted, places, g, axis)
+            same_bits(x.grad.numpy(), wanted)
+
+
+def peak(f):
+    with cg.memory.track() as t:
+        y = f()
+    return t.peak_bytes - (y[0] if isinstance(y, tuple) else y).nbytes
+
+
+def test_workspace_is_counted():
+    """The places of a row lie in the result itself; a column is packed and has two rows of 32 bits beside it."""
+    n = 10000
+    x = cg.ones((n, 2), "float64")
+    before = cg.memory.stats()["live_bytes"]
+    assert peak(lambda: cg.argsort(x.T, 1)) - before == 8 * n               # the packed row
+    assert peak(lambda: cg.argsort(x, 0)) - before == 8 * n + 2 * 4 * n
+    assert peak(lambda: cg.sort(x, 0)) - before == 2 * 8 * n                # both columns, as rows
+    assert peak(lambda: cg.argsort(x)) - before == 0
+    with cg.memory.limit(cg.memory.stats()["live_bytes"] + cg.memory.stats()["cached_bytes"]):
+        cg.memory.empty_cache()
+        with pytest.raises(cg.MemoryLimitError, match="argsort"):
+            cg.argsort(cg.broadcast_to(x[:1, 0], (1 << 28,)))
+
+
+def test_sorting_in_place_is_recomputed_alike():
+    """A strided view of a bool tensor, whose bytes are not 0 and 1 alone."""
+    a = np.arange(12, dtype="uint8").view(bool).reshape(3, 4)
+    x = cg.asarray(a)
+    assert cg.argsort(x.T, 0).tolist() == order(a.T, 0, False).tolist()
+    assert cg.argmax(x, 1).tolist() == [1, 0, 0] and cg.argmin(x, 1).tolist() == [0, 0, 0]
