@@ -3,6 +3,8 @@
 A Layout is immutable once made and shared by counting (`refs`, under the GIL); sizes and strides count elements. An
 Array borrows both its memory and its layout from whoever calls."""
 
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
 cdef enum:
     MAX_NDIM = 16           # dimensions of one array
     MAX_OPERANDS = 5        # arrays in one elementwise call
@@ -27,6 +29,16 @@ cdef struct Array:
 ctypedef fused real:
     float
     double
+
+ctypedef fused integer:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
 
 
 # Typed memoryviews over raw memory, made on the stack as arguments of a kernel call (see platform.h).

@@ -3,9 +3,11 @@
 A dense array is seen as (outer, n, inner), n being the size of the axis. Where the axis is the last a row is a run;
 otherwise the inner loop goes across, over `inner` neighbours that are all at the same place of the axis."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
+from cygrad.kernels.array cimport (
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, integer, real, view2d, view2f,
+)
 from cygrad.kernels.lanes cimport WIDE, extreme_of
 
 
@@ -62,6 +64,32 @@ cdef void arg_(real[:, ::1] x, int64_t* y, bint least) noexcept nogil:
             if ((v < best) if least else (v > best)) or (v != v and best == best): y[j] = k
 
 
+cdef inline integer seen(integer v, bint truth) noexcept nogil:
+    """An integer, or of a bool, which may be any byte, 0 or 1."""
+    return <integer>(v != 0) if truth else v
+
+
+cdef void arg_integers(const integer* x, Py_ssize_t n, Py_ssize_t inner, int64_t* y, bint truth,
+                       bint least) noexcept nogil:
+    """y_j = the first k where x_kj is largest (least: smallest)."""
+    cdef Py_ssize_t k, j
+    cdef integer best, v
+    if inner == 1:
+        best = seen(x[0], truth)
+        for k in range(n):
+            v = seen(x[k], truth)
+            if (v < best) if least else (v > best): best = v
+        k = 0
+        while seen(x[k], truth) != best: k += 1
+        y[0] = k
+        return
+    for j in range(inner): y[j] = 0
+    for k in range(1, n):
+        for j in range(inner):
+            best, v = seen(x[y[j] * inner + j], truth), seen(x[k * inner + j], truth)
+            if (v < best) if least else (v > best): y[j] = k
+
+
 cdef void cumsum(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y,
                  bint reverse) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
@@ -76,5 +104,14 @@ cdef void arg(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const
               bint least) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
     for i in range(outer):
-        if dtype == FLOAT32: arg_[float](view2f(<float*>x + i * step, n, inner), y + i * inner, least)
-        else:                arg_[double](view2d(<double*>x + i * step, n, inner), y + i * inner, least)
+        if dtype == FLOAT32:   arg_[float](view2f(<float*>x + i * step, n, inner), y + i * inner, least)
+        elif dtype == FLOAT64: arg_[double](view2d(<double*>x + i * step, n, inner), y + i * inner, least)
+        elif dtype == BOOL:    arg_integers(<const uint8_t*>x + i * step, n, inner, y + i * inner, True, least)
+        elif dtype == INT8:    arg_integers(<const int8_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == INT16:   arg_integers(<const int16_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == INT32:   arg_integers(<const int32_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == INT64:   arg_integers(<const int64_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == UINT8:   arg_integers(<const uint8_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == UINT16:  arg_integers(<const uint16_t*>x + i * step, n, inner, y + i * inner, False, least)
+        elif dtype == UINT32:  arg_integers(<const uint32_t*>x + i * step, n, inner, y + i * inner, False, least)
+        else:                  arg_integers(<const uint64_t*>x + i * step, n, inner, y + i * inner, False, least)

@@ -26,6 +26,7 @@ cdef class Elementwise(Operator):
     cdef bint later(self, Backward b, int i, int source) noexcept
 
 cdef int by_numpy(Operator op, Call* c) except -1
+cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept
 
 cdef class Truth(Elementwise):
     pass

@@ -178,7 +178,7 @@ cdef int narrow(Backward b, int i) except -1:
     return 0
 
 
-cdef inline void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept:
+cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept:
     """Let `a` be seen in the shape of `target`, by a layout on the caller's stack; one element needs none."""
     cdef const Layout* l = a.layout
     cdef int d, i
@@ -203,7 +203,8 @@ cdef inline void put_number(Array* a, double* bits, object number, int dtype) ex
 
 
 cdef int by_numpy(Operator op, Call* c) except -1:
-    """Bools and integers are NumPy's work."""
+    """Bools and integers are NumPy's work, written straight into the result: there is no temporary array. ("unsafe" is
+    how an assignment casts, as to NumPy the square of a bool is an int8. Inputs are cast safely even so.)"""
     cdef int i
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     dtype = arrays[0].dtype
@@ -211,7 +212,7 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     out = lend(&c.y[0], NULL, True)
     try:
         if op.numpy is None: raise TypeError
-        out[...] = op.numpy(*arrays)
+        op.numpy(*arrays, out=out, casting="unsafe")
     except TypeError:                               # NumPy has none of it for them either
         raise TypeError(f"{op.name} has no meaning for {dtype} tensors; cast with astype first") from None
     except OverflowError:

@@ -7,8 +7,9 @@ from cython cimport final
 from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
 from cygrad.core.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32
-from cygrad.ops.base cimport Elementwise, Truth, by_numpy
+from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout
+from cygrad.kernels.choose cimport choose
+from cygrad.ops.base cimport Elementwise, Truth, by_numpy, spread
 
 from cygrad.core.dtypes import DTYPES
 
@@ -180,12 +181,25 @@ cdef class Clip(Elementwise):
 @final
 cdef class Where(Elementwise):
     """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g"""
-    inputs, integers = "cxy", np.where
+    inputs, integers = "cxy", None                  # those are moved by their size
     dx = "where_grad_x c g"
     dy = "where_grad_y c g"
 
     def __cinit__(self):
         self.apart = 1
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Array a[4]
+        cdef Layout seen[3]
+        cdef Py_ssize_t strides[3][MAX_NDIM]
+        cdef int i
+        if c.y[0].dtype >= FLOAT32: return Elementwise.forward(self, c)
+        for i in range(3):
+            a[i] = c.x[i]
+            spread(&a[i], c.y[0].layout, &seen[i], strides[i])
+        a[3] = c.y[0]
+        with nogil: choose(a)
+        return 0
 
     cdef object formula(self, c, int i, g):
         return c.locally_constant(where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g))

@@ -6,10 +6,11 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend, window
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.bridge cimport check_capture
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, data_of, ensure_tensor
+from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport FLOAT32, INT64, UINT8, Array, Layout, itemsize
 from cygrad.kernels.bits cimport pack_equal, unpack_bits
@@ -20,6 +21,7 @@ from cygrad.kernels.scan cimport arg
 from cygrad.ops.reduce cimport Reduction, Spread, axes_of, over, read_axes, refuse_nothing
 
 from cygrad.ops.reduce import reduced, spread
+from cygrad.ops.reduce import sum as sum_of
 
 
 cdef Loop* MUL_LOOP = driver.find("mul")
@@ -76,10 +78,11 @@ cdef class Extreme(Reduction):
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        bits = window(<Tensor>c.output(1), False)
-        chosen = np.unpackbits(bits, count=int(np.prod(shape)), bitorder="little").reshape(shape)
-        share = chosen / chosen.sum(reduced(c), keepdims=True)
-        return c.locally_constant(spread(c, g) * np.asarray(share, g.dtype))
+        cdef Tensor bits = c.output(1), chosen
+        check_capture()                             # (a replay would not unpack other bits)
+        chosen = fresh(lay.from_shape(shape), (<Tensor>g).dtype, OTHER)
+        unpack_bits(<const uint8_t*>data_of(bits), chosen.dtype, chosen.layout.size, chosen.buffer.data)
+        return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
 
 
 @final
@@ -105,15 +108,15 @@ cdef class Place(Reduction):
     """y = first index of the largest (smallest) x along an axis; no gradient"""
     cdef bint least
 
-    def __cinit__(self, str name, bint least, function):
-        self.name, self.least, self.numpy = name, least, function
+    def __cinit__(self, str name, bint least):
+        self.name, self.least = name, least
         self.fused = self.differentiable = False
 
     cdef int infer(self, Call* c) except -1:
         refuse_nothing(self.name, c.x[0].layout, <tuple>c.attributes)
         Reduction.infer(self, c)
         c.y[0].dtype = INT64
-        if c.x[0].dtype >= FLOAT32 and not c.x[0].layout.dense:
+        if not c.x[0].layout.dense:
             c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
@@ -123,10 +126,6 @@ cdef class Place(Reduction):
         cdef tuple axes = axes_of(l, <tuple>c.attributes)
         cdef Py_ssize_t n = l.size, inner = 1
         cdef int d
-        if c.x[0].dtype < FLOAT32:
-            lend(&c.y[0], NULL, True)[...] = self.numpy(lend(&c.x[0], NULL, False), axes[0] if len(axes) < l.ndim else
-                                                        None, keepdims=(<tuple>c.attributes)[1])
-            return 0
         if l.size == 0: return 0
         if len(axes) < l.ndim:
             n = l.shape[<int>axes[0]]
@@ -139,7 +138,7 @@ cdef class Place(Reduction):
 
 
 cdef Operator MAX = Max(), MIN = Min()
-cdef Operator ARGMAX = Place("argmax", False, np.argmax), ARGMIN = Place("argmin", True, np.argmin)
+cdef Operator ARGMAX = Place("argmax", False), ARGMIN = Place("argmin", True)
 OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
 
 

@@ -243,7 +243,7 @@ cdef class GeluTanh(Elementwise):
 @final
 cdef class Relu(Elementwise):
     """y = max(x, 0)        dx = g where y > 0, else 0"""
-    integers = staticmethod(lambda x: np.maximum(x, 0))
+    integers = staticmethod(lambda x, **into: np.maximum(x, x.dtype.type(0), **into))
     dx = "relu_gradient g out"
 
     def __cinit__(self):

@@ -14,11 +14,11 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.run cimport apply1, apply2, apply_list
+from cygrad.kernels cimport choose
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array, Layout, itemsize
 
@@ -424,13 +424,14 @@ cdef class Argwhere(Operator):
 
     cdef int infer(self, Call* c) except -1:
         cdef Py_ssize_t shape[2]
-        shape[0], shape[1] = np.count_nonzero(lend(&c.x[0], NULL, False)), c.x[0].layout.ndim
+        with nogil: shape[0] = choose.count_nonzero(&c.x[0])
+        shape[1] = c.x[0].layout.ndim
         c.y[0].layout = lay.dense(2, shape)
         c.y[0].dtype = INT64
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        lend(&c.y[0], NULL, True)[...] = np.argwhere(lend(&c.x[0], NULL, False))
+        with nogil: choose.argwhere(&c.x[0], <int64_t*>c.y[0].data)
         return 0
 
 
@@ -456,13 +457,12 @@ cdef class OneHot(Operator):
 
     cdef int forward(self, Call* c) except -1:
         cdef Py_ssize_t classes = c.y[0].layout.shape[c.x[0].layout.ndim]
-        labels = lend(&c.x[0], NULL, False)
-        if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-            bad = labels[(labels < 0) | (labels >= classes)][0]
-            raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
-        y = lend(&c.y[0], NULL, True)
-        y[...] = 0
-        np.put_along_axis(y, labels[..., None], 1, -1)
+        cdef int64_t bad = 0
+        cdef bint good
+        cdef bytes one = np.ones((), DTYPES[c.y[0].dtype]).tobytes()
+        cdef const char* element = one
+        with nogil: good = choose.one_hot(&c.x[0], classes, c.y[0].data, itemsize(c.y[0].dtype), element, &bad)
+        if not good: raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
         return 0
 
 

@@ -18,10 +18,11 @@ from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
 
+from cygrad.core.bridge import ones
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.ops.join import concat
 from cygrad.ops.shape import broadcast_to, reshape, transpose
-from cygrad.ops.slices import put_slice
 
 
 cdef Loop* MUL_LOOP = driver.find("mul")
@@ -58,7 +59,7 @@ cdef class Reduction(Operator):
         cdef Spread result, measure
         if y.dtype < FLOAT32:
             axes = axes_of(c.x[0].layout, <tuple>c.attributes)
-            lend(y, NULL, True)[...] = self.numpy(lend(&c.x[0], NULL, False), axes, keepdims=(<tuple>c.attributes)[1])
+            self.numpy(lend(&c.x[0], NULL, False), axes, out=lend(y, NULL, True), keepdims=(<tuple>c.attributes)[1])
             return 0
         over(&result, y, c.x[0].layout, <tuple>c.attributes)
         if by == NULL: return fold_into(fold, &c.x[0], NULL, &result.array)
@@ -332,10 +333,7 @@ cdef Layout* reduced_last(const Layout* x, Backward b) except NULL:
 
 def extended(x):
     """A matrix with a column of ones more."""
-    n, columns = x.shape
-    one = np.zeros((n, columns + 1), x.dtype)
-    one[:, columns] = 1
-    return put_slice(x, (n, columns + 1), ((0, 1, n), (0, 1, columns))) + one
+    return concat([x, ones((x.shape[0], 1), dtype=x.dtype)], 1)
 
 
 # ---- any and all -----------------------------------------------------------------------------------------------------
