@@ -153,6 +153,32 @@ def test_creation():
     assert cg.full((2, 2), 7, dtype="float64").tolist() == [[7.0, 7.0], [7.0, 7.0]]
 
 
+def test_ranges_are_numpys_to_the_bit():
+    """Also beyond one block of what is computed at a time, with steps that round, in every dtype."""
+    given = [(0, 20000, 1), (5, -20000, -3), (0.0, 9000.0, 1.0), (0.1, 3000.1, 0.1), (-1e9, 1e9, 12345.678), (3, 3, 1),
+             (0, 10.5, 1), (2**53 - 1, 2.0**53 + 40, 3), (np.int64(4), np.int64(30), np.int64(7)), (3, -3, 1),
+             (np.float32(0), np.float32(7), np.float32(0.1)), (np.int8(1), np.int8(90), np.int8(2)), (0, 0.5, 2e-5),
+             (1e-310, 3e-310, 1e-310), (0, 1, 3), (True, 5, 1)]
+    with np.errstate(all="ignore"):
+        for args in given:
+            wanted = np.arange(*args)
+            for dtype in ("float64", "float32", "int64", "int8", "uint16"):
+                found = cg.arange(*args, dtype=dtype)
+                assert found.numpy().tobytes() == wanted.astype(dtype).tobytes(), (args, dtype)
+            assert cg.arange(*args).dtype == ("float32" if wanted.dtype.kind == "f" else wanted.dtype)
+        for args in ((0, 1, 20001), (1, -0.3, 8193), (3, 3, 20000), (-0.0, -0.0, 3), (5, 7, 1), (5, 7, 0),
+                     (0, 5e-324, 9), (0.1, 1e300, 9000), (1, np.inf, 4), (np.nan, 1, 4), (-1e308, 1e308, 5), (0, 1, 2)):
+            for endpoint in (True, False):
+                wanted = np.linspace(*map(float, args[:2]), args[2], endpoint=endpoint)
+                for dtype in ("float64", "float32", "int32"):
+                    found = cg.linspace(*args, dtype=dtype, endpoint=endpoint)
+                    assert found.numpy().tobytes() == wanted.astype(dtype).tobytes(), (args, endpoint, dtype)
+    for rows, columns in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0), (1, 1)):
+        for k in (0, 1, -1, 2, -2, 4, -4, 9, -9, 2**70, -2**70):
+            found = cg.eye(rows, columns, k, "int16")
+            assert found.tolist() == np.eye(rows, columns, max(-99, min(k, 99)), "int16").tolist(), (rows, columns, k)
+
+
 def test_arange_linspace_eye():
     for args in ((5,), (2, 5), (5, 2, -1), (0, 10, 3), (3, 3)):
         x = cg.arange(*args)

@@ -119,6 +119,14 @@ def test_concat_gradients_take_no_memory():
     assert cg.memory.stats()["peak_bytes"] - before <= 5 * 40000
 
 
+def test_wide_margins_are_numpys():
+    for n in (1, 2, 3, 7):
+        for widths in ((0, 0), (1, 0), (0, 1), (5, 9), (20, 31)):
+            for mode in ("edge", "reflect", "symmetric", "wrap"):
+                a = np.arange(n)
+                same(cg.pad(a, widths, mode), np.pad(a, widths, mode))
+
+
 def test_pad_is_numpys():
     for seed in range(150):
         rng = np.random.default_rng(seed)

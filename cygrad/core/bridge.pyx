@@ -33,6 +33,9 @@ from cygrad.core.errors import described
 from cygrad.core.graph import install, install_bridge
 from cygrad.core.layout import check_size
 
+cdef enum:
+    SPACED = 8192           # numbers that are made at a time, by arange and linspace
+
 cdef str HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 
@@ -137,7 +140,7 @@ cdef int check_capture() except -1:
     cdef Flags* f = flags()
     if f.capture == NULL or f.op != NULL: return 0
     if f.node == NULL: return refuse_capture("reading the values of a tensor")
-    return refuse_capture(f"the gradient of {(<object>f.node).name()}, which is computed by NumPy,")
+    return refuse_capture(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
 cdef int check_lendable(Tensor t, str what) except -1:
@@ -434,8 +437,32 @@ def full_like(x, value, dtype=None, *, requires_grad=False):
 
 cdef object made(a, dtype):
     """What NumPy made of Python numbers, in the dtype asked for or, if that is None, floats in the default one."""
-    if dtype is None and a.dtype.kind == "f": dtype = DTYPES[default_dtype()]
-    return copy_in(a, dtype_number(a.dtype if dtype is None else dtype))
+    return copy_in(a, number_for(a.dtype, dtype))
+
+
+cdef int number_for(given, dtype) except -1:
+    """The number of the dtype asked for or, if that is None, of the one `given`, floats in the default one."""
+    if dtype is not None: return dtype_number(dtype)
+    return default_dtype() if given.kind == "f" else dtype_number(given)
+
+
+cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
+    """`n` numbers in `dtype`: i step + first, computed as NumPy does in the dtype `given`, a block at a time; the
+    second is `second`, unless that is None."""
+    cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
+    cdef Py_ssize_t start
+    target = window(t, True)
+    places = np.arange(min(n, SPACED), dtype=given)
+    block = np.empty_like(places)
+    with np.errstate(all="ignore"):
+        for start in range(0, n, SPACED):
+            part = block[:min(<Py_ssize_t>SPACED, n - start)]
+            np.add(places[:len(part)], start, out=part, casting="unsafe")
+            part *= step
+            part += first
+            if start == 0 and n > 1 and second is not None: part[1] = second
+            target[start:start + len(part)] = part
+    return t
 
 
 def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
@@ -443,7 +470,17 @@ def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
     if step == 0: raise ValueError("arange wants a step other than 0")
     if stop is None: start, stop = 0, start
     check_range(start, stop, step)
-    return wanted(made(np.arange(start, stop, step), dtype), requires_grad)
+    if all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]):
+        given = np.array([start, stop, step]).dtype
+        first, last, each = [v.item() if isinstance(v, np.generic) else v for v in (start, stop, step)]
+        ratio = (last - first) / each if given == np.int64 or given == np.float64 else 0
+        if ratio != 0:
+            n, second = max(math.ceil(ratio), 0), None
+            if given == np.float64:                 # (whose steps are the second number minus the first, as rounded)
+                first, second = float(first), float(first + each)
+                each = second - first
+            return wanted(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
+    return wanted(made(np.arange(start, stop, step), dtype), requires_grad)     # (nothing, or of NumPy's small dtypes)
 
 
 cdef int check_range(start, stop, step) except -1:
@@ -461,9 +498,19 @@ cdef int check_range(start, stop, step) except -1:
 
 def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
+    cdef Tensor t
+    cdef double first = float(start), last = float(stop), step
+    cdef Py_ssize_t n
     check_size(operator.index(num), f"linspace: {num} numbers are asked for")
-    with np.errstate(all="ignore"): a = np.linspace(float(start), float(stop), num, endpoint=endpoint)
-    return wanted(made(a, dtype), requires_grad)
+    n = num
+    step = (last - first) / (n - bool(endpoint)) if n > 1 else 0
+    if n < 2 or step == 0 and first != last:        # (what has no step, or one that is too small for a number)
+        with np.errstate(all="ignore"): a = np.linspace(first, last, num, endpoint=endpoint)
+        return wanted(made(a, dtype), requires_grad)
+    t = spaced(n, np.dtype(np.float64), number_for(np.dtype(np.float64), dtype), first, None, step)
+    if endpoint:
+        with np.errstate(all="ignore"): window(t, True)[-1:] = np.array([last])
+    return wanted(t, requires_grad)
 
 
 def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
@@ -472,7 +519,11 @@ def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
     columns = rows if n_cols is None else operator.index(n_cols)
     what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
     for n in (rows, columns, rows * columns): check_size(n, what)
-    return wanted(made(np.eye(rows, columns, k), dtype), requires_grad)
+    cdef Tensor t = zeros((rows, columns), dtype=dtype)
+    k = max(-rows, min(operator.index(k), columns))
+    first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
+    if n > 0: window(t, True).reshape(-1)[first:first + (n - 1) * (columns + 1) + 1:columns + 1] = 1
+    return wanted(t, requires_grad)
 
 
 graph.lend_buffer = lend_tensor

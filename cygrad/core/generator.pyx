@@ -14,15 +14,16 @@ import numpy as np
 from libc.float cimport DBL_MAX
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport window
+from cygrad.core.bridge cimport check_lendable, window
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Tensor, ensure_tensor
+from cygrad.core.graph cimport Tensor, array_of, ensure_tensor
 from cygrad.core.memory cimport OTHER
 from cygrad.core.modes cimport flags
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport fresh
+from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64, Array
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
@@ -233,21 +234,26 @@ cdef class Generator:
         """The numbers 0 to x - 1 in random order (int64), each order as likely; for a tensor, array or list its rows
         (elements along the first axis) in random order, a copy. While recording, a tensor that gradients flow through
         raises RuntimeError."""
-        cdef Tensor order, y
+        cdef Tensor order, y, rows = None
+        cdef kernels.Places p
+        cdef Array a[3]
         cdef uint64_t first
-        rows = None
         if is_whole(x):
             if x < 0: raise ValueError(f"permutation: wanted a number of at least 0, got {described(x)}")
         else:
-            rows = ensure_tensor(x).numpy()
-            if rows.ndim == 0: raise ValueError("permutation: a 0-d tensor has no rows; give a whole number, or rows")
-            y = fresh(lay.from_shape(rows.shape), dtype_number(rows.dtype), OTHER)
-            x = len(rows)
+            rows = ensure_tensor(x)
+            check_lendable(rows, "permutation()")
+            if rows.layout.ndim == 0:
+                raise ValueError("permutation: a 0-d tensor has no rows; give a whole number, or rows")
+            y = fresh(lay.dense_like(rows.layout), rows.dtype, OTHER)
+            x = rows.layout.shape[0]
         order = fresh(lay.from_shape(x), INT64, OTHER)
         first = draw(self, x)
         kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
         if rows is None: return order
-        window(y, True)[...] = rows[window(order, False)]
+        a[0], a[1], a[2] = array_of(rows), array_of(y), array_of(order)
+        kernels.aim(&p, &a[0], &a[1], 0, 1, &a[2])
+        with nogil: kernels.take(&p)
         return y
 
 

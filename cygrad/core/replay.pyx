@@ -41,7 +41,7 @@ cdef class Replay:
     """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python
     control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would
-    not do again: it writes in place, reads or copies values (item, numpy, tensor(x), a gradient computed by NumPy),
+    not do again: it writes in place, reads or copies values (item, numpy, tensor(x), a gradient that reads them),
     draws random numbers, runs a backward pass without create_graph, or makes a result whose shape depends on values.
     Raises TypeError if f returns anything but a tensor or a tuple of them."""
     cdef list steps

@@ -24,6 +24,7 @@ from cygrad.kernels.rows cimport dots
 from cygrad.ops.linalg cimport products, room
 from cygrad.ops.shape cimport permuted, reshaped
 
+from cygrad.core.bridge import arange
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.index import OPERATORS as BY_INDEX
 from cygrad.ops.reduce import sum
@@ -260,7 +261,7 @@ cdef tuple diagonal(Tensor x, str labels):
         if labels.count(a) == 1: continue
         at = [d for d in range(len(labels)) if labels[d] == a]
         x = permute(x, (*at, *[d for d in range(len(labels)) if d not in at]))
-        places = ensure_tensor(np.arange(x.shape[0])).copy()
+        places = arange(x.shape[0])
         x = apply_list(TAKE, [x] + [places] * len(at), (0, len(at)))
         labels = a + labels.replace(a, "")
     return x, labels

@@ -6,14 +6,17 @@ import sys
 import numpy as np
 
 from cython cimport final
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1, apply_list
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport Part
 
 from cygrad.core.errors import described
@@ -343,8 +346,25 @@ def pad(x, widths, mode="constant", value=0):
         if t.layout.shape[d] == 0:
             raise ValueError(f"pad: dimension {d} has size 0, so there is nothing for mode {mode!r} to repeat; use "
                              f"mode 'constant'")
-        t = take(t, np.pad(np.arange(t.layout.shape[d]), pair, mode), d)
+        t = take(t, reflected(t.layout.shape[d], pair, mode), d)
     return t
+
+
+cdef Tensor reflected(Py_ssize_t n, tuple pair, str mode):
+    """For each place of a dimension of `n` elements with margins, the element that goes there."""
+    cdef Py_ssize_t before = pair[0], size = before + n + <Py_ssize_t>pair[1], i, at
+    cdef Py_ssize_t period = n if mode == "wrap" else 2 * n if mode == "symmetric" else 2 * n - 2
+    cdef bint clamped = mode == "edge" or period == 0   # (one element has nothing to reflect)
+    cdef Tensor index = fresh(lay.dense(1, &size), INT64, OTHER)
+    cdef int64_t* y = <int64_t*>index.buffer.data
+    for i in range(size):
+        at = i - before
+        if clamped: at = min(max(at, 0), n - 1)
+        else:
+            at = (at % period + period) % period
+            if at >= n: at = period - at - (mode == "symmetric")
+        y[i] = at
+    return index
 
 
 cdef tuple read_widths(widths, int ndim):

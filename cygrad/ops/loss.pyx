@@ -1,12 +1,9 @@
 """Losses: cross-entropy and its halves, squared errors."""
 
-import numpy as np
-
 from cython cimport final
 from libc.stdint cimport int64_t, uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport window
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport EXTERNAL
@@ -23,6 +20,7 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError, described
 from cygrad.ops.elementwise import sub
 from cygrad.ops.functions import sigmoid
+from cygrad.ops.index import one_hot
 from cygrad.ops.shape import reshape
 from cygrad.ops.softmax import softmax
 
@@ -99,9 +97,7 @@ cdef int check_labels(str name, const Array* labels, Py_ssize_t classes, bint ke
 
 cdef object onehot(labels, shape, dtype):
     """A matrix of zeros, with a one at each row's label."""
-    out = np.zeros(shape, dtype)
-    out[np.arange(shape[0]), window(<Tensor>labels, False)] = 1
-    return out
+    return one_hot(labels, shape[1], dtype)
 
 
 cdef class LabelLoss(Operator):

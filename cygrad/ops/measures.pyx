@@ -2,13 +2,11 @@
 
 import math
 
-import numpy as np
-
 from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport window
+from cygrad.core.bridge cimport check_capture
 from cygrad.core.formula cimport by_formula
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
@@ -22,8 +20,11 @@ from cygrad.ops.reduce cimport (
 )
 
 from cygrad.core.errors import described
-from cygrad.ops.elementwise import pow
-from cygrad.ops.reduce import kept_axes, mean, reduced, spread
+from cygrad.ops.compare import equal, logical_not, maximum
+from cygrad.ops.elementwise import abs, pow
+from cygrad.ops.elementwise import sign as sign_of
+from cygrad.ops.reduce import any, kept_axes, mean, reduced, spread, sum
+from cygrad.ops.shape import astype
 
 
 cdef Loop* ADD_LOOP = driver.find("add")
@@ -36,10 +37,10 @@ cdef Loop* SIGN_LOOP = driver.find("sign_slope")
 
 def divide(x, y, p=1):
     """x / y^p, and 0 with all its derivatives where y is 0."""
-    zero = window(ensure_tensor(y), False) == 0
-    if zero.any():
-        y = y + zero.astype(y.dtype)
-        x = x * (~zero).astype(y.dtype)
+    zero = equal(y, 0)
+    if any(zero).item():
+        y = y + astype(zero, y.dtype)
+        x = x * astype(logical_not(zero), y.dtype)
     return x / (y if p == 1 else pow(y, p))
 
 
@@ -229,15 +230,16 @@ cdef class Norm(Reduction):
         if p == 0: return spread(c, g * 0.0)
         x = c.input(0)
         if p == 2: return x * spread(c, divide(g, c.output(0)))
-        a = window(<Tensor>x, False)
-        sign = np.sign(a)
+        check_capture()                             # (a replay has no detach())
+        a = x.detach()
+        sign = sign_of(a) + 0.0                     # (of -0.0 it is -0.0)
         if p == 1: return c.locally_constant(sign * spread(c, g))
         y = c.output(0)
         if math.isinf(p):
-            largest = np.abs(a) == window(<Tensor>kept_axes(c, y), False)
-            share = largest / np.maximum(largest.sum(reduced(c), keepdims=True), 1)
-            return c.locally_constant((sign * share).astype(a.dtype) * spread(c, g))
-        size = x * sign + (a == 0).astype(a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
+            largest = astype(equal(abs(a), kept_axes(c, y.detach())), a.dtype)
+            share = largest / maximum(sum(largest, reduced(c), True), 1)
+            return c.locally_constant(sign * share * spread(c, g))
+        size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 
 

@@ -13,6 +13,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport check_capture
 from cygrad.core.graph cimport Call, Operator, Tensor, array_of, ensure_tensor, ready
 from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.modes cimport flags
@@ -20,14 +21,15 @@ from cygrad.core.run cimport Operand, apply1, apply2, apply_list, give_tensor
 from cygrad.core.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport Part
 from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
 from cygrad.ops.shape cimport permuted
 
-from cygrad.core.bridge import tensor
+from cygrad.core.bridge import arange, tensor, zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
+from cygrad.ops.compare import where as choose
 from cygrad.ops.join import stack
 from cygrad.ops.shape import astype, broadcast_to, expand_dims, reshape, transpose
 
@@ -202,21 +204,30 @@ cdef class Put(Operator):
         arrays = [index[k] for k in range(len(index))]
         under = seen(g, c.attributes)
         chosen = apply_list(TAKE, [under, *arrays], (c.attributes[2], len(arrays)))
-        if i == 1: return last_of(chosen, under.shape, index.numpy(), c.attributes[2])
+        if i == 1: return last_of(chosen, under.shape, index.detach(), c.attributes[2])
         return apply_list(PUT, [g, zero_like(g, chosen.shape), index], c.attributes)
 
 
-cdef object last_of(Tensor g, tuple shape, index, int axis):
+cdef object last_of(Tensor g, tuple shape, Tensor index, int axis):
     """`g` where an index array names its place for the last time, 0 where a later one does."""
-    cdef int n = len(index), extra = index.ndim - 1
-    sizes = shape[axis:axis + n]
-    flat = np.ravel_multi_index([i % s for i, s in zip(index, sizes)], sizes).ravel() if index.size else index.ravel()
-    owner = np.full(np.prod(sizes, dtype=int), -1)
-    owner[flat] = np.arange(flat.size)
-    last = owner[flat] == np.arange(flat.size)
-    if last.all(): return g
-    rest = g.layout.ndim - axis - extra
-    return g * astype(ensure_tensor(last.reshape(index.shape[1:] + (1,) * rest)), DTYPES[g.dtype])
+    cdef int n = <int>index.layout.shape[0], extra = index.layout.ndim - 1, k
+    cdef Py_ssize_t size
+    cdef Tensor last
+    cdef Array a
+    if index.layout.size == 0: return g
+    flat, size = 0, 1                               # each place as one number
+    for k in range(n - 1, -1, -1):
+        i = index[k]
+        flat = flat + choose(i < 0, i + shape[axis + k], i) * size
+        size *= shape[axis + k]
+    flat = reshape(flat, (1, -1))
+    order = arange(flat.shape[1])
+    owner = apply_list(PUT, [zeros(size, dtype=DTYPES[INT64]), order, flat], (((0, 1, size),), None, 0))
+    last = owner[flat[0]] == order
+    check_capture()                                 # (what follows depends on values)
+    a = array_of(last)
+    if kernel.count_true(&a) == last.layout.size: return g
+    return g * astype(reshape(last, index.shape[1:] + (1,) * (g.layout.ndim - axis - extra)), DTYPES[g.dtype])
 
 
 # ---- reading an index ------------------------------------------------------------------------------------------------
