@@ -7,9 +7,9 @@ pay one test."""
 import os
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
 from cygrad.core.graph cimport BITS, KEPT, Node, Slot, slots_of
 from cygrad.kernels.array cimport Array, itemsize
+from cygrad.kernels.driver cimport STRIP, gather
 
 from cygrad.core.errors import InplaceError
 from cygrad.core.source import where
@@ -24,9 +24,17 @@ cdef bytes checksum(Slot* s):
     import hashlib
 
     cdef Array a
+    cdef char strip[STRIP * 8]
+    cdef Py_ssize_t start, count
+    digest = hashlib.blake2b(digest_size=16)
     a.data = s.what.buffer.data + s.layout.offset * itemsize(s.dtype)
     a.layout, a.dtype = s.layout, s.dtype
-    return hashlib.blake2b(lend(&a, NULL, False).tobytes(), digest_size=16).digest()
+    if s.layout.dense: digest.update(<const char[:s.layout.size * itemsize(s.dtype)]>a.data if s.layout.size else b"")
+    for start in range(0, 0 if s.layout.dense else s.layout.size, STRIP):
+        count = min(<Py_ssize_t>STRIP, s.layout.size - start)
+        gather(strip, &a, start, count)
+        digest.update(strip[:count * itemsize(s.dtype)])
+    return digest.digest()
 
 
 cdef int remember(Node node) except -1:
