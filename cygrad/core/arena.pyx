@@ -417,3 +417,12 @@ cdef size_t largest(size_t room) noexcept:
                 found = max(found, min(s.size, <size_t>(stop - s.data)))
                 s = s.next
     return found // GRAIN * GRAIN
+
+
+cdef bint owns(const char* p) noexcept:
+    """Whether `p` points into one of the segments. (There are few: each is as large as all before it.)"""
+    cdef const Segment* g = segments
+    while g != NULL:
+        if g.base <= p < g.base + g.size: return True
+        g = g.following
+    return False
