@@ -45,7 +45,8 @@ def parser():
                       help="the picture (.png, .svg or .pdf), or a directory for it")
     profile = commands.add_parser(
         "profile", allow_abbrev=False, help="run a script and show where its memory was at the peak",
-        usage="python -m cygrad profile [--by COLUMN] [--html PATH] [--trace PATH] script.py [arguments]",
+        usage="python -m cygrad profile [--by COLUMN] [--html PATH] [--trace PATH] [--compare PATH] script.py "
+              "[arguments]",
         description="Run a script as `python script.py arguments` would and print, when it has ended, where every "
                     "byte of tensor data was at the peak. The options may also stand after the script; what follows "
                     "a `--` is the script's own.")
@@ -68,13 +69,20 @@ def report(suffix):
     return read
 
 
+def existing(path):
+    if not os.path.isfile(path): raise argparse.ArgumentTypeError(f"{path!r} is no file")
+    return os.path.abspath(path)
+
+
 def report_options(parser):
-    parser.add_argument("--by", choices=("operation", "category", "line"), default=argparse.SUPPRESS,
+    parser.add_argument("--by", choices=("operation", "category", "line", "stack", "why"), default=argparse.SUPPRESS,
                         help="what the rows of the table are (default: operation)")
     parser.add_argument("--html", metavar="PATH", type=report(".html"), default=argparse.SUPPRESS,
                         help="write the report as a page")
     parser.add_argument("--trace", metavar="PATH", type=report(".json"), default=argparse.SUPPRESS,
-                        help="write a trace for ui.perfetto.dev or chrome://tracing")
+                        help="write a trace for ui.perfetto.dev or chrome://tracing, which --compare takes")
+    parser.add_argument("--compare", metavar="PATH", type=existing, default=argparse.SUPPRESS,
+                        help="print what has changed since a run with --trace PATH")
 
 
 def demo(options, _):
@@ -117,6 +125,13 @@ def profile(options, own):
             status = 130 if isinstance(e, KeyboardInterrupt) else 1
             traceback.print_exception(e.with_traceback(script_part(e.__traceback__, options.script)))
     print(p.table(getattr(options, "by", "operation")))
+    for saved, text in p.advice(): print(f"{saved:,} bytes less: {text}")
+    if hasattr(options, "compare"):
+        try:
+            print(p.compare(options.compare))
+        except ValueError as e:
+            print(f"python -m cygrad profile: error: {e}", file=sys.stderr)
+            status = status or 2
     for path in (getattr(options, "html", None), getattr(options, "trace", None)):
         if path is None: continue
         try:

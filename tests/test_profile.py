@@ -133,11 +133,11 @@ def test_old_events_are_folded_and_nothing_is_lost(monkeypatch):
         assert some.peak_bytes == all_of_it.peak_bytes and some.at_peak() == all_of_it.at_peak()
         assert some.allocations() == all_of_it.allocations()
         assert some.table() == all_of_it.table()
-        assert max(sum(totals) for _, totals in some._course()) == some.peak_bytes
+        assert max(sum(totals) for _, _, totals in some._course()) == some.peak_bytes
     monkeypatch.setattr(profiling, "MOST_EVENTS", 8)
     with cg.memory.profile() as tiny:
         training(300)
-    assert len(tiny._course()) < 4500 and max(sum(t) for _, t in tiny._course()) == tiny.peak_bytes
+    assert len(tiny._course()) < 4500 and max(sum(t) for _, _, t in tiny._course()) == tiny.peak_bytes
 
 
 def test_a_collection_in_the_middle_of_an_allocation():
@@ -227,7 +227,7 @@ def test_tables(profiled):
         assert table[0] == f"peak: {words(profiled.peak_bytes)}" and table[1].startswith(by)
         assert len({len(s) for s in table[1:]}) == 1
     assert re.search(r"^linear \(backward\) .* [\d,]+ +\d+$", profiled.table(), re.M)
-    with pytest.raises(ValueError, match="by is one of 'operation', 'category', 'line', got 'size'"):
+    with pytest.raises(ValueError, match="by is one of 'operation', 'category', 'line', 'stack', 'why', got 'size'"):
         profiled.table(by="size")
 
 
@@ -302,15 +302,15 @@ def test_page_by_itself(profiled, tmp_path):
     page = Page(text)
     assert page.loads == [] and not re.search(r"https?:|@import|url\(|fetch|XMLHttp", text)
     table = page.tables["peak"][1:]
-    assert sum(number(row[3]) for row in table[:-1]) == number(table[-1][3]) == profiled.peak_bytes
-    assert [(r[0], r[1], number(r[3])) for r in table[:-1]] == [(r.category, r.operation, r.bytes)
-                                                                for r in profiled.at_peak()]
+    assert sum(number(row[5]) for row in table[:-1]) == number(table[-1][5]) == profiled.peak_bytes
+    assert [(r[0], r[1], r[3], r[4], number(r[5])) for r in table[:-1]] == [
+        (r.category, r.operation, r.shape, r.why, r.bytes) for r in profiled.at_peak()]
     sites = page.tables["sites"][1:]
     assert [(s[0], number(s[3]), number(s[4])) for s in sites] == [(s.operation, s.allocations, s.bytes)
                                                                   for s in profiled.allocations()]
     assert any("loss.backward()" in s[1] for s in sites)        # the text of the line
     data = json.loads(page.data)
-    assert max(sum(totals) for _, totals in data["course"]) == profiled.peak_bytes
+    assert max(sum(totals) for _, _, totals in data["course"]) == profiled.peak_bytes
     with pytest.raises(ValueError, match=r"save: the report is .html or .json, got '.*memory.txt'; plot\(\) draws"):
         profiled.save(tmp_path / "memory.txt")
 
@@ -338,7 +338,7 @@ def test_page_in_a_browser(profiled, tmp_path):
     assert 'data-ready="yes"' in result.stdout                  # the last statement of the script
     assert "Uncaught" not in result.stderr and "SEVERE" not in result.stderr
     assert f"{profiled.peak_bytes:,} bytes live, the peak" in result.stdout
-    assert result.stdout.count("<path") >= 4 and 'id="cursor"' in result.stdout
+    assert result.stdout.count("<path") >= 8 and result.stdout.count('class="cursor"') == 2
 
 
 # ---- python -m cygrad profile ----------------------------------------------------------------------------------------

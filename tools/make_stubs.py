@@ -61,7 +61,9 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "why.t": "Tensor", "limit.bytes": "int | str",
     **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
-    "by": "Literal['operation', 'category', 'line']", "path": "str | PathLike[str]",
+    "table.by": "Literal['operation', 'category', 'line', 'stack', 'why']", "path": "str | PathLike[str]",
+    "compare.by": "Literal['operation', 'category', 'line']", "compare.other": "profile | str | PathLike[str]",
+    "plot.axis": "Literal['events', 'time']",
     "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
     "reduction": "Literal['mean', 'sum', 'none']",
     "retain_graph": "bool | None",
@@ -120,7 +122,8 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     "is_recording": "bool", "is_training": "bool", "set_recording": "bool", "set_training": "bool",
     "empty_cache": "None", "reset_peak": "int", "stats": "dict[str, Any]",
     "profile.peak_bytes": "int", "profile.at_peak": "list[PeakRow]", "profile.allocations": "list[Site]",
-    "profile.table": "str", "profile.plot": "None", "profile.save": "None",
+    "profile.table": "str", "profile.plot": "None", "profile.save": "None", "profile.flame": "None",
+    "profile.advice": "list[Advice]", "profile.compare": "Comparison",
     "events.__enter__": "list[_Event]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
 

@@ -2,6 +2,8 @@ from cygrad.core.graph cimport Tensor
 from cygrad.core.memory cimport Buffer
 from cygrad.kernels.array cimport Array
 
+cdef str HEAD            # the name of what makes a head gradient
+
 cdef object read_dlpack         # core/exchange.pyx plugs it in: a tensor of what has __dlpack__
 
 cdef int check_lendable(Tensor t, str what) except -1

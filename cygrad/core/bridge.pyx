@@ -36,7 +36,7 @@ from cygrad.core.layout import check_size
 cdef enum:
     SPACED = 8192           # numbers that are made at a time, by arange and linspace
 
-cdef str HEAD = "head gradient"
+HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 
 

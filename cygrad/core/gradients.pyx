@@ -8,7 +8,9 @@ from cygrad.core.graph cimport (
     Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, plugged, put_grad,
     ready, seize, share_gradient, sole,
 )
-from cygrad.core.memory cimport EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate, hold, mark_gradient, unmark_gradient
+from cygrad.core.memory cimport (
+    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, hold, mark_gradient, unmark_gradient,
+)
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply1, apply2
 from cygrad.core.tensors cimport copy_plain, fresh, new_tensor
@@ -80,7 +82,7 @@ cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1:
         return 0
     out.layout = lay.dense_like(total.layout)
     try:
-        out.buffer = allocate(total.layout.size * itemsize(dtype), GRADIENTS)
+        out.buffer = allocate_for(out.layout, dtype, GRADIENTS)
     except:
         lay.forget(out.layout)
         raise

@@ -225,10 +225,14 @@ ctypedef void (*note_t)(Tensor) noexcept
 
 ctypedef int (*renew_t)(Tensor) except -1
 
+ctypedef void (*slot_observer_t)(Node, Slot*) noexcept
+
 cdef bint collected                     # whether the garbage collector is shown nodes (expect_cycles)
 cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
+cdef slot_observer_t slot_kept      # while a profile is open (memory/log.pyx): a node's slot keeps a buffer, ...
+cdef slot_observer_t slot_emptied   # ... and is about to let it go; else NULL
 cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
 cdef void plug_run(apply1_t one, apply2_t two) noexcept
 cdef void plug_inplace(apply_inplace_t inplace) noexcept

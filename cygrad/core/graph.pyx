@@ -16,7 +16,7 @@ from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
 from cygrad.core.running cimport runs
 from cygrad.core.memory cimport (
-    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate, drop, let_go, mark_gradient, recategorise, unmark_gradient,
+    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, drop, let_go, mark_gradient, recategorise, unmark_gradient,
 )
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -71,6 +71,9 @@ cdef class Operator:
 
 
 # ---- Node ------------------------------------------------------------------------------------------------------------
+slot_kept = slot_emptied = NULL
+
+
 cdef void free_slots(Node n) noexcept:
     """Let go of all that `n` keeps."""
     cdef Slot* s = slots_of(n)
@@ -90,6 +93,7 @@ cdef void release_packed(Node n) noexcept:
 cdef void empty_slot(Slot* s) noexcept:
     cdef int kind = s.kind
     if kind == EMPTY: return
+    if slot_emptied != NULL and kind == KEPT: slot_emptied(None, s)
     if s.need == SIGNS: unsign(s)
     s.kind = EMPTY                                  # first: the end of external memory can run Python, which may look
     lay.forget(s.layout)
@@ -277,7 +281,7 @@ cdef class Backward:
         cdef Buffer* b
         cdef Layout* l = lay.dense_like(like)
         try:
-            b = allocate(l.size * itemsize(dtype), GRADIENTS)
+            b = allocate_for(l, dtype, GRADIENTS)
         except:
             lay.forget(l)
             raise
@@ -295,6 +299,7 @@ cdef class Backward:
         if self.retain or s == NULL or s.kind != KEPT: return False
         b = s.what.buffer
         if not sole(b, s.layout, s.layout, self.node.dtype): return False
+        if slot_emptied != NULL: slot_emptied(None, s)
         if s.need == SIGNS: unsign(s)
         s.kind = EMPTY
         b.saved -= 1

@@ -6,6 +6,8 @@ category. Everything here runs under the GIL, which is the pool's one lock."""
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from cygrad.kernels.array cimport Layout, itemsize
+
 cpdef enum Category:
     PARAMETERS, GRADIENTS, OPTIMIZER, SAVED, WORKSPACE, OTHER, CATEGORIES
 
@@ -49,7 +51,12 @@ cdef struct Counters:
     uint64_t buffers        # live buffers
     size_t by_category[CATEGORIES]
 
+cdef struct Shaping:        # what an observer is told of the buffer being made, beyond its bytes
+    const Layout* layout    # NULL: no tensor's
+    int dtype
+
 cdef Counters counters
+cdef Shaping shaping
 
 cdef Buffer* allocate(size_t nbytes, int category) except NULL
 cdef Buffer* zeros(size_t nbytes, int category) except NULL
@@ -63,6 +70,13 @@ cdef int plug_unwatch(shrink_t f) except -1
 cdef void recategorise(Buffer* b) noexcept
 ctypedef void (*observer_t)(int event, Buffer* b, int category) noexcept
 cdef void set_observer(observer_t f) noexcept
+
+
+cdef inline Buffer* allocate_for(const Layout* l, int dtype, int category) except NULL:
+    """allocate() for a tensor of this layout and dtype, which an observer is told."""
+    shaping.layout, shaping.dtype = l, dtype
+    try: return allocate(l.size * itemsize(dtype), category)
+    finally: shaping.layout = NULL
 
 
 cdef inline void hold(Buffer* b) noexcept:

@@ -8,7 +8,9 @@ from libc.string cimport memset
 
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_line
-from cygrad.core.graph cimport TRAINING, Edge, Node, PyObject_GC_Track, Slot, collected, next_number
+from cygrad.core.graph cimport (
+    TRAINING, Edge, Node, PyObject_GC_Track, Slot, collected, next_number, slot_kept, slots_of,
+)
 from cygrad.core.modes cimport Flags
 from cygrad.core.tape cimport link
 from cygrad.kernels.array cimport Layout
@@ -62,9 +64,12 @@ cdef inline Layout** take_outputs(Node node, int n) except NULL:
 
 cdef inline int enrol(Node node, Flags* f) except -1:
     """The node is whole: it takes note of how it was recorded, and joins the thread's tape."""
+    cdef int k
     if f.training: node.flags |= TRAINING
     node.seq = next_number()
     if saved.checking: saved.remember(node)
     if f.anomaly: remember_line(node)
+    if slot_kept != NULL:
+        for k in range(node.n_slots): slot_kept(node, &slots_of(node)[k])
     link(node, f)
     return 0

@@ -6,7 +6,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
-    KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, ready, slots_of,
+    KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, ready, slot_emptied, slots_of,
 )
 from cygrad.core.memory cimport WATCHED, Buffer, hold, keep, let_go, plug_unwatch
 from cygrad.core.modes cimport Flags
@@ -64,6 +64,7 @@ cdef int pack(Node node, Flags* f) except -1:
                 s[k].what.buffer.signs -= 1
                 s[k].what.buffer.link = NULL
                 s[k].need = VALUES
+            if slot_emptied != NULL: slot_emptied(None, &s[k])
             let_go(s[k].what.buffer)
             Py_INCREF(entry)
             s[k].what.packed = <void*>entry

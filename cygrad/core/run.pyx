@@ -16,13 +16,13 @@ from cygrad.core.graph cimport (
     CONSTANT, FEW, KEPT, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor,
     attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, ready, shell,
 )
-from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, drop, hold, keep
+from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, hold, keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
 from cygrad.core.source cimport warn_here
 from cygrad.core.views cimport join
-from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning
@@ -253,7 +253,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
             made = 1
         else:
             for i in range(c.n_out):
-                buffers[i] = allocate(c.y[i].layout.size * itemsize(c.y[i].dtype), OTHER)
+                buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
                 c.y[i].data = buffers[i].data
                 made += 1
             if c.workspace_bytes:

@@ -3,7 +3,7 @@ consumer's slot or the user, and cost nothing then; when that somebody lets go t
 
 from libc.stdint cimport uint8_t
 
-from cygrad.core.graph cimport BITS, RECORDED, SIGNS, Node, Slot, slots_of
+from cygrad.core.graph cimport BITS, RECORDED, SIGNS, Node, Slot, slot_kept, slots_of
 from cygrad.core.memory cimport OTHER, Buffer, allocate, drop, keep, let_go, plug_shrink
 from cygrad.core.modes cimport Flags, flags
 from cygrad.kernels.bits cimport pack_signs
@@ -39,6 +39,7 @@ cdef void shrink(Buffer* b) noexcept:
     s[k].need = BITS
     s[k].what.buffer = bits
     s[k].version = 0
+    if slot_kept != NULL: slot_kept(node, &s[k])
     let_go(b)
 
 

@@ -1,7 +1,7 @@
 from cygrad.core.modes cimport Flags
 
 cdef str doing(const Flags* f)
-cdef object nearest(int* instruction)
+cdef bint ours(str filename)
 cdef int refuse_capture(str what) except -1
 cdef int warn_here(str text, category) except -1
 cpdef tuple where()

@@ -29,7 +29,8 @@ cdef str PACKAGE = os.path.join(os.path.dirname(os.path.abspath(bundles.__file__
 cdef tuple PROGRAMS = tuple([PACKAGE + name + os.sep for name in ("demo", "estimators")])   # they use cygrad like users
 
 
-cdef inline bint ours(str filename):
+cdef bint ours(str filename):
+    """Whether a file is the package's own, and not of its programs."""
     return filename.startswith(PACKAGE) and not filename.startswith(PROGRAMS)
 
 

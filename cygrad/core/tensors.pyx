@@ -2,7 +2,7 @@
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport array_of, fill, note_made, shell, sole
-from cygrad.core.memory cimport OTHER, READONLY, WATCHED, ZEROS, allocate, drop, hold, zeros
+from cygrad.core.memory cimport OTHER, READONLY, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.modes cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport gather
@@ -30,7 +30,7 @@ cdef Tensor view_of(Tensor x, Layout* layout):
 cdef Tensor fresh(Layout* layout, int dtype, int category):
     """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
     cdef Buffer* b
-    try: b = allocate(layout.size * itemsize(dtype), category)
+    try: b = allocate_for(layout, dtype, category)
     except:
         lay.forget(layout)
         raise

@@ -1,17 +1,20 @@
-"""The log of a profile: every memory event with its time, its operation and its line of the program, 40 bytes each."""
+"""The log of a profile: every memory event with its time, its operation, its stack and its shape, 40 bytes each."""
 
-from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
-from libc.string cimport memmove
+from libc.stdint cimport int64_t, uint32_t, uintptr_t
+from libc.string cimport memcpy, memmove
 
-from cygrad.core.graph cimport Node
-from cygrad.core.memory cimport ALLOCATED, CATEGORIES, FREED, Buffer, counters, set_observer
+from cygrad.core cimport graph
+from cygrad.core.bridge cimport HEAD
+from cygrad.core.graph cimport KEPT, Node, Slot
+from cygrad.core.memory cimport ALLOCATED, CATEGORIES, EXTERNAL, FREED, SAVED, Buffer, counters, set_observer
 from cygrad.core.modes cimport Flags, flags
-from cygrad.core.source cimport nearest
+from cygrad.memory cimport sites as about
 from cygrad.memory.scopes cimport Open
+from cygrad.memory.states cimport HELD, LET_GO, MARKED, Entry, Event, State
 
-from cygrad.core.source import line_of
+from cygrad.memory.sites import operation, reason, stack
 
 cdef extern from "Python.h":
     int PyGC_Disable()
@@ -19,69 +22,79 @@ cdef extern from "Python.h":
 
 cdef extern from "cygrad/platform.h" nogil:
     int64_t cg_now()
+    int64_t cg_ticks()
 
-cdef enum:
-    RECENT = 256            # sites that are found without a dictionary
-
-cdef struct Event:
-    int64_t time            # nanoseconds since the log began
-    uintptr_t buffer
-    size_t nbytes
-    uint32_t site           # of an allocation: its place in `sites`
-    uint8_t kind
-    uint8_t category        # now, and before the event
-    uint8_t before
-
-cdef struct Site:
-    void* what
-    void* code
-    int instruction
-    uint32_t number
-
-cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # what no operator makes
+PHASES = ("", "forward", "backward", "update")
 
 cdef void* logs = NULL      # those that are open, the one opened last in front
-cdef list sites = []        # (operator or name, whether backward, code, instruction); a log keeps the list of its time
-cdef dict numbers = {}      # what stands in `sites`, by identity -> its place there
-cdef Site recent[RECENT]
+cdef int updates = 0        # solvers that update
 
 
-cdef uint32_t site_now(int category) except? 0:
-    """The number of what is done here and now, for memory of a category."""
-    cdef Flags* f = flags()
-    cdef bint backward = f.node != NULL
-    cdef int instruction = 0
-    cdef Site* s
-    cdef uintptr_t mixed
-    what = (<Node>f.node).op if backward else <object>f.op if f.op != NULL else UNNAMED[category]
-    code = nearest(&instruction)
-    instruction = 2 * instruction + backward
-    mixed = <uintptr_t><void*>what >> 4 ^ <uintptr_t><void*>code >> 5 ^ <uintptr_t>instruction * 37
-    s = &recent[(mixed ^ mixed >> 8) % RECENT]
-    if s.what == <void*>what and s.code == <void*>code and s.instruction == instruction: return s.number
-    key = <uintptr_t><void*>what, <uintptr_t><void*>code, instruction
-    number = numbers.get(key)
-    if number is None:
-        sites.append((what, backward, code, instruction >> 1))
-        number = numbers[key] = len(sites) - 1
-    s.what, s.code, s.instruction, s.number = <void*>what, <void*>code, instruction, number
-    return s.number
+cdef inline int phase_of(const Flags* f) noexcept:
+    """What the thread is doing."""
+    if updates: return UPDATE
+    return BACKWARD if f.passes or f.node != NULL or f.op == <void*>HEAD else FORWARD if f.recording else NO_PHASE
 
 
 cdef void observe(int kind, Buffer* b, int before) noexcept:
-    """Write an event to every open log."""
-    cdef uint32_t site = 0
+    """An event of the pool."""
+    cdef Flags* f = flags()
+    cdef uint32_t site = 0, shape = 0
     cdef bint collects = PyGC_Disable()             # a collection could free tensors: events in the middle of this one
-    cdef void* p = logs
-    cdef EventLog log
     try:
-        if kind == ALLOCATED: site = site_now(b.category)
-        while p != NULL:
-            log = <EventLog>p
-            log.add(kind, b, before, site)
-            p = log.outer
+        if kind == ALLOCATED:
+            try: site, shape = about.site_now(f, b.category), about.shape_now()
+            except MemoryError: pass                # (its bytes count all the same)
+        write(kind, <uintptr_t>b, b.nbytes, b.category, before, site, shape, phase_of(f))
     finally:
         if collects: PyGC_Enable()
+
+
+cdef void observe_kept(Node node, Slot* s) noexcept:
+    """A slot keeps a buffer for backward. (Parameters and memory of others are not counted as saved.)"""
+    cdef uint32_t site = 0
+    cdef bint collects
+    if s.kind != KEPT or s.what.buffer.category != SAVED or s.what.buffer.flags & EXTERNAL: return
+    collects = PyGC_Disable()
+    try:
+        try: site = about.keeper(node, s)
+        except MemoryError: return
+        write(HELD, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, site, 0, phase_of(flags()))
+    finally:
+        if collects: PyGC_Enable()
+
+
+cdef void observe_emptied(Node node, Slot* s) noexcept:
+    """A slot is about to let go of a buffer."""
+    if s.what.buffer.flags & EXTERNAL: return
+    write(LET_GO, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, 0, 0, phase_of(flags()))
+
+
+cdef void write(int kind, uintptr_t buffer, size_t nbytes, int category, int before, uint32_t site, uint32_t shape,
+                int phase) noexcept:
+    """Write an event to every open log."""
+    cdef int64_t now = cg_ticks() if kind <= FREED or kind == MARKED else 0     # (the others come with one)
+    cdef void* p = logs
+    cdef Event e
+    e.buffer, e.nbytes, e.site, e.shape = buffer, nbytes, site, shape
+    e.kind, e.category, e.before, e.phase = kind, category, before, phase
+    while p != NULL:
+        e.time = now
+        (<EventLog>p).add(&e)
+        p = (<Open>p).outer
+
+
+cdef void begin_update() noexcept:
+    """A solver begins to update its parameters. That takes no memory, so a profile must be told."""
+    global updates
+    updates += 1
+    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0, 0, UPDATE)
+
+
+cdef void end_update() noexcept:
+    global updates
+    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0, 0, UPDATE)
+    updates -= 1
 
 
 def open_logs():
@@ -102,13 +115,14 @@ cdef class EventLog(Open):
     state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
     cdef Event* event
     cdef Py_ssize_t room, n, dropped, most
-    cdef int64_t began, ended
+    cdef int64_t began, ended, latest           # ticks
+    cdef int64_t began_ns, ended_ns
     cdef bint folding
-    cdef list base_before, base_totals          # at the first event in memory: what stays of the bytes from before, ...
-    cdef dict base_live                         # ... and buffer -> (bytes, category, site)
-    cdef list samples                           # (time, live bytes by category): the course of what was dropped
-    cdef object peak_state                      # state() at the peak, if that was dropped
-    cdef readonly list sites                    # (operator or name, whether backward, code, instruction)
+    cdef State base                             # before the first event in memory
+    cdef list samples                           # (event, time, live bytes by category): the course of what was dropped
+    cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
+    cdef State peak_state                       # at the peak, if that was dropped
+    cdef readonly list sites, frames, shapes    # what the numbers in events mean (memory/sites.pyx)
     cdef readonly list allocated                # by site: [allocations, bytes] of what was dropped
     cdef readonly tuple before                  # live bytes by category at the start
     cdef readonly size_t live, peak
@@ -125,37 +139,42 @@ cdef class EventLog(Open):
 
     cpdef start(self):
         """From now on. All that can fail comes first."""
-        global sites, numbers
         cdef int c
-        if logs == NULL:
-            first, none = [("", False, None, 0)], {}
-            sites, numbers = first, none
-            for c in range(RECENT): recent[c].what = NULL
-        self.sites = sites
+        if logs == NULL: about.begin_sites()
+        self.sites, self.frames, self.shapes = about.sites, about.frames, about.shapes
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
-        self.base_before = list(self.before)
-        self.base_totals = list(self.before)
-        self.base_live, self.allocated, self.samples = {}, [], [(0, self.before)]
+        self.base = State()
+        for c in range(<int>CATEGORIES): self.base.before[c] = self.base.totals[c] = counters.by_category[c]
+        self.base_phases, self.allocated, self.samples = [], [], [(0, 0, self.before)]
         self.live = self.peak = counters.live
-        self.began = cg_now()
+        self.began, self.began_ns = cg_ticks(), cg_now()
         self.link(&logs)
         set_observer(observe)
+        graph.slot_kept, graph.slot_emptied = observe_kept, observe_emptied
 
     cpdef stop(self):
         """Until now. Asks for no memory."""
         if not self.unlink(): return
-        self.ended = cg_now() - self.began
-        if logs == NULL: set_observer(NULL)
+        self.ended, self.ended_ns = cg_ticks() - self.began, cg_now() - self.began_ns
+        if logs != NULL: return
+        set_observer(NULL)
+        graph.slot_kept = graph.slot_emptied = NULL
 
     def __len__(self):
         """How many events there were."""
         return self.dropped + self.n
 
     def duration(self):
-        """Nanoseconds from the start to now, or to the end."""
-        return cg_now() - self.began if self.place != NULL else self.ended
+        """Ticks from the start to now, or to the end."""
+        return cg_ticks() - self.began if self.place != NULL else self.ended
 
-    cdef void add(self, int kind, Buffer* b, int before, uint32_t site) noexcept:
+    def rate(self):
+        """Seconds of a tick, as they were on average until now, or to the end."""
+        cdef int64_t ticks = self.duration()
+        cdef int64_t nanoseconds = cg_now() - self.began_ns if self.place != NULL else self.ended_ns
+        return nanoseconds / 1e9 / ticks if ticks > 0 else 0.0
+
+    cdef void add(self, const Event* given) noexcept:
         cdef Event* e
         if self.lost: return
         if self.n == self.room:
@@ -166,13 +185,13 @@ cdef class EventLog(Open):
             self.event = e
             self.room = 2 * self.room + 1024
         e = &self.event[self.n]
-        e.time = cg_now() - self.began
-        e.buffer, e.nbytes, e.site = <uintptr_t>b, b.nbytes, site
-        e.kind, e.category, e.before = kind, b.category, before
+        e[0] = given[0]
+        if e.time > self.latest + self.began: self.latest = e.time - self.began
+        e.time = self.latest
         self.n += 1
-        if kind == FREED: self.live -= b.nbytes
-        elif kind == ALLOCATED:
-            self.live += b.nbytes
+        if e.kind == FREED: self.live -= e.nbytes
+        elif e.kind == ALLOCATED:
+            self.live += e.nbytes
             if self.live > self.peak:
                 self.peak = self.live
                 self.peak_at = self.dropped + self.n
@@ -180,33 +199,18 @@ cdef class EventLog(Open):
 
     # ---- what they add up to
 
-    cdef int play(self, Py_ssize_t i, list before, dict live, list totals) except -1:
-        """One event: what is left from before the log, by category; the buffers made since; the live bytes by
-        category."""
-        cdef Event e = self.event[i]                # (a copy: the memory may move while Python works)
-        cdef object nbytes = e.nbytes
-        if e.kind == ALLOCATED:
-            live[e.buffer] = nbytes, e.category, e.site
-            totals[e.category] += nbytes
-            return 0
-        totals[e.before] -= nbytes
-        found = live.pop(e.buffer, None)
-        if found is None: before[e.before] -= nbytes
-        if e.kind == FREED: return 0
-        totals[e.category] += nbytes
-        if found is None: before[e.category] += nbytes
-        else: live[e.buffer] = nbytes, e.category, found[2]
-        return 0
-
     cdef int fold(self, Py_ssize_t count) except -1:
         """Drop the first `count` events in memory."""
+        cdef Py_ssize_t i
         self.folding = True
         try:
-            if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.state(self.peak_at)
+            if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.at(self.peak_at)
             self.samples += self.course(512, count)
             if len(self.samples) > 2048: self.samples = thinned(self.samples)
+            self.base_phases = self.phases(count)[-2048:]
             self.allocated = self.sums(count)
-            for i in range(count): self.play(i, self.base_before, self.base_live, self.base_totals)
+            for i in range(count): self.base.play(&self.event[i])
+            if self.base.lost: self.lost = True
             memmove(self.event, self.event + count, (self.n - count) * sizeof(Event))
             self.n -= count
             self.dropped += count
@@ -214,82 +218,132 @@ cdef class EventLog(Open):
             self.folding = False
         return 0
 
-    def state(self, Py_ssize_t count):
-        """After the first `count` events: (bytes from before the log by category, {buffer: (bytes, category, site)} of
-        those made since). Of what was dropped only the peak is known."""
-        cdef list before, totals
-        cdef dict live
+    # ---- what they add up to
+
+    cdef State at(self, Py_ssize_t count):
+        """After the first `count` events. Of what was dropped only the peak is known."""
+        cdef State state
         cdef Py_ssize_t i
         if count <= self.dropped and self.dropped: return self.peak_state
-        before, live, totals = list(self.base_before), dict(self.base_live), list(self.base_totals)
-        for i in range(count - self.dropped): self.play(i, before, live, totals)
-        return before, live
+        state = self.base.copy()
+        for i in range(count - self.dropped): state.play(&self.event[i])
+        if state.lost: raise MemoryError("no memory for the report of a profile")
+        return state
+
+    def state(self, Py_ssize_t count):
+        """The same: (bytes from before the log by category, [(buffer, bytes, site, shape, category, ticks)] of those
+        made since, {buffer: [site]}: why slots of nodes keep a buffer)."""
+        return self.at(count).shown()
+
+    def totals(self):
+        """Live bytes by category after all events."""
+        cdef State state = self.at(len(self))
+        cdef int c
+        return tuple([state.totals[c] for c in range(<int>CATEGORIES)])
 
     def course(self, Py_ssize_t points, count=None):
-        """(nanoseconds, live bytes by category) over time, at most `points` and the one at the end: of each stretch of
-        events the moment when most was live."""
-        cdef list before = list(self.base_before), totals = list(self.base_totals), out = []
-        cdef dict live = dict(self.base_live)
+        """(event, ticks, live bytes by category), at most `points` and the one at the end: of each stretch of events
+        the moment when most was live."""
+        cdef State state = self.base.copy()
+        cdef list out = []
         cdef Py_ssize_t i, n = self.n if count is None else count
         cdef Py_ssize_t stretch = (n + points - 1) // points if n else 1
-        cdef object most = -1, total
+        cdef size_t most = 0, total = 0
+        cdef size_t best[CATEGORIES]
+        cdef Py_ssize_t best_at = -1
+        cdef int c
+        for c in range(<int>CATEGORIES): total += state.totals[c]
         for i in range(n):
-            self.play(i, before, live, totals)
-            total = sum(totals)
-            if total > most:
-                most = total
-                best = self.event[i].time, tuple(totals)
+            state.play(&self.event[i])
+            if self.event[i].kind == ALLOCATED: total += self.event[i].nbytes
+            elif self.event[i].kind == FREED: total -= self.event[i].nbytes
+            if best_at < 0 or total > most:
+                most, best_at = total, i
+                memcpy(best, state.totals, sizeof(best))
             if (i + 1) % stretch == 0 or i == n - 1:
-                out.append(best)
-                most = -1
+                out.append((self.dropped + best_at + 1, self.event[best_at].time,
+                            tuple([best[c] for c in range(<int>CATEGORIES)])))
+                best_at = -1
         return out if count is not None else self.samples + out
+
+    def phases(self, count=None):
+        """[phase, its first event, the ticks then, the event after its last, the ticks of its last] of each stretch of
+        events of one phase (its place in PHASES), those of none left out."""
+        cdef list out = [list(run) for run in self.base_phases]
+        cdef Py_ssize_t i, n = self.n if count is None else count
+        cdef int phase, current = out[-1][0] if out and out[-1][3] == self.dropped else NO_PHASE
+        for i in range(n):
+            phase = self.event[i].phase
+            if phase != current:
+                if current != NO_PHASE and i: out[-1][3:] = self.dropped + i, self.event[i - 1].time
+                if phase != NO_PHASE: out.append([phase, self.dropped + i, self.event[i].time, 0, 0])
+                current = phase
+        if current != NO_PHASE and n: out[-1][3:] = self.dropped + n, self.event[n - 1].time
+        return out
 
     def sums(self, count=None):
         """By site: [allocations, bytes]."""
-        cdef list out = [list(pair) for pair in self.allocated]
-        cdef Py_ssize_t i
-        out += [[0, 0] for _ in range(len(self.sites) - len(out))]
+        cdef Py_ssize_t i, sites = len(self.sites)
+        cdef size_t* sums = <size_t*>PyMem_RawCalloc(2 * sites, sizeof(size_t))
+        if sums == NULL: raise MemoryError("no memory for the report of a profile")
         for i in range(self.n if count is None else count):
             if self.event[i].kind != ALLOCATED: continue
-            pair = out[self.event[i].site]
-            pair[0] += 1
-            pair[1] += self.event[i].nbytes
-        return out
+            sums[2 * self.event[i].site] += 1
+            sums[2 * self.event[i].site + 1] += self.event[i].nbytes
+        try:
+            out = [[sums[2 * i], sums[2 * i + 1]] for i in range(sites)]
+            for i, (allocations, nbytes) in enumerate(self.allocated):
+                out[i][0] += allocations
+                out[i][1] += nbytes
+            return out
+        finally:
+            PyMem_RawFree(sums)
 
     def lives(self):
-        """(buffer, bytes, site, category at the end, nanoseconds from, to) of each buffer that was made in the log; to
-        is None while it lives, from is 0 for those made in the part that was dropped."""
-        cdef dict live = {b: (nbytes, category, site, 0) for b, (nbytes, category, site) in self.base_live.items()}
+        """(buffer, bytes, site, shape, category at the end, ticks from, to) of each buffer that was made in the log; to
+        is None while it lives."""
+        cdef State state = self.base.copy()
         cdef list out = []
-        cdef Event e
+        cdef Event* e
+        cdef Entry* found
         cdef Py_ssize_t i
         for i in range(self.n):
-            e = self.event[i]
-            if e.kind == ALLOCATED:
-                live[e.buffer] = e.nbytes, e.category, e.site, e.time
-                continue
-            found = live.pop(e.buffer, None)
-            if found is None: continue
-            if e.kind == FREED: out.append((e.buffer, found[0], found[2], found[1], found[3], e.time))
-            else: live[e.buffer] = found[0], e.category, found[2], found[3]
-        out += [(b, nbytes, site, category, time, None) for b, (nbytes, category, site, time) in live.items()]
-        return out
+            e = &self.event[i]
+            if e.kind == FREED:
+                found = state.live.find(e.buffer)
+                if found != NULL:
+                    out.append((e.buffer, found.nbytes, found.site, found.shape, found.category, found.time, e.time))
+            state.play(e)
+        return out + [(*entry, None) for entry in state.live.listed()]
 
     def origin(self, buffer):
         """The site where a live buffer was made; None if that was before the log (or it is not its buffer)."""
         cdef uintptr_t wanted = buffer
+        cdef Entry* found = self.base.live.find(wanted)
         cdef Py_ssize_t i
         for i in range(self.n - 1, -1, -1):
             if self.event[i].buffer == wanted and self.event[i].kind == ALLOCATED: return self.event[i].site
-        found = self.base_live.get(wanted)
-        return None if found is None else found[2]
+        return None if found == NULL else found.site
+
+    def made_last(self):
+        """The operation of the allocation that made the peak; "" if that event was dropped, or nothing was made."""
+        cdef Py_ssize_t i = self.peak_at - self.dropped - 1
+        return operation(self.sites[self.event[i].site]) if i >= 0 else ""
 
     def name(self, site):
         """(operation, "file:line", function) of a site."""
-        what, backward, code, instruction = self.sites[site]
-        if not isinstance(what, str): what = ".grad" if what is None else what.name + " (backward)" * backward
-        if code is None: return what, "", ""
-        return what, f"{code.co_filename}:{line_of(code, instruction)}", code.co_name
+        found = self.stack(site)
+        if not found: return operation(self.sites[site]), "", ""
+        file, line, function = found[-1]
+        return operation(self.sites[site]), f"{file}:{line}", function
+
+    def stack(self, site):
+        """The (file, line, function) of each frame of a site, the outermost first."""
+        return stack(self.frames, self.sites[site][2])
+
+    def reason(self, site):
+        """Why a node keeps a buffer: "gelu needs its input"."""
+        return reason(self.sites[site])
 
 
 @cython.binding(False)
@@ -321,5 +375,5 @@ cdef class Logged:
 cdef list thinned(list samples):
     """Of every two neighbours the one when more was live; the first stays."""
     cdef list out = samples[:1]
-    for i in range(1, len(samples), 2): out.append(max(samples[i:i + 2], key=lambda s: sum(s[1])))
+    for i in range(1, len(samples), 2): out.append(max(samples[i:i + 2], key=lambda s: sum(s[2])))
     return out

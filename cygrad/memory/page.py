@@ -6,16 +6,19 @@ import linecache
 import re
 
 from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.memory.flames import flame
+from cygrad.memory.rows import shown_line
+from cygrad.memory.scales import byte_unit, seconds_unit, shown, ticks
 from cygrad.memory.sizes import words
 
 ORDER = ("parameters", "optimizer", "gradients", "saved", "workspace", "other")     # from the ground up
-WIDTH, HEIGHT = 1100, 320
-LEFT, BOTTOM, TOP = 90, 28, 16
+WIDTH, HEIGHT = 1100, 330
+LEFT, BOTTOM, TOP = 90, 28, 26
 
 STYLE = """
 :root { --ink: #222; --soft: #6a6a6a; --line: #ddd; --paper: #fff; --band: #f5f5f3;
   --parameters: #30638e; --optimizer: #7ba7cc; --gradients: #d1495b; --saved: #edae49; --workspace: #66a182;
-  --other: #b9b9b9; }
+  --other: #b9b9b9; --forward: #30638e; --backward: #d1495b; --update: #66a182; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e6e6; --soft: #9a9a9a; --line: #3a3a3a; --paper: #18191b; --band: #222427; --other: #77797c; } }
 body { margin: 2rem auto; max-width: 1140px; padding: 0 1rem; color: var(--ink); background: var(--paper);
@@ -30,30 +33,34 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align
 th { cursor: pointer; color: var(--soft); font-weight: 600; white-space: nowrap; }
 td.n, th.n { text-align: right; white-space: nowrap; } tbody tr:hover { background: var(--band); }
 tfoot td { font-weight: 600; } code { font-size: .9em; } code small { color: var(--soft); }
+summary { color: var(--soft); cursor: pointer; } li { margin: .3rem 0; } svg .phase { fill: #fff; font-size: 11px; }
 """
 
 SCRIPT = """
-const data = JSON.parse(document.getElementById("data").textContent), svg = document.querySelector("svg");
-const cursor = document.getElementById("cursor"), legend = document.querySelectorAll("#legend b");
-const when = document.getElementById("when");
+const data = JSON.parse(document.getElementById("data").textContent);
+const legend = document.querySelectorAll("#legend b"), when = document.getElementById("when");
+const pictures = [...document.querySelectorAll("svg.course")];
 function show(k) {
-  const row = data.course[k], sum = row[1].reduce((a, b) => a + b, 0);
-  cursor.setAttribute("transform", `translate(${data.left + row[0] / data.end * data.width},0)`);
-  legend.forEach((b, i) => { b.textContent = row[1][i].toLocaleString("en"); });
-  when.textContent = `${(1e3 * row[0]).toFixed(3)} ms: ${sum.toLocaleString("en")} bytes live` +
-    (k === data.peak ? ", the peak" : "");
+  const row = data.course[k], sum = row[2].reduce((a, b) => a + b, 0);
+  pictures.forEach((svg, axis) => svg.querySelector(".cursor").setAttribute("transform",
+    `translate(${data.left + row[axis] / data.ends[axis] * data.width},0)`));
+  legend.forEach((b, i) => { b.textContent = row[2][i].toLocaleString("en"); });
+  when.textContent = `event ${row[0].toLocaleString("en")}, ${(1e3 * row[1]).toFixed(3)} ms: ` +
+    `${sum.toLocaleString("en")} bytes live` + (k === data.peak ? ", the peak" : "");
 }
-svg.addEventListener("mousemove", event => {
-  const box = svg.getBoundingClientRect();
-  const t = ((event.clientX - box.left) / box.width * data.whole - data.left) / data.width * data.end;
-  let low = 0, high = data.course.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (data.course[middle][0] <= t) low = middle; else high = middle - 1;
-  }
-  show(low);
+pictures.forEach((svg, axis) => {
+  svg.addEventListener("mousemove", event => {
+    const box = svg.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width * data.whole - data.left) / data.width * data.ends[axis];
+    let low = 0, high = data.course.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (data.course[middle][axis] <= at) low = middle; else high = middle - 1;
+    }
+    show(low);
+  });
+  svg.addEventListener("mouseleave", () => show(data.peak));
 });
-svg.addEventListener("mouseleave", () => show(data.peak));
 document.querySelectorAll("th").forEach(th => th.addEventListener("click", () => {
   const body = th.closest("table").tBodies[0], i = th.cellIndex, number = th.classList.contains("n");
   const value = row => number ? +row.cells[i].textContent.replace(/[^0-9.]/g, "") : row.cells[i].textContent;
@@ -65,15 +72,16 @@ document.body.dataset.ready = "yes";
 """
 
 
-def page(course, peak, rows, sites):
-    """The page, as text. course: [(seconds, live bytes by category)]; rows: those of the peak; sites: where memory was
-    asked for."""
-    stacked = [(time, [totals[CATEGORY_NAMES.index(name)] for name in ORDER]) for time, totals in course]
-    at_peak = max(range(len(stacked)), key=lambda k: sum(stacked[k][1]))
-    end = stacked[-1][0] or 1e-9
-    data = {"course": stacked, "end": end, "peak": at_peak, "left": LEFT, "width": WIDTH - LEFT, "whole": WIDTH}
-    legend = "".join(f'<span><i style="background:var(--{name})"></i>{name} <b>{stacked[at_peak][1][k]:,}</b></span>'
+def page(course, phases, peak, rows, advice, tree, sites):
+    """The page, as text. course: [(event, seconds, live bytes by category)]; phases: [(name, first event, last, seconds
+    from, to)]; rows: those of the peak; tree: its stacks; sites: where memory was asked for."""
+    stacked = [(event, time, [totals[CATEGORY_NAMES.index(name)] for name in ORDER]) for event, time, totals in course]
+    at_peak = max(range(len(stacked)), key=lambda k: sum(stacked[k][2]))
+    ends = stacked[-1][0] or 1, stacked[-1][1] or 1e-9
+    data = {"course": stacked, "ends": ends, "peak": at_peak, "left": LEFT, "width": WIDTH - LEFT, "whole": WIDTH}
+    legend = "".join(f'<span><i style="background:var(--{name})"></i>{name} <b>{stacked[at_peak][2][k]:,}</b></span>'
                      for k, name in enumerate(ORDER))
+    lower = "".join(f"<li><b>{html.escape(words(a.bytes))}</b>: {html.escape(a.text)}</li>" for a in advice)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -84,13 +92,21 @@ def page(course, peak, rows, sites):
 </head>
 <body>
 <h1>Peak: {html.escape(words(peak))}</h1>
-<p>{len(sites):,} places asked for memory {sum(s.allocations for s in sites):,} times in {1e3 * end:,.1f} ms.</p>
-<h2>Live bytes over time</h2>
-{picture(stacked, end, peak, at_peak)}
+<p>{len(sites):,} places asked for memory {sum(s.allocations for s in sites):,} times in {1e3 * ends[1]:,.1f} ms.</p>
+<h2>Live bytes, event by event</h2>
+{picture(stacked, phases, 0, ends[0], peak, at_peak)}
 <div id="legend">{legend}</div>
-<p id="when">{1e3 * stacked[at_peak][0]:.3f} ms: {peak:,} bytes live, the peak</p>
+<p id="when">event {stacked[at_peak][0]:,}, {1e3 * stacked[at_peak][1]:.3f} ms: {peak:,} bytes live, the peak</p>
+<details><summary>The same over time</summary>
+{picture(stacked, phases, 1, ends[1], peak, at_peak)}
+</details>
 <h2>What was live at the peak</h2>
 {peak_table(rows, peak)}
+<h2>What would lower it</h2>
+<ul id="advice">{lower or "<li>No rule applies.</li>"}</ul>
+<h2>The peak by Python stack</h2>
+<p>A function above its caller, as wide as its bytes; operations on top. Hold the pointer on one for its line.</p>
+{flame(tree)}
 <h2>Where memory was asked for</h2>
 {site_table(sites)}
 <script type="application/json" id="data">{json.dumps(data).replace("<", chr(92) + "u003c")}</script>
@@ -100,44 +116,55 @@ def page(course, peak, rows, sites):
 """
 
 
-def picture(stacked, end, peak, at_peak):
-    """The course as SVG: an area for each category, stacked."""
+def picture(stacked, phases, axis, end, peak, at_peak):
+    """The course as SVG: an area for each category, stacked, over events (axis 0) or seconds (axis 1), below a band for
+    each phase."""
     height = HEIGHT - TOP - BOTTOM
     top_of_scale = max(peak, 1) * 1.06
+    size, unit = byte_unit(peak)
+    long, short = (1, "") if axis == 0 else seconds_unit(end)
 
-    def x(time): return f"{LEFT + time / end * (WIDTH - LEFT):.2f}"
+    def x(at): return f"{LEFT + at / end * (WIDTH - LEFT):.2f}"
     def y(nbytes): return f"{TOP + height * (1 - nbytes / top_of_scale):.2f}"
 
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over time">']
-    for k in range(5):
-        at = peak * k / 4
-        label = words(round(at)).partition(" (")[0]
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y(at)}" y2="{y(at)}" stroke="var(--line)"/>'
-                     f'<text x="{LEFT - 8}" y="{y(at)}" dy="4" text-anchor="end">{label}</text>')
+    parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
+             f'{("memory events", "time")[axis]}">']
+    for name, first, last, begun, ended in phases:
+        left, right = (first, last) if axis == 0 else (begun, ended)
+        right = max(right, left + end / 400)
+        parts.append(f'<rect x="{x(left)}" width="{(right - left) / end * (WIDTH - LEFT):.2f}" y="2" height="14" '
+                     f'fill="var(--{name})"><title>{name}</title></rect>')
+        if right - left > end / 15:
+            parts.append(f'<text class="phase" x="{x((left + right) / 2)}" y="13" text-anchor="middle">{name}</text>')
+    for tick in ticks(peak / size, unit == "bytes"):
+        at = y(tick * size)
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{at}" y2="{at}" stroke="var(--line)"/>'
+                     f'<text class="tick" x="{LEFT - 8}" y="{at}" dy="4" text-anchor="end">{shown(tick)} {unit}</text>')
     base = [0] * len(stacked)
     for k, name in enumerate(ORDER):
-        over = [b + row[k] for b, (_, row) in zip(base, stacked, strict=True)]
+        over = [b + row[2][k] for b, row in zip(base, stacked, strict=True)]
         if over != base:
-            forth = steps(stacked, over, x, y)
-            back = steps(stacked, base, x, y)[::-1]
+            forth = steps([row[axis] for row in stacked], over, x, y)
+            back = steps([row[axis] for row in stacked], base, x, y)[::-1]
             parts.append(f'<path d="M{" ".join(forth + back)}Z" fill="var(--{name})"><title>{name}</title></path>')
         base = over
-    for k in range(5):
-        parts.append(f'<text x="{x(end * k / 4)}" y="{HEIGHT - 8}" text-anchor="{"start" if k == 0 else "end"}">'
-                     f'{1e3 * end * k / 4:,.3g} ms</text>')
+    for tick in ticks(end / long, axis == 0):
+        anchor = "start" if tick == 0 else "end" if tick * long > 0.97 * end else "middle"
+        parts.append(f'<text class="tick" x="{x(tick * long)}" y="{HEIGHT - 8}" text-anchor="{anchor}">{shown(tick)} '
+                     f'{short or ("events" if tick == 0 else "")}</text>')
     parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y(peak)}" y2="{y(peak)}" stroke="var(--ink)" '
-                 f'stroke-dasharray="4 3"/><line id="cursor" x1="0" x2="0" y1="{TOP}" y2="{TOP + height}" '
-                 f'stroke="var(--ink)" transform="translate({x(stacked[at_peak][0])},0)"/></svg>')
+                 f'stroke-dasharray="4 3"/><line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{TOP + height}" '
+                 f'stroke="var(--ink)" transform="translate({x(stacked[at_peak][axis])},0)"/></svg>')
     return "".join(parts)
 
 
-def steps(stacked, values, x, y):
+def steps(places, values, x, y):
     """The corners of a line that keeps each value until the next."""
     out, before = [], None
-    for (time, _), value in zip(stacked, values, strict=True):
-        if before is not None: out.append(f"{x(time)},{before}")
+    for at, value in zip(places, values, strict=True):
+        if before is not None: out.append(f"{x(at)},{before}")
         before = y(value)
-        out.append(f"{x(time)},{before}")
+        out.append(f"{x(at)},{before}")
     return out
 
 
@@ -148,14 +175,28 @@ def place(line):
     return f"<code>{html.escape(line)}</code><br><code><small>{html.escape(text)}</small></code>" if line else ""
 
 
+def callers(row):
+    """The functions through which the line of a row was reached, the most bytes first."""
+    chains = {}
+    for stack, nbytes in row.stacks.items():
+        chain = tuple(shown_line(f"{file}:{line}") + f" {function}" for file, line, function in stack[-6:])
+        chains[chain] = chains.get(chain, 0) + nbytes
+    if all(len(chain) < 2 for chain in chains): return ""
+    listed = "".join(f"<li>{nbytes:,}: {html.escape(' › '.join(chain))}</li>"
+                     for chain, nbytes in sorted(chains.items(), key=lambda item: -item[1])[:20])
+    return f"<details><summary>stacks: {len(chains)}</summary><ul>{listed}</ul></details>"
+
+
 def peak_table(rows, peak):
     body = "".join(
         f'<tr><td><i style="background:var(--{r.category})"></i>{r.category}</td><td>{html.escape(r.operation)}</td>'
-        f'<td>{place(r.line)}</td><td class="n">{r.bytes:,}</td><td class="n">{r.bytes / max(peak, 1):.1%}</td></tr>'
+        f'<td>{place(r.line)}{callers(r)}</td><td>{html.escape(r.shape)}</td><td>{html.escape(r.why)}</td>'
+        f'<td class="n">{r.bytes:,}</td><td class="n">{r.bytes / max(peak, 1):.1%}</td></tr>'
         for r in rows)
-    return ('<table id="peak"><thead><tr><th>category</th><th>operation</th><th>line</th><th class="n">bytes</th>'
-            f'<th class="n">share</th></tr></thead><tbody>{body}</tbody><tfoot><tr><td>all</td><td></td><td></td>'
-            f'<td class="n">{sum(r.bytes for r in rows):,}</td><td></td></tr></tfoot></table>')
+    return ('<table id="peak"><thead><tr><th>category</th><th>operation</th><th>line</th><th>shape</th><th>why</th>'
+            f'<th class="n">bytes</th><th class="n">share</th></tr></thead><tbody>{body}</tbody><tfoot><tr><td>all</td>'
+            f'<td></td><td></td><td></td><td></td><td class="n">{sum(r.bytes for r in rows):,}</td><td></td></tr>'
+            f'</tfoot></table>')
 
 
 def site_table(sites):

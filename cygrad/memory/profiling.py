@@ -4,11 +4,11 @@ import os
 
 from cygrad.core.errors import described
 from cygrad.core.memory import CATEGORY_NAMES
-from cygrad.memory.log import Logged
+from cygrad.memory.log import PHASES, Logged
 
 MOST_EVENTS = 1 << 20       # in memory, 40 bytes each; older ones are folded together
-COLUMNS = ("operation", "category", "line")
-BEFORE = "before"         # the operation of what was alive when the scope was entered
+COLUMNS = ("operation", "category", "line", "stack", "why")
+AXES = ("events", "time")
 
 
 def reports():
@@ -18,10 +18,11 @@ def reports():
     return reports
 
 
-def shown_line(line):
-    """"file:line" with the file relative to where the program runs, if it lies below."""
-    below = os.path.join(os.getcwd(), "")
-    return line[len(below):] if line.startswith(below) else line
+def rows():
+    """... and what it says of the peak."""
+    from cygrad.memory import rows
+
+    return rows
 
 
 class profile(Logged):
@@ -30,12 +31,14 @@ class profile(Logged):
 
         with cg.memory.profile() as p:
             train_step()
-        print(p.table())
+        print(p.table(by="why"))
         p.save("memory.html")
 
-    `.peak_bytes` is the most that was live at once, `.at_peak()` says whose it was, to the byte; `.table(by=...)` is
-    that as text, `.plot(path)` a picture, `.save(path)` a page for the browser (.html) or a trace for Perfetto (.json).
-    All of them can be asked for while the scope is open, too. Scopes nest; outside of them profiling costs nothing."""
+    `.peak_bytes` is the most that was live at once. `.at_peak()` says whose it was, to the byte, and why it was kept;
+    `.table(by=...)` is that as text, `.flame(path)` as a picture of the Python stacks. `.advice()` lists what would
+    lower the peak, and `.compare(other)` says what has changed between two profiles. `.plot(path)` draws the live
+    bytes; `.save(path)` writes a page for the browser (.html) or a trace for Perfetto (.json). All of them can be asked
+    for while the scope is open, too. Scopes nest; outside of them profiling costs nothing."""
 
     def __init__(self):
         super().__init__(MOST_EVENTS)
@@ -56,93 +59,97 @@ class profile(Logged):
     def at_peak(self):
         """What was live at the peak (the first moment when as much was live as ever in the scope): a list of PeakRow
         (category, operation, line, bytes), the largest first. The bytes add up to `.peak_bytes`, exactly. What was made
-        before the scope has the operation "before" and no line."""
-        row, rows = reports().PeakRow, {}
-        for category, operation, line, nbytes, _ in self._buffers():
-            rows[category, operation, line] = rows.get((category, operation, line), 0) + nbytes
-        return sorted((row(*key, nbytes) for key, nbytes in rows.items()), key=lambda r: (-r.bytes, r[:3]))
+        before the scope has the operation "before" and no line.
 
-    def _buffers(self):
-        """(category, operation, line, bytes, buffers) at the peak: each buffer by itself, those from before together,
-        by category."""
-        log = self._read()
-        before, live = log.state(log.peak_at)
-        names = {}
-        for category, nbytes in zip(CATEGORY_NAMES, before, strict=True):
-            if nbytes: yield category, BEFORE, "", nbytes, 0
-        for nbytes, category, site in live.values():
-            if not nbytes: continue
-            if site not in names: names[site] = log.name(site)
-            operation, line, _ = names[site]
-            yield CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1
+        A row has more than these four: `buffers`, how many there are (0: not known, from before the scope); `shapes`, a
+        dict of (shape, dtype) and how many have it; `kept_by`, a dict of reasons such as "gelu needs its input" and how
+        often each holds; `stacks`, a dict of Python stacks and their bytes, a stack being a tuple of (file, line,
+        function), the outermost first; `why`, the reasons as text."""
+        return rows().at_peak(self._read())
 
     def allocations(self):
         """What was asked for in the scope, whether it was still live at the peak or not: a list of Site (operation,
         line, function, allocations, bytes), the most bytes first."""
-        log = self._read()
-        sums = {}
-        for number, (count, nbytes) in enumerate(log.sums()):
-            if not count: continue
-            operation, line, function = log.name(number)
-            found = sums.setdefault((operation, shown_line(line), function), [0, 0])
-            found[0] += count
-            found[1] += nbytes
-        site = reports().Site
-        sites = [site(*key, *found) for key, found in sums.items()]
-        return sorted(sites, key=lambda s: (-s.bytes, -s.allocations, s[:3]))
+        return rows().allocations(self._read())
 
     def table(self, by="operation"):
-        """The peak as text, one row for each "operation", "category" or "line": bytes and share at the peak, how many
-        buffers, and what was asked for in the whole scope."""
+        """The peak as text. By "operation", "category" or "line" each has a row: bytes and share at the peak, how many
+        buffers, and what was asked for in the whole scope. By "why" the rows are those of at_peak() with their shapes
+        and reasons. By "stack" they are the Python functions, each below its caller."""
         if by not in COLUMNS:
             raise ValueError(f"by is one of {', '.join(map(repr, COLUMNS))}, got {described(by)}")
-        column = ("category", "operation", "line").index(by)
-        rows = {}                                   # name -> [bytes at the peak, buffers, bytes in all, allocations]
-        for buffer in self._buffers():
-            row = rows.setdefault(buffer[column] or buffer[1], [0, 0, 0, 0])
-            row[0] += buffer[3]
-            row[1] += buffer[4]
-        if by != "category":
-            for site in self.allocations():
-                row = rows.setdefault(site.operation if by == "operation" else site.line, [0, 0, 0, 0])
-                row[2] += site.bytes
-                row[3] += site.allocations
-        return reports().table(by, rows, self.peak_bytes)
+        log = self._read()
+        if by == "stack": return reports().tree_table(rows().tree(log), log.peak)
+        if by == "why": return reports().why_table(self.at_peak(), log.peak)
+        return reports().table(by, rows().sums(log, by), log.peak)
 
-    def plot(self, path):
-        """Draw the live bytes by category over time, with the peak, to a file of any type that matplotlib writes."""
-        reports().plot(path, self._course(), self.peak_bytes)
+    def advice(self):
+        """What would lower the peak: a list of Advice (bytes, text), the one that saves the most first, and last what
+        would train differently. The bytes are what it takes from this peak; another moment may then be the highest.
+        Empty where no rule applies."""
+        from cygrad.memory.advising import advice
+
+        return advice(self._read())
+
+    def compare(self, other, by="operation"):
+        """What has changed in the peak from `other`, a profile or the path of a .json that save() wrote, to this one:
+        a Comparison, whose `rows` are Difference (name, before, after, change) for each "operation", "category" or
+        "line", the largest change first. The changes add up to that of the peak. Printed, it is a table. Raises
+        TypeError or ValueError for what is no profile."""
+        from cygrad.memory.comparing import compare
+
+        return compare(other, self, by)
+
+    def plot(self, path, axis="events"):
+        """Draw the live bytes by category, with the peak and the phases of the step (forward, backward, update), to a
+        file of any type that matplotlib writes. axis: "events", each memory event as wide as any other, so that waiting
+        takes no room; or "time"."""
+        if axis not in AXES: raise ValueError(f"plot: axis is 'events' or 'time', got {described(axis)}")
+        reports().plot(path, self._course(), self._phases(), self.peak_bytes, axis)
+
+    def flame(self, path):
+        """Draw the peak as a flame graph, an .svg that any browser shows: each Python function above its caller, as
+        wide as what it and those that it called had live, and on top the operations in the colours of their
+        categories. Raises ValueError for other types of files."""
+        from cygrad.memory.flames import standalone
+
+        if os.path.splitext(path)[1].lower() != ".svg":
+            raise ValueError(f"flame: the picture is .svg, got {os.fspath(path)!r}")
+        with open(path, "w", encoding="utf-8") as file: file.write(standalone(rows().tree(self._read())))
 
     def save(self, path):
-        """Write the report to `path`: .html, a page of its own (the course of the live bytes, the peak, where memory
-        was asked for), or .json, a trace for ui.perfetto.dev or chrome://tracing. Raises ValueError for others."""
+        """Write the report to `path`: .html, a page of its own (the course of the live bytes, the peak with its flame
+        graph, what would lower it, where memory was asked for), or .json, a trace for ui.perfetto.dev or
+        chrome://tracing, which compare() takes, too. Raises ValueError for others."""
         suffix = os.path.splitext(path)[1].lower()
         if suffix not in (".html", ".json"):
             raise ValueError(f"save: the report is .html or .json, got {os.fspath(path)!r}; plot() draws pictures")
         if suffix == ".html":
-            text = reports().page(self._course(), self.peak_bytes, self.at_peak(), self.allocations())
+            text = reports().page(self._course(), self._phases(), self.peak_bytes, self.at_peak(), self.advice(),
+                                  rows().tree(self._read()), self.allocations())
         else:
-            text = reports().trace(self._course(1 << 30), self._lives())
+            text = reports().trace(self._course(1 << 30), self._phases(), self._lives(), self.at_peak())
         with open(path, "w", encoding="utf-8") as file: file.write(text)
 
     def _course(self, points=1500):
-        """[(seconds, live bytes by category)], the last of them now, or when the scope was left."""
+        """[(event, seconds, live bytes by category)], the last of them now, or when the scope was left."""
         log = self._read()
-        samples = [(time / 1e9, totals) for time, totals in log.course(points)]
-        return [*samples, (log.duration() / 1e9, self._last())]
+        rate = log.rate()
+        samples = [(event, rate * ticks, totals) for event, ticks, totals in log.course(points)]
+        return [*samples, (len(log), rate * log.duration(), log.totals())]
 
-    def _last(self):
+    def _phases(self):
+        """[(phase, its first event, the one after its last, seconds from, to)]."""
         log = self._read()
-        before, live = log.state(len(log))
-        totals = list(before)
-        for nbytes, category, _ in live.values(): totals[category] += nbytes
-        return tuple(totals)
+        rate = log.rate()
+        return [(PHASES[phase], first, last, rate * begun, rate * ended)
+                for phase, first, begun, last, ended in log.phases()]
 
     def _lives(self):
-        """(buffer, bytes, operation, line, category, seconds from, to) of every buffer made in the scope."""
+        """(buffer, bytes, operation, line, shape, category, seconds from, to) of every buffer made in the scope."""
         log = self._read()
-        end = log.duration()
-        for buffer, nbytes, site, category, begun, ended in log.lives():
+        rate, end = log.rate(), log.duration()
+        for buffer, nbytes, site, shape, category, begun, ended in log.lives():
             operation, line, _ = log.name(site)
-            yield (buffer, nbytes, operation, shown_line(line), CATEGORY_NAMES[category], begun / 1e9,
-                   (end if ended is None else ended) / 1e9)
+            yield (buffer, nbytes, operation, rows().shown_line(line), rows().shown_shape(log.shapes[shape]),
+                   CATEGORY_NAMES[category], rate * begun, rate * (end if ended is None else ended))

@@ -18,6 +18,7 @@ from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport update
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
+from cygrad.memory.log cimport begin_update, end_update
 
 from cygrad.core.dtypes import DTYPES
 
@@ -132,11 +133,15 @@ cdef class Solver:
             data_of(w)
             data_of(g)                              # (which may be zeros that have no memory yet)
             ready.append((p, g))
-        for p, g in ready:
-            p.t += 1
-            self.step(p, data_of(p.tensor), data_of(g))
-            p.tensor.buffer.version += 1
-            (<Leaf>node_of(p.tensor)).fresh = False
+        begin_update()
+        try:
+            for p, g in ready:
+                p.t += 1
+                self.step(p, data_of(p.tensor), data_of(g))
+                p.tensor.buffer.version += 1
+                (<Leaf>node_of(p.tensor)).fresh = False
+        finally:
+            end_update()
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         raise NotImplementedError

@@ -1,0 +1,110 @@
+"""memory.profile.advice: what would lower a peak. Each rule looks at what was live then, and speaks where it applies;
+it says how many bytes of this peak would not have been there."""
+
+from typing import NamedTuple
+
+from cygrad.memory.log import PHASES
+from cygrad.memory.rows import BEFORE, pieces
+from cygrad.memory.sizes import words
+
+LEAST = 100                 # advice that saves less than one part in so many of the peak is not given
+FUSED = ("relu", "tanh", "sigmoid")                 # what linear computes along
+LOGARITHMS = {"softmax": "log_softmax, or cross_entropy on the logits,", "sigmoid": "bce_with_logits on the logits"}
+
+
+class Advice(NamedTuple):
+    """What would lower a peak, and by how many bytes."""
+
+    bytes: int
+    text: str
+
+
+def advice(log):
+    """What would lower the peak of a log, the most bytes first, and last what would train differently."""
+    found = list(pieces(log))
+    phase, begun = next(((PHASES[phase], begun) for phase, first, begun, last, _ in log.phases()
+                         if first < log.peak_at <= last), ("", 0))
+    given = [(rule is states, -a.bytes, a.text) for rule in RULES for a in rule(log, found, phase, begun)]
+    return [Advice(-less, text) for _, less, text in sorted(given) if -less * LEAST >= max(log.peak, 1)]
+
+
+def total(found):
+    return sum(piece.bytes for piece in found)
+
+
+def by_line(found):
+    """The pieces of each operation and line, the most bytes first."""
+    groups = {}
+    for piece in found: groups.setdefault((piece.operation, piece.line), []).append(piece)
+    return sorted(groups.items(), key=lambda item: -total(item[1]))
+
+
+def rows_at_a_time(log, found, phase, begun):
+    """What is saved grows with the rows of a step."""
+    saved = [p for p in found if p.category == "saved" and p.operation != BEFORE]
+    if not saved: return
+    (operation, line), largest = by_line(saved)[0]
+    why = f" because {largest[0].reasons[0]}" if largest[0].reasons else ""
+    yield Advice(total(saved) // 2, f"take half of the rows at a time: {words(total(saved))} are saved for backward, "
+                 f"the most, {words(total(largest))}, by {operation} at {line}{why}; gradients of two halves add up "
+                 f"with attach_grad(\"add\") or requires_grad_(), and one update() follows both")
+
+
+def old_gradients(log, found, phase, begun):
+    """Gradients of the step before, which the next backward overwrites or adds to."""
+    old = total(p for p in found if p.category == "gradients" and p.operation == BEFORE)
+    if phase not in ("forward", "backward"): return
+    yield Advice(old, f"set x.grad = None for each parameter x before the forward pass: {words(old)} of gradients of "
+                 f"the step before are live at the peak; at a peak late in backward, part of that comes back")
+
+
+def named(log, found, phase, begun):
+    """Results of the forward pass that backward does not need, and that a name holds."""
+    if phase != "backward": return
+    held = [p for p in found if p.category == "other" and 0 <= p.time < begun
+            and p.operation not in ("tensor", "head gradient")]
+    for (operation, line), those in by_line(held):
+        yield Advice(total(those), f"let go of what {operation} at {line} gave before backward runs: "
+                     f"{words(total(those))} that no operation needs any more are held by a name (`del` it, or leave "
+                     f"the function that has it)")
+
+
+def in_double(log, found, phase, begun):
+    """float64 takes twice the bytes of float32."""
+    double = [p for p in found if p.shape and p.shape[1] == "float64"]
+    if not double: return
+    (operation, line), largest = by_line(double)[0]
+    yield Advice(total(double) // 2, f"compute in float32: {words(total(double))} are float64, the most of it, "
+                 f"{words(total(largest))}, by {operation} at {line}; cast data with astype(\"float32\")")
+
+
+def fused(log, found, phase, begun):
+    """A linear whose result is live only because the activation function reads it."""
+    last = log.made_last()
+    if last not in FUSED or phase != "forward": return
+    born = max((p.time for p in found if p.operation == last), default=-1)
+    read = [p for p in found if p.operation == "linear" and p.category == "other" and p.time >= 0]
+    if not read: return
+    read = max(read, key=lambda p: p.time)
+    if read.time > born: return
+    yield Advice(read.bytes, f"write linear(x, w, b, activation=\"{last}\") at {read.line}: the result of linear, "
+                 f"{words(read.bytes)}, is live at the peak beside that of {last}; in one operation it is not made")
+
+
+def logarithms(log, found, phase, begun):
+    """log of softmax or sigmoid."""
+    for operation, instead in LOGARITHMS.items():
+        read = [p for p in found if p.operation == operation and "log needs its input" in p.reasons]
+        if read:
+            yield Advice(total(read), f"use {instead} in place of log({operation}(x)) at {read[0].line}: it does not "
+                         f"keep the {words(total(read))} of {operation}, and does not overflow")
+
+
+def states(log, found, phase, begun):
+    """What a solver keeps for each parameter."""
+    kept = total(p for p in found if p.category == "optimizer")
+    yield Advice(kept, f"consider optim.Sgd, if it trains your model as well: the solver keeps {words(kept)} of "
+                 f"states, and Sgd keeps none")
+
+
+RULES = (rows_at_a_time, old_gradients, named, in_double, fused, logarithms, states)

@@ -1,0 +1,5 @@
+cdef enum Phase:
+    NO_PHASE, FORWARD, BACKWARD, UPDATE
+
+cdef void begin_update() noexcept
+cdef void end_update() noexcept

@@ -1,0 +1,180 @@
+"""What a profile says of the peak: its rows, their sums, and the tree of the Python stacks."""
+
+import os
+from typing import NamedTuple
+
+from cygrad.core.memory import CATEGORY_NAMES
+
+BEFORE = "before"         # the operation of what was alive when the scope was entered
+WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
+                    "saved": "kept for backward", "workspace": "room to compute in",
+                    "other": "in use, or held by the program"}
+
+
+class Four(NamedTuple):
+    category: str
+    operation: str
+    line: str
+    bytes: int
+
+
+class PeakRow(Four):
+    """Live bytes at the peak: what for, made by which operation at which line of the program ("file:line"). Beside
+    these four it has `buffers`, `shapes`, `kept_by`, `stacks` and `why` (memory.profile.at_peak)."""
+
+    buffers = 0
+
+    def __init__(self, *_):
+        self.shapes, self.kept_by, self.stacks = {}, {}, {}
+
+    @property
+    def why(self):
+        """Why it is live: the reasons that hold most often."""
+        reasons = sorted(self.kept_by, key=lambda reason: -self.kept_by[reason])
+        more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+        return "; ".join(reasons[:3]) + more
+
+    @property
+    def shape(self):
+        """The shapes as text: "12 x (256, 128) float32"."""
+        ordered = sorted(self.shapes, key=lambda shape: -self.shapes[shape])
+        shown = [f"{self.shapes[s]} x {shown_shape(s)}" if self.shapes[s] > 1 else shown_shape(s) for s in ordered[:2]]
+        return ", ".join(shown) + f" and {len(ordered) - 2} more" * (len(ordered) > 2)
+
+
+class Site(NamedTuple):
+    """Where memory was asked for in the scope: how often, and how many bytes in all."""
+
+    operation: str
+    line: str
+    function: str
+    allocations: int
+    bytes: int
+
+
+class Piece(NamedTuple):
+    """One buffer at the peak, or all from before the scope in one category."""
+
+    category: str
+    operation: str
+    line: str
+    bytes: int
+    buffers: int
+    shape: tuple | None     # (sizes, dtype)
+    reasons: list
+    stack: tuple            # of (file, line, function)
+    time: int               # when it was made, in the log's ticks; -1: before
+
+
+class Branch:
+    """A function of the program with what it and those that it called had live at the peak, or an operation."""
+
+    def __init__(self, name, category="", line=""):
+        self.name, self.category, self.line = name, category, line
+        self.bytes = self.buffers = 0
+        self.branches = {}
+
+    def ordered(self):
+        return sorted(self.branches.values(), key=lambda b: (-b.bytes, b.name))
+
+
+def shown_line(line):
+    """"file:line" with the file relative to where the program runs, if it lies below."""
+    below = os.path.join(os.getcwd(), "")
+    return line[len(below):] if line.startswith(below) else line
+
+
+def shown_shape(shape):
+    """"(256, 128) float32" of a pair of sizes and dtype; "" of None."""
+    return f"{shape[0]} {shape[1]}" if shape else ""
+
+
+def pieces(log):
+    """Every Piece at the peak."""
+    before, live, kept = log.state(log.peak_at)
+    reasons = {site: log.reason(site) for sites in kept.values() for site in sites}
+    made = {entry[0] for entry in live}
+    old = [reasons[site] for buffer, sites in kept.items() if buffer not in made for site in sites]
+    for category, nbytes in zip(CATEGORY_NAMES, before, strict=True):
+        if nbytes: yield Piece(category, BEFORE, "", nbytes, 0, None, old if category == "saved" else [], (), -1)
+    names, staying = {}, stay(log)
+    for buffer, nbytes, site, shape, category, time in live:
+        if not nbytes: continue
+        if site not in names: names[site] = log.name(site)[:2], tuple(log.stack(site))
+        (operation, line), stack = names[site]
+        why = [reasons[site] for site in kept.get(buffer, ())]
+        if CATEGORY_NAMES[category] == "gradients":
+            why = ["a variable's gradient" if (buffer, time) in staying else "a gradient on its way"]
+        yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shapes[shape], why, stack,
+                    time)
+
+
+def stay(log):
+    """(buffer, ticks when it was made) of those that are there when the phase after that of the peak begins."""
+    after = next((begun for _, first, begun, _, _ in log.phases() if first >= log.peak_at), log.duration())
+    return {(buffer, begun) for buffer, _, _, _, _, begun, ended in log.lives() if ended is None or ended >= after}
+
+
+def at_peak(log):
+    """The rows of the peak: see memory.profile.at_peak."""
+    found = {}
+    for piece in pieces(log): found.setdefault(piece[:3], []).append(piece)
+    rows = []
+    for key, those in found.items():
+        row = PeakRow(*key, sum(piece.bytes for piece in those))
+        row.buffers = sum(piece.buffers for piece in those)
+        for piece in those:
+            if piece.shape: add(row.shapes, piece.shape, piece.buffers)
+            if piece.stack: add(row.stacks, piece.stack, piece.bytes)
+            for reason in piece.reasons or [WITHOUT_A_REASON[piece.category]]: add(row.kept_by, reason, 1)
+        rows.append(row)
+    return sorted(rows, key=lambda r: (-r.bytes, r[:3]))
+
+
+def add(sums, key, n):
+    sums[key] = sums.get(key, 0) + n
+
+
+def allocations(log):
+    """Where memory was asked for: see memory.profile.allocations."""
+    sums = {}
+    for number, (count, nbytes) in enumerate(log.sums()):
+        if not count: continue
+        operation, line, function = log.name(number)
+        found = sums.setdefault((operation, shown_line(line), function), [0, 0])
+        found[0] += count
+        found[1] += nbytes
+    return sorted((Site(*key, *found) for key, found in sums.items()), key=lambda s: (-s.bytes, -s.allocations, s[:3]))
+
+
+def sums(log, by):
+    """By "operation", "category" or "line": [bytes at the peak, buffers, bytes in all, allocations]."""
+    rows = {}
+    for piece in pieces(log):
+        row = rows.setdefault(getattr(piece, by) or piece.operation, [0, 0, 0, 0])
+        row[0] += piece.bytes
+        row[1] += piece.buffers
+    if by != "category":
+        for site in allocations(log):
+            row = rows.setdefault(getattr(site, by) or site.operation, [0, 0, 0, 0])
+            row[2] += site.bytes
+            row[3] += site.allocations
+    return rows
+
+
+def tree(log):
+    """The peak as a Branch: functions below their callers, operations below the function that asked for them. Frames
+    that all stacks begin with are left out, but for the last."""
+    found = list(pieces(log))
+    stacks = [piece.stack for piece in found if piece.stack]
+    common = 0
+    while stacks and all(len(s) > common + 1 and s[:common + 1] == stacks[0][:common + 1] for s in stacks): common += 1
+    root = Branch("all")
+    for piece in found:
+        steps = [(function, "", shown_line(f"{file}:{line}")) for file, line, function in piece.stack[common:]]
+        branch = root
+        for key in [None, *steps, (piece.operation, piece.category, "")]:
+            if key is not None: branch = branch.branches.setdefault(key, Branch(*key))
+            branch.bytes += piece.bytes
+            branch.buffers += piece.buffers
+    return root

@@ -1,0 +1,29 @@
+"""Axes: units and round ticks."""
+
+BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+SECONDS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
+
+
+def byte_unit(most):
+    """The largest unit of which there are at least two, as (bytes, name)."""
+    return next((size, name) for size, name in BYTES if most >= 2 * size or size == 1)
+
+
+def seconds_unit(most):
+    """The same of time, as (seconds, name)."""
+    return next((size, name) for size, name in SECONDS if most >= 2 * size or name == "us")
+
+
+def ticks(most, whole=False, at_most=6):
+    """Round numbers from 0 to `most`: multiples of 1, 2 or 5 times a power of ten (`whole`: of at least 1)."""
+    step, k = 1.0, 0
+    while not whole and 0 < most / step < at_most / 3: step /= 10
+    while most / step > at_most:
+        step *= (2, 2.5, 2)[k % 3]
+        k += 1
+    return [step * i for i in range(int(most / step * (1 + 1e-9)) + 1)]
+
+
+def shown(tick):
+    """A tick as text."""
+    return f"{tick:,.10g}"

@@ -1,0 +1,231 @@
+"""What a memory event is about, as numbers that fit into it: the Python stack, the operation with its stack (a site),
+the shape. A stack is a path in a tree of frames. One that shares its outer frames with the stack before it costs a
+comparison for each of these, and a frame that is new to the tree is looked at once. Code objects stay alive, frames do
+not. Lines are computed when a report asks for them."""
+
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcmp, memcpy
+
+from cygrad.core cimport layout as lay
+from cygrad.core.graph cimport BITS, OWN, Node, Slot
+from cygrad.core.memory cimport shaping
+from cygrad.core.modes cimport Flags
+from cygrad.core.source cimport ours
+from cygrad.kernels.array cimport MAX_NDIM, Layout
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.source import line_of
+
+cdef extern from "cygrad/frames.h":
+    ctypedef struct Frame "cg_frame":
+        void* at
+    int cg_stack(Frame* stack, int most)
+    void* cg_code(const Frame* f)
+    int cg_instruction(const Frame* f)
+
+cdef enum:
+    DEEPEST = 256           # frames of a stack, the innermost ones
+    RECENT = 256            # sites and shapes that are found without a dictionary
+
+cdef enum:                  # what a site says besides its operation: bits
+    BACKWARD_SITE = 1       # its gradient
+    KEEPER = 2              # it keeps a buffer for backward: the source from bit 8 on
+    ONE_INPUT = 4
+    ONE_OUTPUT = 8
+    SIGN_BITS = 16          # ... as a bit an element
+
+cdef struct Child:          # an edge of the tree of frames
+    void* at                # the instruction, in its code object; NULL: none
+    uint32_t parent
+    uint32_t number         # the frame's; its parent's for a frame of the package, which reports leave out
+
+cdef struct Level:          # a frame of the stack that was looked at last, from the outermost on
+    void* at
+    uint32_t number
+
+cdef struct KnownSite:
+    void* what
+    uint32_t role
+    uint32_t stack
+    uint32_t number
+
+cdef struct KnownShape:
+    uint32_t number         # 0: none
+    int dtype
+    int ndim
+    Py_ssize_t shape[MAX_NDIM]
+
+cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # what no operator makes
+
+cdef list others = []       # code objects of the package that stand in the tree
+cdef dict numbers = {}      # (operator or name, role, stack), the first by identity -> its place in `sites`
+cdef dict shape_numbers = {}        # (dtype, sizes) -> its place in `shapes`
+cdef Child* children = NULL
+cdef size_t places = 0, taken = 0   # of `children`: a power of two, and how many are in use
+cdef Level last[DEEPEST]
+cdef int depth = 0          # of `last`
+cdef KnownSite recent[RECENT]
+cdef KnownShape recent_shapes[RECENT]
+
+sites, frames, shapes = [], [], []
+
+
+cdef int begin_sites() except -1:
+    """Forget all, for the first log that opens; those of logs before keep their lists."""
+    global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth
+    cdef int k
+    cdef Child* fresh = <Child*>PyMem_RawCalloc(1024, sizeof(Child))
+    if fresh == NULL: raise MemoryError("no memory for a profile")
+    PyMem_RawFree(children)
+    children, places, taken, depth = fresh, 1024, 0, 0
+    sites, frames, shapes = [("", 0, 0)], [None], [None]
+    others, numbers, shape_numbers = [], {}, {}
+    for k in range(RECENT): recent[k].what, recent_shapes[k].number = NULL, 0
+    return 0
+
+
+# ---- stacks ----------------------------------------------------------------------------------------------------------
+
+cdef inline Child* place_of(Child* table, size_t size, uint32_t parent, void* at) noexcept:
+    """Where an edge stands in the table, or would."""
+    cdef size_t k = (<size_t>at >> 1 ^ <size_t>parent << 20) * <size_t>0x9E3779B97F4A7C15 >> 24 & (size - 1)
+    while table[k].at != NULL and (table[k].at != at or table[k].parent != parent): k = (k + 1) & (size - 1)
+    return &table[k]
+
+
+cdef int widen() except -1:
+    """Twice as many places for edges."""
+    global children, places
+    cdef size_t k
+    cdef Child* more = <Child*>PyMem_RawCalloc(2 * places, sizeof(Child))
+    if more == NULL: raise MemoryError("no memory for the stacks of a profile")
+    for k in range(places):
+        if children[k].at != NULL: place_of(more, 2 * places, children[k].parent, children[k].at)[0] = children[k]
+    PyMem_RawFree(children)
+    children = more
+    places *= 2
+    return 0
+
+
+cdef uint32_t child(uint32_t parent, const Frame* f) except? 0:
+    """The number of a frame that `parent` has called (0: nobody has)."""
+    global taken
+    cdef Child* c = place_of(children, places, parent, f.at)
+    cdef uint32_t number = parent
+    if c.at != NULL: return c.number
+    code = <object>cg_code(f)
+    if ours(code.co_filename): others.append(code)  # (alive, so that no other takes its address)
+    else:
+        frames.append((parent, code, cg_instruction(f)))
+        number = <uint32_t>len(frames) - 1
+    c.at, c.parent, c.number = f.at, parent, number
+    taken += 1
+    if 2 * taken > places: widen()
+    return number
+
+
+cdef uint32_t stack_now() except? 0:
+    """The number of the Python stack of this moment, frames of the package left out; 0: there is no frame."""
+    global depth
+    cdef Frame stack[DEEPEST]
+    cdef int k = 0, n = cg_stack(stack, DEEPEST)
+    cdef uint32_t number = 0
+    while k < n and k < depth and last[k].at == stack[n - 1 - k].at: k += 1
+    if k: number = last[k - 1].number
+    depth = k
+    while k < n:
+        number = child(number, &stack[n - 1 - k])
+        last[k].at, last[k].number = stack[n - 1 - k].at, number
+        k += 1
+        depth = k
+    return number
+
+
+# ---- sites -----------------------------------------------------------------------------------------------------------
+
+cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack) except? 0:
+    """The number of an operator or name, in a role, with a stack."""
+    cdef uintptr_t mixed = <uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5
+    cdef KnownSite* s = &recent[(mixed ^ mixed >> 8) % RECENT]
+    if s.what == what and s.stack == stack and s.role == role: return s.number
+    key = <uintptr_t>what, role, stack
+    number = numbers.get(key)
+    if number is None:
+        sites.append((<object>what, role, stack))
+        number = numbers[key] = len(sites) - 1
+    s.what, s.role, s.stack, s.number = what, role, stack, number
+    return s.number
+
+
+cdef uint32_t site_now(const Flags* f, int category) except? 0:
+    """The number of what is done here and now, for memory of a category."""
+    cdef void* what
+    if f.node != NULL: what = <void*>(<Node>f.node).op
+    else: what = f.op if f.op != NULL else <void*>UNNAMED[category]
+    return site_of(what, BACKWARD_SITE if f.node != NULL else 0, stack_now())
+
+
+cdef uint32_t keeper(Node node, const Slot* s) except? 0:
+    """The number of a node's reason to keep what a slot has."""
+    cdef uint32_t role = KEEPER | <uint32_t>s.source << 8
+    if node.n_in == 1: role |= ONE_INPUT
+    if node.n_out == 1: role |= ONE_OUTPUT
+    if s.need == BITS: role |= SIGN_BITS
+    return site_of(<void*>node.op, role, 0)
+
+
+cdef uint32_t shape_now() except? 0:
+    """The number of the shape and dtype of what is being allocated; 0: it is no tensor."""
+    cdef const Layout* l = shaping.layout
+    cdef KnownShape* s
+    cdef size_t mixed
+    cdef int d
+    if l == NULL: return 0
+    mixed = shaping.dtype
+    for d in range(l.ndim): mixed = mixed * 31 + <size_t>l.shape[d]
+    s = &recent_shapes[(mixed ^ mixed >> 8) % RECENT]
+    if s.number and s.dtype == shaping.dtype and s.ndim == l.ndim:
+        if memcmp(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t)) == 0: return s.number
+    key = lay.shape_tuple(l), DTYPES[shaping.dtype].name
+    number = shape_numbers.get(key)
+    if number is None:
+        shapes.append(key)
+        number = shape_numbers[key] = len(shapes) - 1
+    s.number, s.dtype, s.ndim = number, shaping.dtype, l.ndim
+    memcpy(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t))
+    return s.number
+
+
+# ---- what the numbers mean -------------------------------------------------------------------------------------------
+
+ORDINALS = ("first", "second", "third")
+
+
+def operation(site):
+    """The name of a site's operation: "mul", "mul (backward)", "tensor"."""
+    what, role, _ = site
+    if isinstance(what, str): return what
+    return ".grad" if what is None else what.name + " (backward)" * (role & BACKWARD_SITE)
+
+
+def reason(site):
+    """Why a site keeps a buffer: "gelu needs its input"."""
+    what, role, _ = site
+    source = role >> 8
+    if source & OWN: one, place, kind = role & ONE_OUTPUT, source & ~OWN, "output"
+    else: one, place, kind = role & ONE_INPUT, source, "input"
+    if not source & OWN and source >= OWN - 1: return f"{what.name} needs what it saved"
+    numbered = f"{ORDINALS[place]} {kind}" if place < len(ORDINALS) else f"{kind} {place}"
+    signs = "the signs of " if role & SIGN_BITS else ""
+    return f"{what.name} needs {signs}its {kind if one else numbered}"
+
+
+def stack(frames, number):
+    """The (file, line, function) of each frame of a stack, the outermost first."""
+    cdef list out = []
+    while number:
+        number, code, instruction = frames[number]
+        out.append((code.co_filename, line_of(code, instruction), code.co_name))
+    out.reverse()
+    return out

@@ -1,0 +1,141 @@
+"""What a log's events add up to: the buffers that live after them, what for, and which slots of nodes keep them. All of
+it is compiled, since a long log is folded while the program runs."""
+
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.string cimport memcpy, memset
+
+from cygrad.core.memory cimport ALLOCATED, FREED
+
+
+cdef inline size_t home(uintptr_t key, size_t places) noexcept:
+    """Where an address stands in a table, if nobody is there."""
+    return ((<size_t>key >> 3) * <size_t>0x9E3779B97F4A7C15 >> 24) & (places - 1)
+
+
+cdef class Table:
+    """Entries by address: a hash table with open places."""
+
+    def __cinit__(self, size_t places=256):
+        self.entry = <Entry*>PyMem_RawCalloc(places, sizeof(Entry))
+        if self.entry == NULL: raise MemoryError("no memory for a profile")
+        self.places = places
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.entry)
+
+    cdef Entry* find(self, uintptr_t key) noexcept:
+        """The entry of an address, or NULL."""
+        cdef size_t at = home(key, self.places)
+        while self.entry[at].key != key:
+            if self.entry[at].key == 0: return NULL
+            at = (at + 1) & (self.places - 1)
+        return &self.entry[at]
+
+    cdef Entry* put(self, uintptr_t key) noexcept:
+        """The entry of an address, which may be new; NULL: there is no memory for it."""
+        cdef size_t at
+        if 2 * self.taken >= self.places and self.widen() < 0: return NULL
+        at = home(key, self.places)
+        while self.entry[at].key != key:
+            if self.entry[at].key == 0:
+                self.entry[at].key = key
+                self.taken += 1
+                break
+            at = (at + 1) & (self.places - 1)
+        return &self.entry[at]
+
+    cdef void drop(self, Entry* e) noexcept:
+        """Remove an entry; those behind it that it kept from their place move up."""
+        cdef size_t hole = e - self.entry, at = hole, wanted
+        cdef size_t mask = self.places - 1
+        self.taken -= 1
+        while True:
+            at = (at + 1) & mask
+            if self.entry[at].key == 0: break
+            wanted = home(self.entry[at].key, self.places)
+            if (at - wanted & mask) < (at - hole & mask): continue
+            self.entry[hole] = self.entry[at]
+            hole = at
+        self.entry[hole].key = 0
+
+    cdef int widen(self) noexcept:
+        cdef Entry* before = self.entry
+        cdef size_t places = self.places, i, at
+        cdef Entry* more = <Entry*>PyMem_RawCalloc(2 * places, sizeof(Entry))
+        if more == NULL: return -1
+        self.entry, self.places = more, 2 * places
+        for i in range(places):
+            if before[i].key == 0: continue
+            at = home(before[i].key, self.places)
+            while more[at].key: at = (at + 1) & (self.places - 1)
+            more[at] = before[i]
+        PyMem_RawFree(before)
+        return 0
+
+    cdef Table copy(self):
+        cdef Table other = Table(self.places)
+        memcpy(other.entry, self.entry, self.places * sizeof(Entry))
+        other.taken = self.taken
+        return other
+
+    cdef list listed(self):
+        """(address, bytes, site, shape, category, time) of each entry, in the order of the times."""
+        cdef list out = []
+        cdef size_t i
+        cdef Entry* e
+        for i in range(self.places):
+            e = &self.entry[i]
+            if e.key: out.append((e.time, e.key, e.nbytes, e.site, e.shape, e.category))
+        out.sort()
+        return [(*entry[1:], entry[0]) for entry in out]
+
+
+cdef class State:
+    """What lives after some events."""
+
+    def __cinit__(self):
+        memset(self.before, 0, sizeof(self.before))
+        memset(self.totals, 0, sizeof(self.totals))
+        self.live, self.slots = Table(), Table()
+
+    cdef void play(self, const Event* e) noexcept:
+        """One event more."""
+        cdef Entry* found
+        if e.kind == ALLOCATED:
+            self.totals[e.category] += e.nbytes
+            found = self.live.put(e.buffer)
+            if found == NULL: self.lost = True
+            else:
+                found.nbytes, found.time, found.site, found.shape = e.nbytes, e.time, e.site, e.shape
+                found.category = e.category
+        elif e.kind == HELD:
+            found = self.slots.put(e.nbytes)
+            if found == NULL: self.lost = True
+            else: found.nbytes, found.site, found.time = e.buffer, e.site, e.time
+        elif e.kind == LET_GO:
+            found = self.slots.find(e.nbytes)
+            if found != NULL: self.slots.drop(found)
+        elif e.kind <= MOVED:
+            self.totals[e.before] -= e.nbytes
+            found = self.live.find(e.buffer)
+            if found == NULL: self.before[e.before] -= e.nbytes
+            if e.kind == FREED:
+                if found != NULL: self.live.drop(found)
+                return
+            self.totals[e.category] += e.nbytes
+            if found == NULL: self.before[e.category] += e.nbytes
+            else: found.category = e.category
+
+    cdef State copy(self):
+        cdef State other = State()
+        memcpy(other.before, self.before, sizeof(self.before))
+        memcpy(other.totals, self.totals, sizeof(self.totals))
+        other.live, other.slots, other.lost = self.live.copy(), self.slots.copy(), self.lost
+        return other
+
+    cdef tuple shown(self):
+        """(bytes from before the log by category, [(buffer, bytes, site, shape, category, time)] of those made since,
+        {buffer: [site of each slot that keeps it]})."""
+        cdef dict kept = {}
+        for _, buffer, site, _, _, _ in self.slots.listed(): kept.setdefault(buffer, []).append(site)
+        return [self.before[c] for c in range(<int>CATEGORIES)], self.live.listed(), kept

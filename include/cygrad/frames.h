@@ -1,0 +1,75 @@
+/* Where the frames of Python that run are, the innermost first: addresses of instructions, each inside its code object.
+
+The public functions make an object of each frame, which takes longer than a profile may take for an event, and which
+counts for the garbage collector. So the frames of Python 3.11 are read as they are. */
+#ifndef CYGRAD_FRAMES_H
+#define CYGRAD_FRAMES_H
+
+#include <Python.h>
+
+typedef struct {
+    void *frame;    /* to ask for the code object, as long as Python does not go on */
+    void *at;
+} cg_frame;
+
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000 && !defined(PYPY_VERSION) && !defined(CG_PUBLIC_FRAMES)
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#define CG_BUILD_CORE
+#endif
+#include "internal/pycore_frame.h"
+#ifdef CG_BUILD_CORE
+#undef Py_BUILD_CORE
+#undef CG_BUILD_CORE
+#endif
+
+static inline int cg_stack(cg_frame *stack, int most) {
+    int n = 0;
+    _PyInterpreterFrame *f = PyThreadState_Get()->cframe->current_frame;
+    while (f != NULL && _PyFrame_IsIncomplete(f)) f = f->previous; /* (those that have called have begun) */
+    for (; f != NULL && n < most; f = f->previous) {
+        stack[n].frame = f;
+        stack[n++].at = f->prev_instr;
+    }
+    return n;
+}
+
+static inline void *cg_code(const cg_frame *f) {
+    return ((_PyInterpreterFrame *)f->frame)->f_code;
+}
+
+static inline int cg_instruction(const cg_frame *f) {
+    return _PyInterpreterFrame_LASTI((_PyInterpreterFrame *)f->frame) * (int)sizeof(_Py_CODEUNIT);
+}
+
+#else
+
+static inline int cg_stack(cg_frame *stack, int most) {
+    int n = 0;
+    PyFrameObject *back, *f = PyEval_GetFrame();
+    Py_XINCREF(f);
+    while (f != NULL && n < most) {
+        PyCodeObject *code = PyFrame_GetCode(f);
+        stack[n].frame = f;
+        stack[n++].at = (char *)code + PyFrame_GetLasti(f);
+        Py_DECREF((PyObject *)code); /* (the frame has it, and the frame's caller the frame) */
+        back = PyFrame_GetBack(f);
+        Py_DECREF(f);
+        f = back;
+    }
+    Py_XDECREF(f);
+    return n;
+}
+
+static inline void *cg_code(const cg_frame *f) {
+    PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)f->frame);
+    Py_DECREF((PyObject *)code);
+    return code;
+}
+
+static inline int cg_instruction(const cg_frame *f) {
+    return PyFrame_GetLasti((PyFrameObject *)f->frame);
+}
+
+#endif
+#endif
