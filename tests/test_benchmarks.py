@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import busy, collect, imports, limits, machine, steps, timing, work, worker
 from benchmarks.goals import GOALS, Goal
-from benchmarks.memory import faults, kept, liveness, varying
+from benchmarks.memory import faults, kept, liveness, overhead, varying
 from benchmarks.memory import page as memory_page
 from benchmarks.memory import peaks as memory_peaks
 from benchmarks.models import Problem, losses, trainers
@@ -426,6 +426,14 @@ def test_bytes_kept_beside_pytorch():
 
 def test_no_page_faults_once_memory_has_settled():
     assert faults.count("cygrad", Problem((64, 32, 10), 64, "mse", "sgd", 1e-3)) <= 50
+
+
+@pytest.mark.parametrize("name", ["transformer layer, d 48, 2 x 128", "LSTM, hidden 64, 12 steps of 32"])
+def test_what_a_profile_costs(name):
+    """(That it is measured; how much it is, the page says.)"""
+    found = overhead.measure(overhead.STEPS[name](), rounds=2)
+    assert found["events"] > 100 and 0 < found["ratios"][0] <= found["ratios"][2] and found["first"] > 0
+    assert f"| {name} |" in overhead.overhead_table({name: found})
 
 
 def test_page_of_memory(tmp_path):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import machine, work
-from benchmarks.memory import faults, kept, liveness, page, peaks, varying
+from benchmarks.memory import faults, kept, liveness, overhead, page, peaks, varying
 
 
 def measure():
@@ -19,7 +19,8 @@ def measure():
                    for name, (n, mine, theirs) in kept.samples().items()}
     again = {name: {peer: faults.ask(peer, name) for peer in ("cygrad", "PyTorch")} for name in peaks.PROBLEMS}
     return {"machine": machine.describe(), "peaks": by_problem, "kept": by_operator,
-            "left out": kept.left_out(), "faults": again, "varying": varying.measure()}
+            "left out": kept.left_out(), "faults": again, "varying": varying.measure(),
+            "overhead": overhead.gather()}
 
 
 def main(argv=None):

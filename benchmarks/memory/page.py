@@ -3,7 +3,7 @@
 import importlib.util
 import textwrap
 
-from benchmarks.memory import faults, kept, liveness, peaks, varying
+from benchmarks.memory import faults, kept, liveness, overhead, peaks, varying
 from benchmarks.pictures import GRID, INK, MINE, PEER, SOFT, plot, save
 from benchmarks.report import number, size, table
 
@@ -76,6 +76,8 @@ def write(results, pictures):
     section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
     section("Page faults", faults, faults_table(results["faults"]))
     if "varying" in results: section("Shapes that change", varying, varying_table(results["varying"]), "varying")
+    if "overhead" in results:                       # (not in those of before)
+        section("What a profile costs", overhead, overhead.overhead_table(results["overhead"]))
     return "\n".join(parts)
 
 
