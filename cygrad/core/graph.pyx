@@ -565,17 +565,10 @@ cdef class Tensor:
     def __repr__(self):
         return sockets["repr"](self)
 
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
-    def __bool__(self):
-        return sockets["truth"](self)
-
-    def __index__(self):
-        return sockets["index"](self)
+    def __float__(self): return float(self.item())
+    def __int__(self): return int(self.item())
+    def __bool__(self): return sockets["truth"](self)
+    def __index__(self): return sockets["index"](self)
 
     def __getitem__(self, index):
         return sockets["getitem_function"](self, index)

@@ -454,8 +454,9 @@ def restart_peak():
 
 def empty_cache():
     """Give every page on which no live buffer lies back to the system."""
-    global headers
+    global headers, window_peak, last_peak
     cdef Buffer* b
+    window_peak = last_peak = counters.live         # what was live until now is no reason to hold more
     collect_idle()
     arena.give_back()
     while headers != NULL:
