@@ -374,6 +374,20 @@ def test_command(command, tmp_path):
     assert "arguments ['--by', 'x', '--html'] __main__" in command("script.py", "--", "--by", "x", "--html").stdout
 
 
+def test_command_compares_two_runs(command, tmp_path):
+    assert command("script.py", "--trace", "a.json").returncode == 0
+    (tmp_path / "script.py").write_text("import cygrad as cg\nx = cg.ones((10, 10), dtype='float64')\n")
+    result = command("--compare", "a.json", "--by", "why", "script.py")
+    assert result.returncode == 0 and result.stderr == ""
+    assert re.search(r"^ +800  100.0%  other +tensor +\(10, 10\) float64 +in use, or held .* script.py:2$",
+                     result.stdout, re.M)
+    assert "\n400 bytes less: compute in float32" in result.stdout
+    assert "\npeak: 4,000 bytes before, 800 bytes now\n" in result.stdout
+    (tmp_path / "b.json").write_text("{}")
+    result = command("script.py", "--compare", "b.json")
+    assert result.returncode == 2 and "holds no peak; wanted a .json" in result.stderr
+
+
 def test_command_when_the_script_fails(command):
     failed = command("script.py", "--fail")
     assert failed.returncode == 1 and re.search(r"^tensor +4,000", failed.stdout, re.M)
@@ -387,6 +401,7 @@ def test_command_when_the_script_fails(command):
 @pytest.mark.parametrize("arguments, error", [
     (["none.py"], "none.py is no file"),
     (["script.py", "--by", "size"], "argument --by: invalid choice: 'size'"),
+    (["script.py", "--compare", "none.json"], "argument --compare: 'none.json' is no file"),
     (["--html", "a.txt", "script.py"], "argument --html: wants a file named *.html, got 'a.txt'"),
     (["script.py", "--trace", "no/where/a.json"], "'no/where/a.json' cannot be written: 'no/where' is no directory"),
     ([], "the following arguments are required: script"),

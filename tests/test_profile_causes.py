@@ -1,4 +1,4 @@
-"""What memory.profile says of causes: stacks, shapes, who keeps a buffer and why, phases, what would lower the peak."""
+"""What memory.profile says of causes: stacks, shapes, who keeps a buffer and why, phases; what it says of two runs."""
 
 import gc
 import json
@@ -6,7 +6,6 @@ import re
 import time
 import weakref
 import xml.etree.ElementTree as ET
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -463,126 +462,6 @@ def test_compare(tmp_path):
     assert text[1].split() == ["operation", "before", "now", "change"] and text[2].startswith("sigmoid")
     assert text[-1].split()[0] == "all" and int(text[-1].split()[-1].replace(",", "")) == found.change
     assert repr(before.compare(before)).splitlines()[2].startswith("all")
-
-
-# ---- what would lower the peak ---------------------------------------------------------------------------------------
-
-def peak_of(f):
-    f()
-    with cg.memory.profile() as p:
-        f()
-    return p
-
-
-def advised(p, text):
-    found = [a for a in p.advice() if text in a.text]
-    assert len(found) == 1, p.advice()
-    return found[0]
-
-
-def test_advice_holds():
-    """Who follows it has a peak that is lower by what it says, or by nearly as much where another moment is next."""
-    w1, w2 = weights((256, 64), (64, 256))
-    x = random(512, 64)
-
-    def with_a_name():
-        with cg.record():
-            h = cg.relu(cg.linear(x, w1))
-            g = cg.relu(cg.linear(h, w2))
-            loss = (g * 2.0).sum()
-        loss.backward()
-
-    def without():
-        with cg.record():
-            h = cg.relu(cg.linear(x, w1))
-            loss = (cg.relu(cg.linear(h, w2)) * 2.0).sum()
-        loss.backward()
-
-    first, second = peak_of(with_a_name), peak_of(without)
-    assert 0 < first.peak_bytes - second.peak_bytes <= advised(first, "let go of what relu").bytes
-    assert not [a for a in second.advice() if "let go of what relu" in a.text]
-
-    def halves(rows):
-        for part in rows:
-            with cg.record():
-                loss = (cg.gelu(cg.linear(part, w1)) ** 2).sum()
-            loss.backward()
-
-    w1.attach_grad("add")
-    first, second = peak_of(lambda: halves([x])), peak_of(lambda: halves([x[:256], x[256:]]))
-    said = advised(first, "half of the rows")
-    assert 0.8 * said.bytes <= first.peak_bytes - second.peak_bytes and "because gelu needs its input" in said.text
-    old = advised(first, "x.grad = None")
-    assert old.bytes == w1.nbytes + w2.nbytes
-
-    def step(gradients):
-        if not gradients: w1.grad = w2.grad = None
-        with cg.record():
-            loss = cg.relu(cg.linear(cg.gelu(cg.linear(x[:64], w1)), w2)).sum()
-            del gradients
-        loss.backward()
-
-    first, second = peak_of(lambda: step(True)), peak_of(lambda: step(False))
-    assert 0 < first.peak_bytes - second.peak_bytes <= advised(first, "x.grad = None").bytes
-
-
-def test_advice_on_operators():
-    w = random(512, 64).requires_grad_()
-    x = random(64, 64)
-
-    def apart():
-        with cg.record():
-            return cg.relu(cg.linear(x, w))
-
-    def fused():
-        with cg.record():
-            return cg.linear(x, w, activation="relu")
-
-    first = peak_of(apart)
-    said = advised(first, 'linear(x, w, b, activation="relu")').bytes
-    assert said == 64 * 512 * 4 and 0.95 * said <= first.peak_bytes - peak_of(fused).peak_bytes <= said
-
-    def composed():
-        with cg.record():
-            return -cg.log(cg.softmax(x @ cg.transpose(w))).sum()
-
-    def direct():
-        with cg.record():
-            return -cg.log_softmax(x @ cg.transpose(w)).sum()
-
-    first = peak_of(composed)
-    assert first.peak_bytes > peak_of(direct).peak_bytes
-    assert advised(first, "in place of log(softmax(x))").bytes == 64 * 512 * 4
-
-
-def test_advice_on_numbers_and_solvers():
-    def step(dtype):
-        w = cg.tensor(np.ones((64, 64), dtype)).requires_grad_()
-        solver = cg.optim.Adam()
-        solver.set_parameters([w])
-        with cg.record():
-            return cg.exp(w).sum()
-
-    first, second = peak_of(lambda: step("f8")), peak_of(lambda: step("f4"))
-    assert advised(first, "float32").bytes == first.peak_bytes // 2 == second.peak_bytes
-    assert advised(first, "optim.Sgd").bytes == 2 * 64 * 64 * 8
-    assert not [a for a in second.advice() if "float32" in a.text]
-    with cg.memory.profile() as p:
-        cg.zeros(10)
-    assert p.advice() == []
-
-
-def test_advice_names_what_is_there():
-    """Every name of cygrad's in the texts exists."""
-    text = (Path(profiling.__file__).parent / "advising.py").read_text()
-    names = set(re.findall(r"\b([a-z_]+(?:\.[A-Za-z_]+)?)\((?:\\?[\"x]|\))", text)) & {
-        "attach_grad", "requires_grad_", "update", "linear", "log", "astype"} | {
-        "cross_entropy", "log_softmax", "bce_with_logits", "optim.Sgd"}
-    assert len(names) >= 9
-    for name in names:
-        owners = [cg, cg.Tensor, cg.optim.Sgd]
-        assert any(reduce(lambda o, part: getattr(o, part, None), name.split("."), owner) for owner in owners), name
-        assert name.partition("(")[0] in text
 
 
 def test_trace_has_phases_and_shapes(tmp_path):
