@@ -1,6 +1,7 @@
 """Replay refuses what it would not do again, by name. That it computes eager's bits is test_table.py's."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 import cygrad as cg
 from cygrad.core.replay import Replay
 from cygrad.ops.slices import put
+
+from tests.rows import every_gradient, floating_places, same_bits, tensors
 
 
 @pytest.mark.parametrize("write", [
@@ -63,6 +66,71 @@ def test_a_gradient_that_reads_values(f):
     with cg.no_grad():
         x[...] = cg.tensor([[7.0, 2.0, 1.0], [0.25, 8.0, 3.0]])
     np.testing.assert_allclose(replay.run().numpy(), gradient(x).detach().numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@every_gradient
+def test_gradients_through_captured_results(row, args, kwargs, order):
+    """Formulas read what was kept, which is a result of the same capture. Every row computes the gradients of other
+    inputs to the bit, or is refused by name."""
+    xs = tensors(args)
+    places = floating_places(args)
+    leaves = [xs[i].requires_grad_() for i in places]
+    if not leaves:
+        pytest.skip("no floating input")
+
+    def gradients():
+        with cg.record():
+            inputs = list(xs)
+            for i in places:
+                inputs[i] = xs[i] * 1.0
+            y = row.tested(*inputs, **kwargs)
+            loss = (y * y).sum()
+        for _ in range(order):
+            found = cg.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+            found = tuple([g for g in found if g is not None])
+            with cg.record():
+                loss = sum([(g * g).sum() for g in found])
+        return found
+
+    try:
+        replay = Replay(gradients)
+    except RuntimeError as e:
+        assert re.match("Replay: (the gradient of .* reads the values|the shape of what .* depends on values)", str(e))
+        return
+    with cg.no_grad():
+        for x in leaves:
+            x.copy_(np.flip(x.numpy()) * 0.875)
+    for ours, eager in zip(replay.run(), gradients(), strict=True):
+        same_bits(ours.numpy(), eager.detach().numpy())
+
+
+def test_tensors_on_the_memory_of_a_captured_result():
+    """detach(), a view, a result that is another's memory: each follows the result, not the captured numbers."""
+    x = cg.ones(4)
+
+    def f(x):
+        y = x * 2
+        return y.detach() + 1, y[1:] * 3, y.reshape(2, 2), (x * 3).detach(), y.T
+
+    replay = Replay(f, x)
+    x[...] = cg.tensor([1.0, 2.0, 3.0, 4.0])
+    assert [y.tolist() for y in replay.run()] == [y.tolist() for y in f(x)]
+
+
+def test_hidden_outputs_are_planned():
+    """topk's gradient goes to the places that the replay finds."""
+    x = cg.tensor([3.0, 1.0, 2.0]).attach_grad()
+
+    def gradient():
+        with cg.record():
+            y = cg.topk(x * 1, 1)[0].sum()
+        return cg.autograd.grad(y, x, create_graph=True)
+
+    replay = Replay(gradient)
+    with cg.no_grad():
+        x[...] = cg.tensor([1.0, 2.0, 5.0])
+    assert replay.run().tolist() == [0, 0, 1]
 
 
 def test_a_backward_pass_of_kernels():

@@ -7,6 +7,7 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport check_capture
 from cygrad.core.graph cimport (
     BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, output_layout,
     raise_rewritten, slot_from, socket,
@@ -81,6 +82,7 @@ cdef class Context:
             raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
         if s.kind != CONSTANT and s.version != s.what.buffer.version: raise_rewritten(self.b.node, s)
         if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
+            check_capture()                         # (a replay would not pack the bits again)
             t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
             unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)
         elif s.kind == CONSTANT:

@@ -9,10 +9,10 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Call, Operator, Tensor, data_of
-from cygrad.core.memory cimport OTHER, WORKSPACE
+from cygrad.core.memory cimport OTHER, WORKSPACE, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport Operand, give_plain, prepare, release_operands
-from cygrad.core.tensors cimport fresh, view_of
+from cygrad.core.tensors cimport fresh, new_tensor
 from cygrad.kernels.array cimport UINT8, Array, Layout
 
 from cygrad.core.errors import described
@@ -23,8 +23,7 @@ cdef class Step:
     cdef Operator op
     cdef Call c
     cdef list inputs            # tensors and numbers
-    cdef list outputs           # the tensors that it fills, hidden ones last
-    cdef list holds             # views of the outputs: steps have addresses, so their memory must not be freed
+    cdef list outputs           # what it fills, hidden outputs last; of its own: no user can let go of their memory
     cdef object attributes
     cdef Tensor workspace
     cdef Operand* operands
@@ -62,14 +61,15 @@ cdef class Replay:
         finally:
             thread.capture, thread.recording = before, recording
         if not calls: raise RuntimeError("Replay: the function ran no operation on tensors")
-        planned = {}                                # id of an eager result -> the tensor that replays fill
-        self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls]
+        planned = {}                                # the buffer of an eager result -> what replays fill instead
+        self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls
+                      if outputs is not None]
         several = isinstance(result, (tuple, list))
         for y in result if several else (result,):
             if not isinstance(y, Tensor):
                 raise TypeError(f"Replay: the function must return a tensor or a tuple of tensors; among what it "
                                 f"returned is {described(y)}")
-        self.results = (tuple([planned.get(id(y), y) for y in result]) if several else planned.get(id(result), result))
+        self.results = tuple([in_plan(y, planned) for y in result]) if several else in_plan(result, planned)
 
     @property
     def outputs(self):
@@ -86,7 +86,7 @@ cdef class Replay:
             raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be "
                                f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
-        s.inputs = [planned.get(id(x), x) for x in inputs]
+        s.inputs = [in_plan(x, planned) for x in inputs]
         s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
@@ -99,23 +99,29 @@ cdef class Replay:
         op.infer(&s.c)
         s.outputs = []
         for k in range(s.c.n_out):
-            if k == 0 and s.c.view >= 0:
-                y = view_of(<Tensor>s.inputs[s.c.view], <Layout*>s.c.y[0].layout)
-            else:
-                y = fresh(<Layout*>s.c.y[k].layout, s.c.y[k].dtype, OTHER)
+            y = fresh(<Layout*>s.c.y[k].layout, s.c.y[k].dtype, OTHER)
             s.c.y[k].data = data_of(y)
             s.outputs.append(y)
+            planned[<size_t>(<Tensor>outputs[k]).buffer] = y
         if s.c.workspace_bytes:
             s.workspace = fresh(lay.from_shape(s.c.workspace_bytes), UINT8, WORKSPACE)
             s.c.workspace = data_of(s.workspace)
-        for y, made in zip(outputs if isinstance(outputs, tuple) else (outputs,), s.outputs): planned[id(y)] = made
-        s.holds = [view_of(<Tensor>x, lay.share((<Tensor>x).layout)) for x in s.outputs]
         return s
 
     def run(self):
         """Run all operations again; returns the outputs."""
         cdef Step s
-        for s in self.steps:
-            if s.c.view < 0: s.op.forward(&s.c)
+        for s in self.steps: s.op.forward(&s.c)
         self.ran = True
         return self.results
+
+
+cdef object in_plan(x, dict planned):
+    """What a replay reads instead of an eager operand: the same view of planned memory, if its own is a captured
+    result (also where a formula, detach() or another view made the tensor), else itself."""
+    cdef Tensor y
+    if not isinstance(x, Tensor): return x
+    y = planned.get(<size_t>(<Tensor>x).buffer)
+    if y is None: return x
+    hold(y.buffer)
+    return new_tensor(y.buffer, lay.share((<Tensor>x).layout), (<Tensor>x).dtype)

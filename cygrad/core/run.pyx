@@ -260,6 +260,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
                 workspace = allocate(c.workspace_bytes, WORKSPACE)
                 c.workspace = workspace.data
             op.forward(&c)
+        if f.capture != NULL: capture(f, op, x, n, &c, buffers, attributes)
         y = shell()                                 # here: what fails now still gives the memory back
         if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
         if c.view >= 0: join(<Tensor>x[c.view].tensor, y, f.recording)
@@ -284,20 +285,27 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     fill(y, buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
     if node is not None: attach(y, node, 0)
     if f.scope != NULL: note_made(y)
-    if c.n_out - c.hidden == 1:
-        if f.capture != NULL: capture(f, op, x, n, attributes, y)
-        return y
+    if c.n_out - c.hidden == 1: return y
     for i in range(1, c.n_out - c.hidden):
         y = <Tensor>out[i]
         fill(y, buffers[i], <Layout*>c.y[i].layout, c.y[i].dtype)
         if node is not None and y.dtype >= FLOAT32: attach(y, node, i)
         if f.scope != NULL: note_made(y)
-    if f.capture != NULL: capture(f, op, x, n, attributes, tuple(out))
     return tuple(out)
 
 
-cdef int capture(Flags* f, Operator op, Operand* x, int n, object attributes, object outputs) except -1:
-    """Let the thread's list take note of an operation (and keep its tensors alive, so that their ids stay theirs)."""
+cdef int capture(Flags* f, Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes) except -1:
+    """Let the thread's list take note of an operation, with tensors of its own on the results, hidden ones too: while
+    the list lives, no other result has their memory. A view is noted with None: its memory is that of an input."""
+    cdef list outputs = None if c.view >= 0 else []
+    cdef Tensor y
+    cdef int k
+    if outputs is not None:
+        for k in range(c.n_out):
+            y = shell()
+            hold(buffers[k])
+            fill(y, buffers[k], lay.share(c.y[k].layout), c.y[k].dtype)
+            outputs.append(y)
     (<list>f.capture).append((op, [<object>x[i].tensor for i in range(n)], attributes, outputs))
     return 0
 
