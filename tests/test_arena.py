@@ -114,6 +114,29 @@ def test_what_was_live_long_ago_is_not_held_for_ever():
     assert held() <= 8 * MIB
 
 
+def test_a_request_that_fails_does_not_count_as_live():
+    blocks = [block(3 * MIB // 2) for _ in range(100)]
+    with pytest.raises(MemoryError):
+        block(1 << 48)                              # more than there are addresses
+    cg.memory.reset_peak()
+    del blocks[::2]
+    x = block(70 * MIB)                             # fits into no gap: pages must move
+    assert held() <= 1.25 * cg.memory.stats()["peak_bytes"] + 4 * MIB
+    del x
+
+
+def test_at_the_limit_a_gap_between_live_buffers_is_used():
+    """... though no page of it can be decommitted, so that nothing can be committed instead."""
+    with cg.memory.limit(4 * MIB):
+        blocks = []
+        with pytest.raises(MemoryError):
+            while True:
+                blocks.append(block(4600))
+        for i in range(0, 40):
+            blocks[i] = None
+            blocks[i] = block(4300)                 # of another class
+
+
 def test_threads_share_what_they_free():
     def work():
         for _ in range(50):

@@ -377,7 +377,7 @@ cdef size_t purge(size_t n) noexcept:
                 if s.size - s.bare >= PAGE:
                     take_out(s)
                     freed += decommit(s, n - freed)
-                    put(s)                          # (in front, where this loop does not come again)
+                    put(s)                          # (met again, it has no more pages, or enough are decommitted)
                 s = following
             if freed >= n: return freed
     return freed

@@ -99,9 +99,9 @@ cdef inline size_t rounded(size_t nbytes) noexcept:
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------
 
-cdef inline size_t bound() noexcept:
-    """How much may be committed while free pages could be decommitted instead."""
-    cdef size_t peak = max(window_peak, last_peak)
+cdef inline size_t bound(size_t live) noexcept:
+    """How much may be committed while free pages could be decommitted instead, when `live` bytes are to be live."""
+    cdef size_t peak = max(live, max(window_peak, last_peak))
     return peak + peak // 4 + SLACK
 
 
@@ -112,30 +112,33 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
         collect_idle()
         s = arena.fit(size)
     if s != NULL: return s
-    window_live(size)
-    s = arena.grow(size, min(limit, bound()))
+    s = arena.grow(size, min(limit, bound(counters.live + size)))
     if s == NULL: s = arena.grow(size, limit)
     if s == NULL:                                   # the limit or the system refuses: nothing that is free is kept then
         empty_cache()
-        s = arena.grow(size, limit)
+        s = arena.fit(size)
+        if s == NULL: s = arena.grow(size, limit)
     if s != NULL: return s
     if arena.largest(limit - arena.committed if limit > arena.committed else 0) < size: over_limit(nbytes)
     raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {arena.committed} bytes, "
                       f"{counters.live} of them in live tensors")
 
 
-cdef inline void window_live(size_t more) noexcept:
-    global window_peak
-    if counters.live + more > window_peak: window_peak = counters.live + more
+cdef inline void tick() noexcept:
+    """A medium or large buffer has come to be live."""
+    global window, window_peak
+    if counters.live > window_peak: window_peak = counters.live
+    window -= 1
+    if window == 0: end_window()
 
 
 cdef void end_window() noexcept:
     """What was live a while ago does not count any more: hold no more than what has been live lately needs."""
     global window, window_peak, last_peak
     window, last_peak, window_peak = WINDOW, window_peak, counters.live
-    if arena.committed <= bound(): return
+    if arena.committed <= bound(0): return
     collect_idle()
-    if arena.committed > bound(): arena.purge(arena.committed - bound())
+    if arena.committed > bound(0): arena.purge(arena.committed - bound(0))
 
 
 cdef void collect_idle() noexcept:
@@ -252,7 +255,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     """A buffer of `nbytes`, held once by the caller. Raises MemoryError, then nothing has changed."""
     cdef int c
     cdef Buffer* b
-    global idle, window
+    global idle
     if watching & FAILING: maybe_fail(nbytes)
     if nbytes >> 50: raise MemoryError(f"{nbytes} bytes are more than any machine has")
     if nbytes <= SMALL:
@@ -269,11 +272,9 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
             free_lists[c] = <Buffer*>b.link
             idle -= (<Span*>b.home).size
         else: b = new_large(c, nbytes)
-        window_live(nbytes)
-        window -= 1
-        if window == 0: end_window()
     reset(b, category)
     count(b, nbytes)
+    if c >= SMALL_CLASSES: tick()
     return b
 
 
@@ -321,6 +322,7 @@ cdef int make(Buffer* b) except -1:
     b.flags &= ~ZEROS
     count(b, nbytes)
     memset(b.data, 0, nbytes)
+    tick()
     return 0
 
 
