@@ -281,3 +281,17 @@ def test_pickles_of_solvers_that_lie():
              "negative")]:
         with pytest.raises(error, match=words):
             tampered(change)
+
+
+def test_a_solver_without_a_rule_says_so():
+    class Nothing(cg.optim.Solver):
+        pass
+
+    x, solver = cg.ones(3).attach_grad(), Nothing()
+    solver.set_parameters([x])
+    with cg.record():
+        y = (x * x).sum()
+    y.backward()
+    with pytest.raises(NotImplementedError, match="Nothing has no step: a solver says in Cython how a parameter is moved"):
+        solver.update()
+    assert x.tolist() == [1, 1, 1]

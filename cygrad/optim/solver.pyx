@@ -144,7 +144,7 @@ cdef class Solver:
             end_update()
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no step: a solver says in Cython how a parameter is moved")
 
     def __reduce__(self):
         return __newobj__, (type(self),), self.__getstate__()
