@@ -200,3 +200,21 @@ def test_a_call_to_the_system_that_fails_once_is_made_up_for(witness):
 def test_calls_to_the_system_that_fail_for_good(witness):
     calls, failed = witnessed(witness, "fail", 1)
     assert calls > 3 and failed > 0
+
+
+def test_small_buffers_that_live_on_pin_a_page_each():
+    kept = []
+    for k in (1, 5, 9, 16, 31, 63):                 # 64 bytes to 4 KiB
+        made = [block(64 * k) for _ in range(6000)]
+        kept += made[::600]
+        del made
+    cg.memory.empty_cache()
+    assert held() <= cg.memory.stats()["live_bytes"] + 2 * 4096 * len(kept)
+
+
+def test_small_buffers_end_windows_too():
+    x = block(400 * MIB)
+    del x
+    for _ in range(140_000):
+        block(100)
+    assert held() <= 8 * MIB

@@ -540,3 +540,38 @@ def test_a_hook_that_writes_what_a_later_node_needs(graph):
     assert c.grad.tolist() == [0, 0] and a.fresh_grad and not c.fresh_grad
     handle.remove()
     a.grad = None
+
+
+def test_a_solver_in_a_hook_waits_for_gradients_that_are_half_way():
+    a, b = leaf(2, 3), leaf(1, 1)
+    solver, seen = cg.optim.Sgd(1.0), []
+    solver.set_parameters([a, b])
+
+    def update(v):
+        solver.update()
+        seen.append((a.grad.tolist(), a.fresh_grad))
+
+    b.register_post_accumulate_grad_hook(update)
+    with cg.record():
+        y = (a * 3 * b).sum() + (a * 4).sum()
+    y.backward()
+    assert seen == [([4, 4], False)] and a.fresh_grad
+    solver.update()
+    assert a.tolist() == [2 - 7, 3 - 7] and b.tolist() == [1 - 6, 1 - 9]
+
+
+@pytest.mark.parametrize("drop", [lambda a: a.zero_grad(), lambda a: setattr(a, "grad", None)])
+def test_a_hook_that_drops_a_gradient_half_way_leaves_it_incomplete(drop):
+    a, b = leaf(2).attach_grad("add"), leaf(1)
+    b.register_post_accumulate_grad_hook(lambda v: drop(a))
+    with cg.record():
+        y = (a * 3 * b).sum() + (a * 4).sum()
+    y.backward()
+    assert a.grad.tolist() == [3] and not a.fresh_grad
+    solver = cg.optim.Sgd(1.0)
+    solver.set_parameters([a])
+    with pytest.raises(RuntimeError, match="update: the gradient of '0' is incomplete: a backward failed, or the "
+                                           "gradient was zeroed or assigned by a hook, after some"):
+        solver.update()
+    a.zero_grad()
+    solver.update()

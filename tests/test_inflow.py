@@ -398,3 +398,20 @@ def test_a_copy_of_an_incomplete_gradient_is_incomplete():
         complete(t, w)
         assert t.fresh_grad
         solver.update()
+
+
+@pytest.mark.parametrize("uses", [2, 3])
+def test_a_zero_gradient_that_two_variables_have(uses):
+    """Memory that takes the place of zeros has the roles that these had."""
+    x, y = cg.ones(4).attach_grad(), cg.ones(4).attach_grad()
+    x.grad = y.grad
+    with cg.record():
+        z = x * 2
+    z.backward()
+    del z
+    x.grad = None
+    assert cg.memory.stats()["by_category"]["gradients"] == 16
+    with cg.record():
+        z = sum([y * k for k in range(1, uses + 1)])
+    z.backward(y.grad)
+    assert y.grad.tolist() == [2 * uses * (uses + 1) / 2] * 4

@@ -2,6 +2,7 @@
 
 import copy
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -169,3 +170,70 @@ def test_the_flag_is_restored():
     with pytest.raises(RuntimeError):
         Replay(lambda x: x.item(), cg.ones(1))
     assert cg.ones(1).item() == 1
+
+
+CURRENT = []                                        # a Replay, while a test runs
+
+
+@pytest.mark.parametrize("what, f", [
+    ("run\\(\\) of another Replay", lambda x: CURRENT[0].run() + x),
+    ("another Replay", lambda x: Replay(lambda x: x * 2, x).run() + x),
+    ("an update of a solver", lambda x: solver_of(x).update()),
+    ("zero_grad", lambda x: (x * 2, x.zero_grad())),
+    ("mark_variables", lambda x: cg.mark_variables(x * 2, cg.ones(3))),
+    ("adding to the .grad of a variable", lambda x: added(x)),
+    ("reading the values of a tensor", lambda x: cg.full(5, x.sum())),
+])
+def test_what_changes_state(what, f):
+    x = cg.ones(3).attach_grad("add")
+    CURRENT[:] = [Replay(lambda x: x * 2, x)]
+    with pytest.raises(RuntimeError, match=f"Replay: {what} cannot be captured"):
+        Replay(f, x)
+    CURRENT.clear()
+
+
+def solver_of(x):
+    solver = cg.optim.Sgd(1.0)
+    solver.set_parameters([x])
+    return solver
+
+
+def added(x):
+    with cg.record():
+        y = (x * x).sum()
+    y.backward(create_graph=True)
+    return x.grad
+
+
+def test_what_another_thread_computes():
+    x, out = cg.ones(3), []
+
+    def f(x):
+        thread = threading.Thread(target=lambda: out.append(x * 2))
+        thread.start()
+        thread.join()
+        return out.pop() + 1
+
+    with pytest.raises(RuntimeError, match="Replay: add reads what another thread computed meanwhile"):
+        Replay(f, x)
+
+
+def test_what_is_freed_while_it_is_captured():
+    def scoped(x):
+        with cg.memory.scope() as scope:
+            b = x * 2
+            y = scope.keep(b + 1)
+        return y * 3
+
+    def freed(x):
+        c = cg.full(3, 3.0)
+        y = x * 2 + c
+        c.free()
+        return y
+
+    x = cg.ones(3)
+    for f, want in ((scoped, [9, 15, 15]), (freed, [5, 7, 7])):
+        replay = Replay(f, x)
+        x[1:] = 2.0
+        assert replay.run().tolist() == want
+        x.fill_(1)

@@ -1,5 +1,6 @@
 """Gradients that are known to be zero: they hold no memory until somebody reads or writes them."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -223,3 +224,18 @@ def test_sizes_of_nothing():
     with cg.record(): y = (x * 2).sum()
     y.backward()
     assert x.grad.shape == (0, 3)
+
+
+def test_a_deep_copy_has_zeros_without_memory():
+    x = variable()
+    before = live()
+    y = copy.deepcopy(x)
+    assert live() == before + 4 * N and y.grad.tolist() == [0] * N and live() == before + 8 * N
+
+
+def test_zeros_are_there_before_anybody_is_told():
+    x = variable()
+    g, seen = x.grad, []
+    with cg.memory.events(lambda e: seen.append((e[0], not g.numpy().any()))):
+        g[0].item()
+    assert seen[0] == ("allocate", True)

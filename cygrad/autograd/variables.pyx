@@ -13,7 +13,9 @@ from cygrad.core.graph cimport (
     node_of, put_grad, show,
 )
 from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
-from cygrad.core.running cimport any_runs
+from cygrad.core.modes cimport flags
+from cygrad.core.running cimport any_runs, runs
+from cygrad.core.source cimport refuse_capture
 from cygrad.core.tape cimport expect_cycles
 from cygrad.core.tensors cimport copy_plain, forget_values, view_of, zeros_like
 from cygrad.kernels.array cimport FLOAT32, itemsize
@@ -179,6 +181,7 @@ def mark_variables(variables, gradients, grad_reqs="write"):
             raise RuntimeError(f"mark_variables: gradient {i} lies in memory that a running backward pass may still "
                                f"read, and would be written; give a copy()")
         read_request(req)
+    if flags().capture != NULL: refuse_capture("mark_variables")
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
         leaf = leaf_of(v)
@@ -228,6 +231,7 @@ cdef int clear(Tensor t) except -1:
 def zero_grad(Tensor self):
     """Set .grad to zeros, if there is one; it counts as not reached by a backward."""
     cdef Leaf leaf = leaf_of(self)
+    if flags().capture != NULL: refuse_capture("zero_grad")
     if leaf is not None: clear_leaf(leaf)
 
 
@@ -236,7 +240,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
     if leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
         elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not forget_values(leaf.grad): clear(leaf.grad)
-    leaf.fresh = leaf.incomplete = False
+    leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     return 0
 
 
@@ -270,7 +274,7 @@ def _set_grad(Tensor self, value):
         expect_cycle(value)
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # by a hook: the pass writes .grad
     put_grad(leaf, value)
-    leaf.given = leaf.incomplete = False
+    leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (what a pass has yet to add is a part of a sum)
 
 
 def _del_grad(Tensor self):

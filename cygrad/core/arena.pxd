@@ -23,7 +23,7 @@ cdef struct Span:
     bint free
 
 cdef enum:
-    GRAIN = 512             # sizes and addresses of spans are multiples of it
+    GRAIN = 128             # sizes and addresses of spans are multiples of it
 
 cdef size_t committed       # bytes of all committed pages
 cdef uint64_t commits       # how often pages were committed

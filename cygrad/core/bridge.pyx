@@ -288,6 +288,7 @@ cdef object as_array(data, dtype):
         try:
             a = np.asarray(memoryview(data))
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as e:
+            check_capture()                         # (that refusal says what to do)
             raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has something else: {e}") from None
     elif hasattr(data, "__array__"):
         a = np.asarray(data)

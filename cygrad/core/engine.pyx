@@ -102,7 +102,7 @@ cdef class Pass(Walk):
         if not e.reached: self.written += 1
         e.reached = True
         if over: leaf.incomplete = False
-        leaf.fresh = not leaf.incomplete
+        leaf.fresh = not leaf.incomplete and e.pending <= 1     # (more is to come: a hook's solver waits for it)
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
             self.collected.leaves.append(leaf)

@@ -222,7 +222,7 @@ def free(Tensor self):
     if b.gradients or b.optimizer:
         what = "the gradient of a variable; assign None to that .grad" if b.gradients else "the state of a solver"
         raise RuntimeError(f"free: this tensor of shape {self.shape} is {what}")
-    if others:
+    if others and flags().capture == NULL:          # (a Replay holds what it captures, and lets go of it afterwards)
         kinds = [(b.saved, "kept for backward"), (b.leases, "lent to arrays or by DLPack"),
                  (others - <int>b.saved - b.leases, "of other tensors (views, detach())")]
         said = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])

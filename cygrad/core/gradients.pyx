@@ -13,6 +13,7 @@ from cygrad.core.memory cimport (
 )
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport apply1, apply2
+from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport copy_plain, fresh, new_tensor
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -123,8 +124,9 @@ cdef bint exchange(Tensor grad, Gradient* g, int dtype) noexcept:
 
 
 cdef void swap(Tensor grad, Gradient* g) noexcept:
-    """Let `grad` have the memory of `g`, and drop its own."""
+    """Let `grad` have the memory of `g`, and drop its own. Several variables may have `grad`: each is a role."""
     cdef Buffer* old = grad.buffer
+    g.buffer.gradients, old.gradients = old.gradients, g.buffer.gradients
     g.buffer.version = old.version + 1
     grad.buffer, grad.rewrites = g.buffer, g.buffer.rewrites
     g.buffer = old
@@ -174,7 +176,9 @@ cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except 
     """The same with a gradient that has a graph: .grad becomes it, or the sum, or a copy of what others have too."""
     cdef bint seized = seize(leaf, number)
     try:
-        if not over and leaf.grad is not None: t = apply2(plugged("add"), leaf.grad, t, None)
+        if not over and leaf.grad is not None:
+            if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
+            t = apply2(plugged("add"), leaf.grad, t, None)
         elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
             t = apply1(plugged("copy"), t, None)
         return put_grad(leaf, t)

@@ -1,6 +1,6 @@
 """The pool: where every byte of tensor data comes from, and the counters that see each one.
 
-Small buffers (up to 4 KiB) are cut from slabs of 64 KiB, header and data side by side. Medium ones (up to 1 MiB) have
+Small buffers (up to 1 KiB) are cut from slabs of 4 KiB, header and data side by side. Medium ones (up to 1 MiB) have
 sizes rounded to one of 16 classes to a power of two, so that a freed one is kept for the next of its class; large ones
 are rounded to 512 bytes. Slabs, medium and large buffers are spans of the arena (core/arena.pyx). When nothing there
 fits, what is kept in the classes goes back to it first and is joined with its neighbours; only then are pages
@@ -33,12 +33,12 @@ cdef extern from "Python.h":
 
 cdef enum:
     HEADER = 64             # bytes before the data of a small buffer
-    SMALL = 4096            # the largest small buffer
-    SLAB = 65536
+    SMALL = 1024            # the largest small buffer
+    SLAB = 4096             # a page: where none of its buffers lives it can go back
     MEDIUM = 1 << 20        # the largest buffer that is kept for another of its class
-    SMALL_CLASSES = 64
-    LARGE = 64 + 16 * 8     # the class of all larger ones
-    WINDOW = 1 << 16        # medium and large allocations between two looks at what was live
+    SMALL_CLASSES = 16
+    LARGE = 16 + 16 * 10    # the class of all larger ones
+    WINDOW = 1 << 16        # medium and large allocations, and slabs in use, between two looks at what was live
     SLACK = 4 << 20
 
     DOMAIN = 0xC96AD        # tracemalloc's domain of our data (tracemalloc.DomainFilter takes the number)
@@ -78,7 +78,7 @@ cdef inline int class_of(size_t nbytes) noexcept:
     cdef int shift = 0
     cdef size_t n
     if nbytes <= SMALL: return 0 if nbytes == 0 else <int>((nbytes - 1) >> 6)
-    n = (nbytes - 1) >> 8                           # 16 .. 31 after shifting, for 4 KiB < nbytes
+    n = (nbytes - 1) >> 6                           # 16 .. 31 after shifting, for 1 KiB < nbytes
     while n >= 32:
         n >>= 1
         shift += 1
@@ -88,7 +88,7 @@ cdef inline int class_of(size_t nbytes) noexcept:
 cdef inline size_t class_bytes(int c) noexcept:
     """The capacity of a buffer of class `c`."""
     if c < SMALL_CLASSES: return (<size_t>c + 1) << 6
-    return <size_t>(17 + ((c - SMALL_CLASSES) & 15)) << (8 + ((c - SMALL_CLASSES) >> 4))
+    return <size_t>(17 + ((c - SMALL_CLASSES) & 15)) << (6 + ((c - SMALL_CLASSES) >> 4))
 
 
 cdef inline size_t rounded(size_t nbytes) noexcept:
@@ -125,7 +125,7 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
 
 
 cdef inline void tick() noexcept:
-    """A medium or large buffer has come to be live."""
+    """A slab has got its first buffer that lives, or a medium or large buffer has come to be live."""
     global window, window_peak
     if counters.live > window_peak: window_peak = counters.live
     window -= 1
@@ -263,8 +263,10 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
         b = free_lists[c]
         if b != NULL: free_lists[c] = <Buffer*>b.link
         else: b = new_slab(c, nbytes)
-        if (<Slab*>b.home).live == 0: idle -= SLAB
         (<Slab*>b.home).live += 1
+        if (<Slab*>b.home).live == 1:
+            idle -= SLAB
+            tick()
     else:
         c = class_of(nbytes) if nbytes <= MEDIUM else <int>LARGE
         b = free_lists[c] if c < LARGE else NULL
@@ -319,9 +321,10 @@ cdef int make(Buffer* b) except -1:
     if watching & FAILING: maybe_fail(nbytes)
     b.home = take(rounded(nbytes), nbytes)          # (an exception leaves it as it was)
     b.data = (<Span*>b.home).data
+    CG_UNPOISON(b.data, nbytes)
+    memset(b.data, 0, nbytes)                       # before anybody is told that it is there
     b.flags &= ~ZEROS
     count(b, nbytes)
-    memset(b.data, 0, nbytes)
     tick()
     return 0
 

@@ -10,8 +10,8 @@ from libc.string cimport memcpy
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture, window
 from cygrad.core.graph cimport Leaf, Tensor, is_variable, node_of
-from cygrad.core.memory cimport OTHER
-from cygrad.core.tensors cimport copy_plain, fresh
+from cygrad.core.memory cimport OTHER, ZEROS
+from cygrad.core.tensors cimport copy_plain, fresh, zeros_like
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.graph import install
@@ -82,7 +82,7 @@ def deep_copied(Tensor self, memo):
                            f"outside the graph; use detach() to say that this is meant")
     check_capture()
     grad = copy.deepcopy(self.grad, memo)
-    t = copy_plain(self)
+    t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)
     if self.requires_grad:
         take_gradients(t, self.grad_req, grad, grad is not None)
         t.fresh_grad = self.fresh_grad

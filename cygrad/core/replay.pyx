@@ -8,10 +8,12 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core cimport layout as lay
+from cygrad.core cimport run as running
 from cygrad.core.graph cimport Call, Operator, Tensor, data_of
 from cygrad.core.memory cimport OTHER, WORKSPACE, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.run cimport Operand, give_plain, prepare, release_operands
+from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport fresh, new_tensor
 from cygrad.kernels.array cimport UINT8, Array, Layout
 
@@ -53,17 +55,22 @@ cdef class Replay:
         cdef void* before = thread.capture
         cdef int recording = thread.recording
         cdef list calls = []
+        if before != NULL: refuse_capture("another Replay")
         self.ran = False
         thread.capture = <void*>calls
         thread.recording = False
+        running.captures += 1
         try:
             result = f(*args, **kwargs)
+            others = {<size_t>(<Tensor>t).buffer for t in running.foreign}
         finally:
             thread.capture, thread.recording = before, recording
+            running.captures -= 1
+            if not running.captures: running.foreign.clear()
         if not calls: raise RuntimeError("Replay: the function ran no operation on tensors")
         planned = {}                                # the buffer of an eager result -> what replays fill instead
-        self.steps = [self.plan(op, inputs, attributes, outputs, planned) for op, inputs, attributes, outputs in calls
-                      if outputs is not None]
+        self.steps = [self.plan(op, inputs, attributes, outputs, planned, others)
+                      for op, inputs, attributes, outputs in calls if outputs is not None]
         several = isinstance(result, (tuple, list))
         for y in result if several else (result,):
             if not isinstance(y, Tensor):
@@ -77,7 +84,7 @@ cdef class Replay:
         if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
         return self.results
 
-    cdef Step plan(self, Operator op, list inputs, attributes, outputs, dict planned):
+    cdef Step plan(self, Operator op, list inputs, attributes, outputs, dict planned, set others):
         """Everything that a step needs, allocated."""
         cdef Step s = Step.__new__(Step)
         cdef int n = len(inputs), i, k
@@ -87,6 +94,9 @@ cdef class Replay:
                                f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
         s.inputs = [in_plan(x, planned) for x in inputs]
+        if any([isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others for x in s.inputs]):
+            raise RuntimeError(f"Replay: {op.name} reads what another thread computed meanwhile, which a replay would not "
+                               f"compute again; compute it in the thread that captures")
         s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
@@ -111,6 +121,7 @@ cdef class Replay:
     def run(self):
         """Run all operations again; returns the outputs."""
         cdef Step s
+        if flags().capture != NULL: refuse_capture("run() of another Replay")
         for s in self.steps: s.op.forward(&s.c)
         self.ran = True
         return self.results

@@ -44,6 +44,9 @@ cdef inline void release_operands(Operand* o, int n) noexcept:
     cdef int i
     for i in range(n): release_operand(&o[i])
 
+cdef int captures                   # functions that are being captured now, in any thread
+cdef list foreign                   # while any is: results of operations of threads that capture none
+
 cdef list prepare(Operator op, Operand* x, int n)
 cdef object plain_operand(object v)
 cdef object run(Operator op, Operand* x, int n, object attributes)

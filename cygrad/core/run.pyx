@@ -32,6 +32,10 @@ cdef extern from "cygrad/platform.h":
     int lowest_bit "cg_lowest_bit"(uint32_t mask)
 
 
+captures = 0
+foreign = []
+
+
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 cdef inline bint plain(v) noexcept:
@@ -260,7 +264,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
                 workspace = allocate(c.workspace_bytes, WORKSPACE)
                 c.workspace = workspace.data
             op.forward(&c)
-        if f.capture != NULL: capture(f, op, x, n, &c, buffers, attributes)
+        if captures: capture(f, op, x, n, &c, buffers, attributes)
         y = shell()                                 # here: what fails now still gives the memory back
         if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
         if c.view >= 0: join(<Tensor>x[c.view].tensor, y, f.recording)
@@ -295,19 +299,29 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
 
 
 cdef int capture(Flags* f, Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes) except -1:
-    """Let the thread's list take note of an operation, with tensors of its own on the results, hidden ones too: while
-    the list lives, no other result has their memory. A view is noted with None: its memory is that of an input."""
+    """Let the thread's list take note of an operation, with tensors of its own on operands and results, hidden ones
+    too: what a user frees stays, and no other result has its memory while the list lives. A view is noted with None: its
+    memory is that of an input. The results of a thread that captures nothing are foreign to those that do."""
     cdef list outputs = None if c.view >= 0 else []
-    cdef Tensor y
-    cdef int k
+    cdef list inputs
+    cdef int i, k
     if outputs is not None:
-        for k in range(c.n_out):
-            y = shell()
-            hold(buffers[k])
-            fill(y, buffers[k], lay.share(c.y[k].layout), c.y[k].dtype)
-            outputs.append(y)
-    (<list>f.capture).append((op, [<object>x[i].tensor for i in range(n)], attributes, outputs))
+        for k in range(c.n_out): outputs.append(on_buffer(buffers[k], c.y[k].layout, c.y[k].dtype))
+    if f.capture == NULL:
+        if outputs: foreign.extend(outputs)
+        return 0
+    inputs = [<object>x[i].tensor if x[i].buffer == NULL
+              else on_buffer(x[i].buffer, x[i].array.layout, x[i].array.dtype) for i in range(n)]
+    (<list>f.capture).append((op, inputs, attributes, outputs))
     return 0
+
+
+cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
+    """A tensor of which no scope takes note."""
+    cdef Tensor t = shell()
+    hold(b)
+    fill(t, b, lay.share(layout), dtype)
+    return t
 
 
 # ---- applying from Python --------------------------------------------------------------------------------------------

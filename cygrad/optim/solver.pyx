@@ -14,6 +14,8 @@ from copyreg import __newobj__
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.memory cimport OPTIMIZER, READONLY
+from cygrad.core.modes cimport flags
+from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport update
 from cygrad.kernels.array cimport Array
@@ -117,6 +119,7 @@ cdef class Solver:
         cdef Tensor w, g
         cdef Leaf leaf
         cdef list ready = []
+        if flags().capture != NULL: refuse_capture("an update of a solver")
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; give it some with set_parameters() first")
         for name, p in self.parameters.items():     # whatever can fail, fails here, before anything is written
@@ -125,8 +128,9 @@ cdef class Solver:
             leaf = <Leaf>node_of(w)
             if leaf.incomplete:
                 raise RuntimeError(
-                    f"update: the gradient of {name!r} is incomplete: a backward failed after some of its "
-                    f"contributions had been added; zero_grad() and run the backward again, or assign a gradient")
+                    f"update: the gradient of {name!r} is incomplete: a backward failed, or the gradient was zeroed or "
+                    f"assigned by a hook, after some of its contributions had been added; zero_grad() and run the "
+                    f"backward again, or assign a gradient")
             if not leaf.fresh or leaf.grad is None: continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()
