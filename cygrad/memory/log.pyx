@@ -1,4 +1,4 @@
-"""The log of a profile: every memory event with its time, its operation, its stack and its shape, 40 bytes each."""
+"""The log of a profile: every memory event with its time, its operation, its stack and its shape, 32 bytes each."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
 cimport cython
@@ -28,73 +28,63 @@ PHASES = ("", "forward", "backward", "update")
 
 cdef void* logs = NULL      # those that are open, the one opened last in front
 cdef int updates = 0        # solvers that update
+cdef int phase = 0          # at the last allocation or mark: what frees and moves belong to
 
 
-cdef inline int phase_of(const Flags* f) noexcept:
-    """What the thread is doing."""
-    if updates: return UPDATE
-    return BACKWARD if f.passes or f.node != NULL or f.op == <void*>HEAD else FORWARD if f.recording else NO_PHASE
+cdef inline void look(const Flags* f) noexcept:
+    """Note what the thread is doing."""
+    global phase
+    if updates: phase = UPDATE
+    elif f.passes or f.node != NULL or f.op == <void*>HEAD: phase = BACKWARD
+    else: phase = FORWARD if f.recording else NO_PHASE
 
 
 cdef void observe(int kind, Buffer* b, int before) noexcept:
     """An event of the pool."""
-    cdef Flags* f = flags()
-    cdef uint32_t site = 0, shape = 0
-    cdef bint collects = PyGC_Disable()             # a collection could free tensors: events in the middle of this one
-    try:
-        if kind == ALLOCATED:
-            try: site, shape = about.site_now(f, b.category), about.shape_now()
-            except MemoryError: pass                # (its bytes count all the same)
-        write(kind, <uintptr_t>b, b.nbytes, b.category, before, site, shape, phase_of(f))
-    finally:
-        if collects: PyGC_Enable()
+    cdef Flags* f
+    cdef uint32_t site = 0
+    if kind == ALLOCATED:
+        f = flags()
+        look(f)
+        site = about.site_now(f, b.category)
+    write(kind, <uintptr_t>b, b.nbytes, b.category, before, site)
 
 
 cdef void observe_kept(Node node, Slot* s) noexcept:
     """A slot keeps a buffer for backward. (Parameters and memory of others are not counted as saved.)"""
-    cdef uint32_t site = 0
-    cdef bint collects
+    cdef uint32_t site
     if s.kind != KEPT or s.what.buffer.category != SAVED or s.what.buffer.flags & EXTERNAL: return
-    collects = PyGC_Disable()
-    try:
-        try: site = about.keeper(node, s)
-        except MemoryError: return
-        write(HELD, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, site, 0, phase_of(flags()))
-    finally:
-        if collects: PyGC_Enable()
+    site = about.keeper(node, s)
+    if site: write(HELD, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, site)
 
 
 cdef void observe_emptied(Node node, Slot* s) noexcept:
     """A slot is about to let go of a buffer."""
-    if s.what.buffer.flags & EXTERNAL: return
-    write(LET_GO, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, 0, 0, phase_of(flags()))
+    if not s.what.buffer.flags & EXTERNAL: write(LET_GO, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, 0)
 
 
-cdef void write(int kind, uintptr_t buffer, size_t nbytes, int category, int before, uint32_t site, uint32_t shape,
-                int phase) noexcept:
+cdef inline void write(int kind, uintptr_t buffer, size_t nbytes, int category, int before, uint32_t site) noexcept:
     """Write an event to every open log."""
     cdef int64_t now = cg_ticks() if kind <= FREED or kind == MARKED else 0     # (the others come with one)
     cdef void* p = logs
-    cdef Event e
-    e.buffer, e.nbytes, e.site, e.shape = buffer, nbytes, site, shape
-    e.kind, e.category, e.before, e.phase = kind, category, before, phase
     while p != NULL:
-        e.time = now
-        (<EventLog>p).add(&e)
+        (<EventLog>p).add(now, kind, buffer, nbytes, category, before, site)
         p = (<Open>p).outer
 
 
 cdef void begin_update() noexcept:
     """A solver begins to update its parameters. That takes no memory, so a profile must be told."""
-    global updates
+    global updates, phase
     updates += 1
-    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0, 0, UPDATE)
+    phase = UPDATE
+    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0)
 
 
 cdef void end_update() noexcept:
-    global updates
-    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0, 0, UPDATE)
+    global updates, phase
+    if logs != NULL: write(MARKED, 0, 0, 0, 0, 0)
     updates -= 1
+    phase = NO_PHASE
 
 
 def open_logs():
@@ -141,6 +131,7 @@ cdef class EventLog(Open):
         """From now on. All that can fail comes first."""
         cdef int c
         if logs == NULL: about.begin_sites()
+        look(flags())
         self.sites, self.frames, self.shapes = about.sites, about.frames, about.shapes
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
         self.base = State()
@@ -174,24 +165,19 @@ cdef class EventLog(Open):
         cdef int64_t nanoseconds = cg_now() - self.began_ns if self.place != NULL else self.ended_ns
         return nanoseconds / 1e9 / ticks if ticks > 0 else 0.0
 
-    cdef void add(self, const Event* given) noexcept:
+    @cython.final
+    cdef inline void add(self, int64_t now, int kind, uintptr_t buffer, size_t nbytes, int category, int before,
+                         uint32_t site) noexcept:
         cdef Event* e
-        if self.lost: return
-        if self.n == self.room:
-            e = <Event*>PyMem_RawRealloc(self.event, (2 * self.room + 1024) * sizeof(Event))
-            if e == NULL:
-                self.lost = True
-                return
-            self.event = e
-            self.room = 2 * self.room + 1024
+        if self.n == self.room and not self.widen(): return
         e = &self.event[self.n]
-        e[0] = given[0]
-        if e.time > self.latest + self.began: self.latest = e.time - self.began
-        e.time = self.latest
+        if now > self.latest + self.began: self.latest = now - self.began
+        e.time, e.buffer, e.nbytes, e.site = self.latest, buffer, nbytes, site
+        e.kind, e.category, e.before, e.phase = kind, category, before, phase
         self.n += 1
-        if e.kind == FREED: self.live -= e.nbytes
-        elif e.kind == ALLOCATED:
-            self.live += e.nbytes
+        if kind == FREED: self.live -= nbytes
+        elif kind == ALLOCATED:
+            self.live += nbytes
             if self.live > self.peak:
                 self.peak = self.live
                 self.peak_at = self.dropped + self.n
@@ -199,9 +185,22 @@ cdef class EventLog(Open):
 
     # ---- what they add up to
 
+    @cython.final
+    cdef bint widen(self) noexcept:
+        """Make room for more events; False: there is no memory, and this log is lost."""
+        cdef Event* e = NULL
+        if not self.lost: e = <Event*>PyMem_RawRealloc(self.event, (2 * self.room + 1024) * sizeof(Event))
+        if e == NULL:
+            self.lost = True
+            return False
+        self.event = e
+        self.room = 2 * self.room + 1024
+        return True
+
     cdef int fold(self, Py_ssize_t count) except -1:
         """Drop the first `count` events in memory."""
         cdef Py_ssize_t i
+        cdef bint collects = PyGC_Disable()         # a collection could free tensors: events in the middle of this
         self.folding = True
         try:
             if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.at(self.peak_at)
@@ -216,6 +215,7 @@ cdef class EventLog(Open):
             self.dropped += count
         finally:
             self.folding = False
+            if collects: PyGC_Enable()
         return 0
 
     # ---- what they add up to
@@ -231,7 +231,7 @@ cdef class EventLog(Open):
         return state
 
     def state(self, Py_ssize_t count):
-        """The same: (bytes from before the log by category, [(buffer, bytes, site, shape, category, ticks)] of those
+        """The same: (bytes from before the log by category, [(buffer, bytes, site, category, ticks)] of those
         made since, {buffer: [site]}: why slots of nodes keep a buffer)."""
         return self.at(count).shown()
 
@@ -300,7 +300,7 @@ cdef class EventLog(Open):
             PyMem_RawFree(sums)
 
     def lives(self):
-        """(buffer, bytes, site, shape, category at the end, ticks from, to) of each buffer that was made in the log; to
+        """(buffer, bytes, site, category at the end, ticks from, to) of each buffer that was made in the log; to
         is None while it lives."""
         cdef State state = self.base.copy()
         cdef list out = []
@@ -312,9 +312,11 @@ cdef class EventLog(Open):
             if e.kind == FREED:
                 found = state.live.find(e.buffer)
                 if found != NULL:
-                    out.append((e.buffer, found.nbytes, found.site, found.shape, found.category, found.time, e.time))
+                    out.append((e.buffer, found.nbytes, found.site, found.category, found.time, e.time))
             state.play(e)
-        return out + [(*entry, None) for entry in state.live.listed()]
+        for buffer, nbytes, site, category, begun in state.live.listed():
+            out.append((buffer, nbytes, site, category, begun, None))
+        return out
 
     def origin(self, buffer):
         """The site where a live buffer was made; None if that was before the log (or it is not its buffer)."""
@@ -340,6 +342,10 @@ cdef class EventLog(Open):
     def stack(self, site):
         """The (file, line, function) of each frame of a site, the outermost first."""
         return stack(self.frames, self.sites[site][2])
+
+    def shape(self, site):
+        """(sizes, name of the dtype) of what was made at a site; None: no tensor."""
+        return self.shapes[self.sites[site][3]]
 
     def reason(self, site):
         """Why a node keeps a buffer: "gelu needs its input"."""

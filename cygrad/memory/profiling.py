@@ -6,7 +6,7 @@ from cygrad.core.errors import described
 from cygrad.core.memory import CATEGORY_NAMES
 from cygrad.memory.log import PHASES, Logged
 
-MOST_EVENTS = 1 << 20       # in memory, 40 bytes each; older ones are folded together
+MOST_EVENTS = 1 << 20       # in memory, 32 bytes each; older ones are folded together
 COLUMNS = ("operation", "category", "line", "stack", "why")
 AXES = ("events", "time")
 
@@ -149,7 +149,7 @@ class profile(Logged):
         """(buffer, bytes, operation, line, shape, category, seconds from, to) of every buffer made in the scope."""
         log = self._read()
         rate, end = log.rate(), log.duration()
-        for buffer, nbytes, site, shape, category, begun, ended in log.lives():
+        for buffer, nbytes, site, category, begun, ended in log.lives():
             operation, line, _ = log.name(site)
-            yield (buffer, nbytes, operation, rows().shown_line(line), rows().shown_shape(log.shapes[shape]),
+            yield (buffer, nbytes, operation, rows().shown_line(line), rows().shown_shape(log.shape(site)),
                    CATEGORY_NAMES[category], rate * begun, rate * (end if ended is None else ended))

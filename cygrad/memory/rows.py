@@ -98,21 +98,21 @@ def pieces(log):
     for category, nbytes in zip(CATEGORY_NAMES, before, strict=True):
         if nbytes: yield Piece(category, BEFORE, "", nbytes, 0, None, old if category == "saved" else [], (), -1)
     names, staying = {}, stay(log)
-    for buffer, nbytes, site, shape, category, time in live:
+    for buffer, nbytes, site, category, time in live:
         if not nbytes: continue
         if site not in names: names[site] = log.name(site)[:2], tuple(log.stack(site))
         (operation, line), stack = names[site]
         why = [reasons[site] for site in kept.get(buffer, ())]
         if CATEGORY_NAMES[category] == "gradients":
             why = ["a variable's gradient" if (buffer, time) in staying else "a gradient on its way"]
-        yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shapes[shape], why, stack,
+        yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shape(site), why, stack,
                     time)
 
 
 def stay(log):
     """(buffer, ticks when it was made) of those that are there when the phase after that of the peak begins."""
     after = next((begun for _, first, begun, _, _ in log.phases() if first >= log.peak_at), log.duration())
-    return {(buffer, begun) for buffer, _, _, _, _, begun, ended in log.lives() if ended is None or ended >= after}
+    return {(buffer, begun) for buffer, _, _, _, begun, ended in log.lives() if ended is None or ended >= after}
 
 
 def at_peak(log):

@@ -3,11 +3,10 @@ from libc.stdint cimport uint32_t
 from cygrad.core.graph cimport Node, Slot
 from cygrad.core.modes cimport Flags
 
-cdef list sites             # (operator or name, role, stack) by number; a log keeps the list of its time
+cdef list sites             # (operator or name, role, stack, shape) by number; a log keeps the list of its time
 cdef list frames            # (the frame that called it, code, instruction) by number
 cdef list shapes            # (sizes, name of the dtype) by number
 
 cdef int begin_sites() except -1
-cdef uint32_t site_now(const Flags* f, int category) except? 0
-cdef uint32_t keeper(Node node, const Slot* s) except? 0
-cdef uint32_t shape_now() except? 0
+cdef uint32_t site_now(const Flags* f, int category) noexcept
+cdef uint32_t keeper(Node node, const Slot* s) noexcept

@@ -1,7 +1,7 @@
-"""What a memory event is about, as numbers that fit into it: the Python stack, the operation with its stack (a site),
-the shape. A stack is a path in a tree of frames. One that shares its outer frames with the stack before it costs a
-comparison for each of these, and a frame that is new to the tree is looked at once. Code objects stay alive, frames do
-not. Lines are computed when a report asks for them."""
+"""What a memory event is about, as a number that fits into it: a site is an operation with its Python stack and the
+shape of what it made. A stack is a path in a tree of frames. One that shares its outer frames with the stack before it
+costs a comparison for each of these, and a frame that is new to the tree is looked at once. Code objects stay alive,
+frames do not. Lines are computed when a report asks for them."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
@@ -24,9 +24,13 @@ cdef extern from "cygrad/frames.h":
     void* cg_code(const Frame* f)
     int cg_instruction(const Frame* f)
 
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
+
 cdef enum:
     DEEPEST = 256           # frames of a stack, the innermost ones
-    RECENT = 256            # sites and shapes that are found without a dictionary
+    RECENT = 512            # sites and shapes that are found without a dictionary
 
 cdef enum:                  # what a site says besides its operation: bits
     BACKWARD_SITE = 1       # its gradient
@@ -48,6 +52,7 @@ cdef struct KnownSite:
     void* what
     uint32_t role
     uint32_t stack
+    uint32_t shape
     uint32_t number
 
 cdef struct KnownShape:
@@ -59,7 +64,7 @@ cdef struct KnownShape:
 cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # what no operator makes
 
 cdef list others = []       # code objects of the package that stand in the tree
-cdef dict numbers = {}      # (operator or name, role, stack), the first by identity -> its place in `sites`
+cdef dict numbers = {}      # (operator or name, role, stack, shape), the first by identity -> its place in `sites`
 cdef dict shape_numbers = {}        # (dtype, sizes) -> its place in `shapes`
 cdef Child* children = NULL
 cdef size_t places = 0, taken = 0   # of `children`: a power of two, and how many are in use
@@ -79,7 +84,7 @@ cdef int begin_sites() except -1:
     if fresh == NULL: raise MemoryError("no memory for a profile")
     PyMem_RawFree(children)
     children, places, taken, depth = fresh, 1024, 0, 0
-    sites, frames, shapes = [("", 0, 0)], [None], [None]
+    sites, frames, shapes = [("", 0, 0, 0)], [None], [None]
     others, numbers, shape_numbers = [], {}, {}
     for k in range(RECENT): recent[k].what, recent_shapes[k].number = NULL, 0
     return 0
@@ -94,12 +99,12 @@ cdef inline Child* place_of(Child* table, size_t size, uint32_t parent, void* at
     return &table[k]
 
 
-cdef int widen() except -1:
-    """Twice as many places for edges."""
+cdef int widen() noexcept:
+    """Twice as many places for edges, if there is memory."""
     global children, places
     cdef size_t k
     cdef Child* more = <Child*>PyMem_RawCalloc(2 * places, sizeof(Child))
-    if more == NULL: raise MemoryError("no memory for the stacks of a profile")
+    if more == NULL: return -1
     for k in range(places):
         if children[k].at != NULL: place_of(more, 2 * places, children[k].parent, children[k].at)[0] = children[k]
     PyMem_RawFree(children)
@@ -108,24 +113,34 @@ cdef int widen() except -1:
     return 0
 
 
-cdef uint32_t child(uint32_t parent, const Frame* f) except? 0:
-    """The number of a frame that `parent` has called (0: nobody has)."""
+cdef uint32_t child(uint32_t parent, const Frame* f) noexcept:
+    """The number of a frame that `parent` has called (0: nobody has). Without memory for it, its caller's."""
     global taken
-    cdef Child* c = place_of(children, places, parent, f.at)
+    cdef Child* c
     cdef uint32_t number = parent
+    cdef bint collects
+    c = place_of(children, places, parent, f.at)
     if c.at != NULL: return c.number
-    code = <object>cg_code(f)
-    if ours(code.co_filename): others.append(code)  # (alive, so that no other takes its address)
-    else:
-        frames.append((parent, code, cg_instruction(f)))
-        number = <uint32_t>len(frames) - 1
+    if 2 * taken >= places:
+        if widen() < 0: return parent
+        c = place_of(children, places, parent, f.at)
+    collects = PyGC_Disable()                       # a collection could free tensors: events in the middle of this one
+    try:
+        code = <object>cg_code(f)
+        if ours(code.co_filename): others.append(code)      # (alive, so that no other takes its address)
+        else:
+            frames.append((parent, code, cg_instruction(f)))
+            number = <uint32_t>len(frames) - 1
+    except MemoryError:
+        return parent
+    finally:
+        if collects: PyGC_Enable()
     c.at, c.parent, c.number = f.at, parent, number
     taken += 1
-    if 2 * taken > places: widen()
     return number
 
 
-cdef uint32_t stack_now() except? 0:
+cdef uint32_t stack_now() noexcept:
     """The number of the Python stack of this moment, frames of the package left out; 0: there is no frame."""
     global depth
     cdef Frame stack[DEEPEST]
@@ -142,59 +157,73 @@ cdef uint32_t stack_now() except? 0:
     return number
 
 
-# ---- sites -----------------------------------------------------------------------------------------------------------
+# ---- shapes and sites ------------------------------------------------------------------------------------------------
 
-cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack) except? 0:
-    """The number of an operator or name, in a role, with a stack."""
-    cdef uintptr_t mixed = <uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5
-    cdef KnownSite* s = &recent[(mixed ^ mixed >> 8) % RECENT]
-    if s.what == what and s.stack == stack and s.role == role: return s.number
-    key = <uintptr_t>what, role, stack
-    number = numbers.get(key)
-    if number is None:
-        sites.append((<object>what, role, stack))
-        number = numbers[key] = len(sites) - 1
-    s.what, s.role, s.stack, s.number = what, role, stack, number
+cdef uint32_t shape_now() noexcept:
+    """The number of the shape and dtype of what is being allocated; 0: it is no tensor."""
+    cdef const Layout* l = shaping.layout
+    cdef KnownShape* s
+    cdef size_t mixed
+    cdef bint collects
+    cdef int d
+    if l == NULL: return 0
+    mixed = shaping.dtype
+    for d in range(l.ndim): mixed = mixed * 31 + <size_t>l.shape[d]
+    s = &recent_shapes[(mixed ^ mixed >> 9) % RECENT]
+    if s.number and s.dtype == shaping.dtype and s.ndim == l.ndim:
+        if memcmp(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t)) == 0: return s.number
+    collects = PyGC_Disable()
+    try:
+        key = lay.shape_tuple(l), DTYPES[shaping.dtype].name
+        number = shape_numbers.get(key)
+        if number is None:
+            shapes.append(key)
+            number = shape_numbers[key] = len(shapes) - 1
+    except MemoryError:
+        return 0
+    finally:
+        if collects: PyGC_Enable()
+    s.number, s.dtype, s.ndim = number, shaping.dtype, l.ndim
+    memcpy(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t))
     return s.number
 
 
-cdef uint32_t site_now(const Flags* f, int category) except? 0:
-    """The number of what is done here and now, for memory of a category."""
+cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack, uint32_t shape) noexcept:
+    """The number of an operator or name, in a role, with a stack and a shape; 0: there is no memory for it."""
+    cdef uintptr_t mixed = <uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5 ^ <uintptr_t>shape * 11
+    cdef KnownSite* s = &recent[(mixed ^ mixed >> 9) % RECENT]
+    cdef bint collects
+    if s.what == what and s.stack == stack and s.role == role and s.shape == shape: return s.number
+    collects = PyGC_Disable()
+    try:
+        key = <uintptr_t>what, role, stack, shape
+        number = numbers.get(key)
+        if number is None:
+            sites.append((<object>what, role, stack, shape))
+            number = numbers[key] = len(sites) - 1
+    except MemoryError:
+        return 0
+    finally:
+        if collects: PyGC_Enable()
+    s.what, s.role, s.stack, s.shape, s.number = what, role, stack, shape, number
+    return s.number
+
+
+cdef uint32_t site_now(const Flags* f, int category) noexcept:
+    """The number of what is done here and now, for a tensor's memory of a category."""
     cdef void* what
     if f.node != NULL: what = <void*>(<Node>f.node).op
     else: what = f.op if f.op != NULL else <void*>UNNAMED[category]
-    return site_of(what, BACKWARD_SITE if f.node != NULL else 0, stack_now())
+    return site_of(what, BACKWARD_SITE if f.node != NULL else 0, stack_now(), shape_now())
 
 
-cdef uint32_t keeper(Node node, const Slot* s) except? 0:
+cdef uint32_t keeper(Node node, const Slot* s) noexcept:
     """The number of a node's reason to keep what a slot has."""
     cdef uint32_t role = KEEPER | <uint32_t>s.source << 8
     if node.n_in == 1: role |= ONE_INPUT
     if node.n_out == 1: role |= ONE_OUTPUT
     if s.need == BITS: role |= SIGN_BITS
-    return site_of(<void*>node.op, role, 0)
-
-
-cdef uint32_t shape_now() except? 0:
-    """The number of the shape and dtype of what is being allocated; 0: it is no tensor."""
-    cdef const Layout* l = shaping.layout
-    cdef KnownShape* s
-    cdef size_t mixed
-    cdef int d
-    if l == NULL: return 0
-    mixed = shaping.dtype
-    for d in range(l.ndim): mixed = mixed * 31 + <size_t>l.shape[d]
-    s = &recent_shapes[(mixed ^ mixed >> 8) % RECENT]
-    if s.number and s.dtype == shaping.dtype and s.ndim == l.ndim:
-        if memcmp(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t)) == 0: return s.number
-    key = lay.shape_tuple(l), DTYPES[shaping.dtype].name
-    number = shape_numbers.get(key)
-    if number is None:
-        shapes.append(key)
-        number = shape_numbers[key] = len(shapes) - 1
-    s.number, s.dtype, s.ndim = number, shaping.dtype, l.ndim
-    memcpy(s.shape, l.shape, l.ndim * sizeof(Py_ssize_t))
-    return s.number
+    return site_of(<void*>node.op, role, 0, 0)
 
 
 # ---- what the numbers mean -------------------------------------------------------------------------------------------
@@ -204,14 +233,14 @@ ORDINALS = ("first", "second", "third")
 
 def operation(site):
     """The name of a site's operation: "mul", "mul (backward)", "tensor"."""
-    what, role, _ = site
+    what, role, _, _ = site
     if isinstance(what, str): return what
     return ".grad" if what is None else what.name + " (backward)" * (role & BACKWARD_SITE)
 
 
 def reason(site):
     """Why a site keeps a buffer: "gelu needs its input"."""
-    what, role, _ = site
+    what, role, _, _ = site
     source = role >> 8
     if source & OWN: one, place, kind = role & ONE_OUTPUT, source & ~OWN, "output"
     else: one, place, kind = role & ONE_INPUT, source, "input"

@@ -13,7 +13,6 @@ cdef struct Event:
     uintptr_t buffer
     size_t nbytes
     uint32_t site           # of an allocation: its place in `sites`
-    uint32_t shape          # ... and in `shapes`
     uint8_t kind
     uint8_t category        # now, and before the event
     uint8_t before
@@ -24,7 +23,6 @@ cdef struct Entry:
     size_t nbytes
     int64_t time
     uint32_t site
-    uint32_t shape
     uint8_t category
 
 @cython.final

@@ -79,15 +79,15 @@ cdef class Table:
         return other
 
     cdef list listed(self):
-        """(address, bytes, site, shape, category, time) of each entry, in the order of the times."""
+        """(address, bytes, site, category, time) of each entry, in the order of the times."""
         cdef list out = []
         cdef size_t i
         cdef Entry* e
         for i in range(self.places):
             e = &self.entry[i]
-            if e.key: out.append((e.time, e.key, e.nbytes, e.site, e.shape, e.category))
+            if e.key: out.append((e.time, (e.key, e.nbytes, e.site, e.category, e.time)))
         out.sort()
-        return [(*entry[1:], entry[0]) for entry in out]
+        return [entry for _, entry in out]
 
 
 cdef class State:
@@ -106,8 +106,7 @@ cdef class State:
             found = self.live.put(e.buffer)
             if found == NULL: self.lost = True
             else:
-                found.nbytes, found.time, found.site, found.shape = e.nbytes, e.time, e.site, e.shape
-                found.category = e.category
+                found.nbytes, found.time, found.site, found.category = e.nbytes, e.time, e.site, e.category
         elif e.kind == HELD:
             found = self.slots.put(e.nbytes)
             if found == NULL: self.lost = True
@@ -134,8 +133,8 @@ cdef class State:
         return other
 
     cdef tuple shown(self):
-        """(bytes from before the log by category, [(buffer, bytes, site, shape, category, time)] of those made since,
+        """(bytes from before the log by category, [(buffer, bytes, site, category, time)] of those made since,
         {buffer: [site of each slot that keeps it]})."""
         cdef dict kept = {}
-        for _, buffer, site, _, _, _ in self.slots.listed(): kept.setdefault(buffer, []).append(site)
+        for _, buffer, site, _, _ in self.slots.listed(): kept.setdefault(buffer, []).append(site)
         return [self.before[c] for c in range(<int>CATEGORIES)], self.live.listed(), kept
