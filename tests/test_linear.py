@@ -82,3 +82,39 @@ def test_one_node_and_one_array_less(activation):
             f(x, w, b, activation)
         peaks.append(tracked.peak_bytes)
     assert peaks[1] - peaks[0] == ROWS * N_OUT * 4
+
+
+@pytest.mark.parametrize("dtype, strip", [("float32", 1024 * 4 * 4), ("float64", 512 * 4 * 8)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_rows_that_do_not_lie_side_by_side_are_packed_in_strips(dtype, strip, bias):
+    """16 KiB at a time, not all of x and all of its gradient; the numbers are those of a copy of x."""
+    rng = np.random.default_rng(0)
+    a, m = rng.normal(size=(9, 22, 24, 4)).astype(dtype), rng.normal(size=(16, 4)).astype(dtype)
+    h, b = rng.normal(size=(20, 9, 20, 16)).astype(dtype), rng.normal(size=16).astype(dtype)
+    found, workspace = [], []
+
+    def look(event):
+        if event[0] == "allocate" and event[3] == "workspace": workspace.append(event[2])
+
+    for make in (lambda x: x[:, 1:-1, 2:-2], lambda x: x[:, 1:-1, 2:-2].copy()):
+        x, w, c = (cg.tensor(v).attach_grad() for v in (a, m, b))
+        with cg.memory.events(look):
+            with cg.record(): y = cg.linear(make(x), w, c if bias else None)
+            g = cg.permute(cg.tensor(h), (1, 0, 2, 3))      # which lies as little flat
+            y.backward(g)
+        found.append([t.numpy().copy() for t in (y.detach(), x.grad, w.grad, *([c.grad] if bias else []))])
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-4)
+    rows = 9 * 20 * 20
+    want = np.concatenate([a[:, 1:-1, 2:-2].reshape(rows, 4) @ m.T + (b if bias else 0)]).reshape(y.shape)
+    np.testing.assert_allclose(found[0][0], want, rtol=1e-4, atol=1e-4)
+    assert set(workspace) == {strip, 256 * 16 * np.dtype(dtype).itemsize}
+
+
+def test_strips_of_no_rows():
+    w = cg.ones((3, 2)).attach_grad()
+    x = cg.ones((2, 0, 6, 4)).attach_grad()
+    with cg.record(): y = cg.linear(x[:, :, ::2, ::2], w)
+    assert y.shape == (2, 0, 3, 3)
+    y.backward()
+    assert w.grad.tolist() == [[0.0, 0.0]] * 3

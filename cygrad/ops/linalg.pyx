@@ -1,7 +1,7 @@
 """Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one, and an activation over it).
 
 The products are BLAS's. A matrix goes to it as it lies where one of its two steps is 1 (a transpose is a flag); any
-other is packed into the workspace first."""
+other is packed into the workspace first: of a batch one matrix at a time, of a linear's rows one strip."""
 
 from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t
@@ -27,6 +27,10 @@ from cygrad.ops.functions import relu_gradient
 from cygrad.ops.reduce import sum_to as sum_to_shape
 from cygrad.ops.shape import reshape, transpose
 
+
+cdef enum:
+    STRIP = 16 << 10        # bytes of rows that linear packs at a time,
+    STRIP_ROWS = 256        # or so many rows where they have more: with fewer a product takes longer
 
 cdef struct Matrix:         # as BLAS takes it: row-major, or the transpose of one
     const char* data
@@ -237,10 +241,9 @@ cdef class Linear(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef Layout rows, out, bias
-        cdef Py_ssize_t dims[12]
-        cdef Array x = flat(&c.x[0], &rows, dims, c.workspace)
-        cdef Array y = flat(&c.y[0], &out, dims + 4, NULL)
+        cdef Layout out, bias
+        cdef Py_ssize_t dims[4]
+        cdef Array y = strip(&c.y[0], 0, rows_of(c.y[0].layout), &out, dims, NULL)
         cdef Array copies[2]
         cdef Py_ssize_t strides[2]
         cdef char* workspace = c.workspace + room_flat(&c.x[0])
@@ -253,7 +256,7 @@ cdef class Linear(Operator):
             copies[0], copies[1] = c.x[2], y
             copies[0].layout = &bias
             driver.each(COPY_LOOP, copies)
-        products(&x, False, &c.x[1], True, &y, 1 if c.n_in == 3 else 0, workspace)
+        row_products(&c.x[0], &c.x[1], True, &c.y[0], 1 if c.n_in == 3 else 0, c.workspace, workspace)
         kind = place(<object>c.attributes)
         if kind >= 0:
             copies[0] = copies[1] = c.y[0]
@@ -267,24 +270,23 @@ cdef class Linear(Operator):
         return inputs | <uint32_t>1 << OUTPUT | (SIGNS_ALONE if kind == 0 else 0)
 
     cdef int backward(self, Backward b) except -1:
-        cdef Layout g_rows, x_rows, out_rows
-        cdef Py_ssize_t dims[12]
-        cdef Array g0 = b.gradient(0), g, x, x0, w, out, made
+        cdef Layout rows
+        cdef Py_ssize_t dims[4]
+        cdef Array g = b.gradient(0), x, w, out
         cdef Buffer* sloped = NULL
         cdef Buffer* pack_g = NULL
         cdef Buffer* pack = NULL
         cdef bint first = True
         cdef int dtype = b.node.dtype
         try:
-            if b.node.attributes is not None: sloped = times_slope(b, &g0)
-            if room_flat(&g0): pack_g = allocate(room_flat(&g0), WORKSPACE)
-            g = flat(&g0, &g_rows, dims, pack_g.data if pack_g != NULL else NULL)
+            if b.node.attributes is not None: sloped = times_slope(b, &g)
+            if room_flat(&g): pack_g = allocate(room_flat(&g), WORKSPACE)
+            elif g.layout.ndim != 2: g = strip(&g, 0, rows_of(g.layout), &rows, dims, NULL)
             if b.want[1]:
-                x0 = b.kept(0)
-                if room_flat(&x0): pack = allocate(room_flat(&x0), WORKSPACE)
-                x = flat(&x0, &x_rows, dims + 4, pack.data if pack != NULL else NULL)
+                x = b.kept(0)
+                if room_flat(&x): pack = allocate(room_flat(&x), WORKSPACE)
                 if not b.target(1, &out, &first): out = b.make(1, b.input_layout(1), dtype)
-                products(&g, True, &x, False, &out, 0 if first else 1, NULL)
+                product_of_rows(&g, &x, &out, 0 if first else 1, data_of(pack_g), data_of(pack))
                 b.wrote(1)
                 b.done(0)
             if b.node.n_in == 3 and b.want[2]:
@@ -297,9 +299,8 @@ cdef class Linear(Operator):
                 if pack != NULL: drop(pack)
                 pack = NULL
                 if room(&w): pack = allocate(room(&w), WORKSPACE)
-                made = b.make(0, b.input_layout(0), dtype)
-                out = flat(&made, &out_rows, dims + 8, NULL)
-                products(&g, False, &w, False, &out, 0, pack.data if pack != NULL else NULL)
+                out = b.make(0, b.input_layout(0), dtype)
+                row_products(&g, &w, False, &out, 0, data_of(pack_g), data_of(pack))
                 b.done(1)
             b.done_gradient(0)
         finally:
@@ -359,30 +360,76 @@ cdef Buffer* times_slope(Backward b, Array* g) except? NULL:
     return workspace
 
 
-cdef size_t room_flat(const Array* a) noexcept:
-    """Bytes to pack `a` so that all its dimensions but the last are one; 0 if it can be seen so as it lies."""
+cdef bint lies_flat(const Layout* l) noexcept:
+    """Whether all dimensions but the last can be seen as one, and the matrix goes to BLAS so."""
+    return l.dense or l.ndim == 2 and fits(l)
+
+
+cdef Py_ssize_t rows_at_once(const Array* a) noexcept:
+    """How many rows of `a`, its dimensions but the last taken together, go to BLAS at a time: all, or those that are
+    packed."""
     cdef const Layout* l = a.layout
-    if l.dense or l.ndim == 2 and fits(l): return 0
-    return l.size * itemsize(a.dtype)
+    cdef Py_ssize_t row = max(1, l.shape[l.ndim - 1] * itemsize(a.dtype))
+    return rows_of(l) if lies_flat(l) else min(rows_of(l), max(<Py_ssize_t>STRIP_ROWS, STRIP // row))
 
 
-cdef Array flat(const Array* a, Layout* seen, Py_ssize_t* dims, char* workspace) noexcept:
-    """`a` as a matrix, its dimensions but the last taken together; `dims` has room for two sizes and two steps."""
+cdef size_t room_flat(const Array* a) noexcept:
+    """Bytes to pack so many rows; 0 if `a` can be seen so as it lies."""
+    return 0 if lies_flat(a.layout) else rows_at_once(a) * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
+
+
+cdef inline char* data_of(const Buffer* workspace) noexcept:
+    return workspace.data if workspace != NULL else NULL
+
+
+cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_ssize_t* dims,
+                 char* workspace) noexcept:
+    """`n` rows of `a` from `row` on, as a matrix; `dims` has room for two sizes and two steps."""
     cdef Array m = a[0]
     cdef const Layout* l = a.layout
-    if l.ndim == 2 and (l.dense or fits(l)): return m
-    if not l.dense:
-        gather(workspace, a, 0, l.size)
-        m.data = workspace
-    seen[0] = l[0]
-    seen.ndim, seen.offset, seen.dense = 2, 0, True
-    dims[1] = l.shape[l.ndim - 1]
-    dims[0] = l.size // dims[1] if dims[1] else rows_of(l)
+    dims[0], dims[1] = n, l.shape[l.ndim - 1]
     dims[2], dims[3] = dims[1], 1
-    seen.shape = dims
-    seen.strides = dims + 2
+    if not lies_flat(l):
+        gather(workspace, a, row * dims[1], n * dims[1])
+        m.data = workspace
+    else:
+        if not l.dense: dims[2], dims[3] = l.strides[0], l.strides[1]
+        m.data += row * dims[2] * itemsize(a.dtype)
+    seen[0] = l[0]
+    seen.ndim, seen.offset, seen.dense = 2, 0, dims[2] == dims[1] and dims[3] == 1
+    seen.size, seen.shape, seen.strides = n * dims[1], dims, dims + 2
     m.layout = seen
     return m
+
+
+cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, double beta, char* pack,
+                      char* workspace) except -1:
+    """y = x op(w) + beta y, row by row; y is dense. `pack` is for rows of x, `workspace` for w."""
+    cdef Layout seen[2]
+    cdef Py_ssize_t dims[8]
+    cdef Py_ssize_t rows = rows_of(x.layout), most = rows_at_once(x), row = 0, n
+    cdef Array a, b
+    while True:
+        n = min(most, rows - row)
+        a, b = strip(x, row, n, &seen[0], dims, pack), strip(y, row, n, &seen[1], dims + 4, NULL)
+        products(&a, False, w, tw, &b, beta, workspace)
+        row += n
+        if row >= rows: return 0                    # (at once where there are none)
+
+
+cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double beta, char* pack_x,
+                         char* pack_y) except -1:
+    """z = x' y + beta z, summed over their rows."""
+    cdef Layout seen[2]
+    cdef Py_ssize_t dims[8]
+    cdef Py_ssize_t rows = rows_of(x.layout), most = min(rows_at_once(x), rows_at_once(y)), row = 0, n
+    cdef Array a, b
+    while True:
+        n = min(most, rows - row)
+        a, b = strip(x, row, n, &seen[0], dims, pack_x), strip(y, row, n, &seen[1], dims + 4, pack_y)
+        products(&a, True, &b, False, z, 1 if row else beta, NULL)
+        row += n
+        if row >= rows: return 0
 
 
 cdef Py_ssize_t rows_of(const Layout* l) noexcept:
