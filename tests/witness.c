@@ -16,6 +16,8 @@
 static struct { uintptr_t base; size_t size; unsigned char *page; } range[RANGES];
 static int ranges;
 static long committed, calls, fail_at, all_after;
+static long failed[3];
+enum { RESERVE, COMMIT, DECOMMIT };
 
 static void *(*real_mmap)(void *, size_t, int, int, int, off_t);
 static int (*real_munmap)(void *, size_t);
@@ -28,7 +30,12 @@ __attribute__((constructor)) static void begin(void)
     real_mprotect = dlsym(RTLD_NEXT, "mprotect");
 }
 
-static int fails(void) { return ++calls == fail_at || (all_after && fail_at && calls > fail_at); }
+static int fails(int kind)
+{
+    int now = ++calls == fail_at || (all_after && fail_at && calls > fail_at);
+    failed[kind] += now;
+    return now;
+}
 
 /* Let the pages of [p, p + n) that lie in a range be committed or not; whether any does. */
 static int set(uintptr_t p, size_t n, int now)
@@ -53,7 +60,7 @@ void *mmap(void *where, size_t n, int prot, int flags, int file, off_t offset)
     int ours = reserves || ((flags & MAP_FIXED) && prot == PROT_NONE && (flags & MAP_NORESERVE));
     void *p;
     if (!real_mmap) begin();
-    if (ours && fails()) {
+    if (ours && fails(reserves ? RESERVE : DECOMMIT)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -97,7 +104,7 @@ int mprotect(void *p, size_t n, int prot)
 {
     int k;
     for (k = 0; k < ranges; k++)
-        if ((uintptr_t)p >= range[k].base && (uintptr_t)p < range[k].base + range[k].size && fails()) {
+        if ((uintptr_t)p >= range[k].base && (uintptr_t)p < range[k].base + range[k].size && fails(COMMIT)) {
             errno = ENOMEM;
             return -1;
         }
@@ -109,6 +116,9 @@ int mprotect(void *p, size_t n, int prot)
 long witness_committed(void) { return committed; }
 
 long witness_calls(void) { return calls; }
+
+/* How many calls of a kind have been let fail. */
+long witness_failed(long kind) { return failed[kind]; }
 
 void witness_fail(long n, long persistent)
 {

@@ -10,7 +10,7 @@ from test_memory import trainer
 import cygrad as cg
 
 witness = ctypes.CDLL(None)
-witness.witness_committed.restype = ctypes.c_long
+witness.witness_committed.restype = witness.witness_failed.restype = ctypes.c_long
 
 
 def held():
@@ -54,6 +54,9 @@ def fail():
         witness.witness_fail(n, persistent)
         done = False
         try:
+            x = cg.empty(80 << 20, "uint8")         # no segment has room for these
+            del x
+            cg.memory.empty_cache()                 # and what it cannot give back stays counted
             with cg.memory.limit(held() + (1 << 20)):
                 x, between = cg.zeros(100_000), cg.zeros(2000)
                 del x
@@ -76,7 +79,7 @@ def fail():
             twin_step()
             for p, t in zip(parameters.values(), twins.values(), strict=True): assert (p.numpy() == t.numpy()).all()
             if calls < n: break
-    print(n, failed)
+    print(n, failed, *map(witness.witness_failed, range(3)))
 
 
 {"agree": agree, "fail": fail}[sys.argv[1]]()

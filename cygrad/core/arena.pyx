@@ -256,10 +256,10 @@ cdef Span* reserve(size_t n) noexcept:
 
 cdef void unreserve(Span* s) noexcept:
     """Give a segment back whose one span `s` is free."""
-    global segments, reserved
+    global segments, reserved, committed
     cdef Segment* g = s.segment
     cdef Segment** link = &segments
-    decommit(s, s.size)
+    committed -= s.size - s.bare                    # these pages go with the addresses
     while link[0] != g: link = &link[0].following
     link[0] = g.following
     reserved -= g.size
