@@ -216,3 +216,25 @@ def test_no_collector_is_needed_without_cycles():
         handle.remove()
         del x, y, z, handle
         assert alive() == before
+
+
+def test_counting_the_memory_of_others_while_the_collector_frees_it():
+    """The count walks through what it may set free itself: what it makes starts the collector. It used to walk on in
+    freed memory, and for ever."""
+    code = """
+import gc, numpy as np, cygrad as cg
+gc.disable()
+kept = cg.asarray(np.ones(7))
+for n in range(300):
+    cycle = [cg.asarray(np.ones(n + 1))]
+    cycle.append(cycle)
+del cycle
+gc.set_threshold(2)
+gc.enable()
+cg.memory.stats()
+gc.disable()
+gc.collect()
+print(cg.memory.stats()["external_bytes"])
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.stderr) == ("56\n", "")

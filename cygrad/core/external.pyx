@@ -58,13 +58,16 @@ cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NUL
 
 def external_bytes():
     """The bytes of others that tensors lie over."""
-    cdef void* p = ring
+    cdef void* p
     cdef size_t total = 0, begin = 0, end = 0, elements = 0
     cdef size_t low, high, nbytes
+    cdef Lender one                     # held: what is made here may start the collector, which may free lenders
     found = set()
+    p = ring
     while p != NULL:
-        found.add(((<Lender>p).low, (<Lender>p).high, (<Lender>p).nbytes))
-        p = (<Lender>p).after
+        one = <Lender>p
+        found.add((one.low, one.high, one.nbytes))
+        p = one.after
         if p == ring: break
     for low, high, nbytes in sorted(found):
         if low >= end:                              # nothing before it reaches here
