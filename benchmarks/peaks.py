@@ -92,8 +92,14 @@ def steps_of(trainer, data):
 # ---- exact bytes -----------------------------------------------------------------------------------------------------
 
 def cygrad_peak(problem, fresh, parameters):
-    """What was live at the peak, less the parameters: in all and by category. The data is NumPy's memory and not
-    counted. A listener reads the counters after every event; the sum must be the peak that the library reports."""
+    """What was live at the peak, less the parameters: in all and by category; the losses. The data is NumPy's memory
+    and not counted."""
+    return cygrad_most(lambda: cygrad_steps(problem, fresh), parameters)
+
+
+def cygrad_most(prepare, parameters):
+    """The same of the steps that prepare() makes. A listener reads the counters after every event; the sum must be the
+    peak that the library reports."""
     import cygrad as cg
 
     gc.collect()
@@ -108,7 +114,7 @@ def cygrad_peak(problem, fresh, parameters):
             highest = now
 
     with cg.memory.track() as watched, cg.memory.events(look):
-        values = cygrad_steps(problem, fresh)()
+        values = prepare()()
     if watched.peak_bytes != highest["live_bytes"]:
         raise RuntimeError(f"peaks: the counters' peak is {watched.peak_bytes} bytes, that of the events "
                            f"{highest['live_bytes']}")
@@ -119,12 +125,16 @@ def cygrad_peak(problem, fresh, parameters):
 
 
 def torch_peak(problem):
+    return torch_most(lambda: torch_steps(problem))
+
+
+def torch_most(prepare):
     """The highest running sum of the profiler's memory events."""
     import torch
 
     os.environ["KINETO_LOG_LEVEL"] = "5"
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
-        values = torch_steps(problem)()
+        values = prepare()()
     events = [(e.start_ns(), e.nbytes()) for e in profiled.profiler.kineto_results.events() if e.name() == "[memory]"]
     live = peak = 0
     for _, nbytes in sorted(events, key=lambda event: event[0]):

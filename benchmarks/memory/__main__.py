@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 from benchmarks import machine, work
-from benchmarks.memory import faults, kept, liveness, overhead, page, peaks, varying
+from benchmarks.memory import faults, kept, overhead, page, peaks, varying
 
 
 def measure():
     """All figures, by section and name. The exact peaks come first, while nothing is live."""
     work.set_threads(["cygrad", "PyTorch"], 1)
-    by_problem = {name: {"bound": liveness.bound(problem), "cygrad": peaks.cygrad_peak(problem),
-                         "PyTorch": peaks.torch_peak(problem)} for name, problem in peaks.PROBLEMS.items()}
+    by_problem = peaks.measure()
     by_operator = {name: {"cygrad": kept.cygrad_bytes(n, mine), "PyTorch": kept.torch_bytes(n, theirs)}
                    for name, (n, mine, theirs) in kept.samples().items()}
     again = {name: {peer: faults.ask(peer, name) for peer in ("cygrad", "PyTorch")} for name in peaks.PROBLEMS}

@@ -10,8 +10,7 @@ import subprocess
 import sys
 
 from benchmarks import work
-from benchmarks.memory.peaks import PROBLEMS
-from benchmarks.peaks import cygrad_steps, torch_steps
+from benchmarks.memory.peaks import PROBLEMS, steps
 
 PROCESSES = 3
 ROUNDS = 10                                         # of peaks.STEPS steps, after as many that do not count
@@ -19,12 +18,10 @@ ROUNDS = 10                                         # of peaks.STEPS steps, afte
 
 def count(peer, problem):
     """Faults of one step."""
-    steps = cygrad_steps(problem, True) if peer == "cygrad" else torch_steps(problem)
-    for _ in range(ROUNDS):
-        steps()
+    take = steps(peer, problem)
+    for _ in range(ROUNDS): take()
     before, taken = faults(), 0
-    for _ in range(ROUNDS):
-        taken += len(steps())
+    for _ in range(ROUNDS): taken += len(take())
     return (faults() - before) / taken
 
 

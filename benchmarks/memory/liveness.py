@@ -65,21 +65,23 @@ def program(problem):
     return calls
 
 
-def bound(problem):
-    """Bytes: the most that is live during any call of a step, and solver states."""
-    calls = program(problem)
+def most_live(calls):
+    """Bytes: the most that is live during any of the calls."""
     last_read = {name: i for i, call in enumerate(calls) for name in call.reads}
     live, most = {}, 0
     for i, call in enumerate(calls):
-        dying = [name for name in call.reads if name in live and last_read[name] == i]
+        dying = {name for name in call.reads if name in live and last_read[name] == i}
         reused = call.over and any(live[name] == call.nbytes for name in dying)
         most = max(most, sum(live.values()) + (0 if reused else call.nbytes))
-        for name in dying:
-            del live[name]
-        if call.makes in last_read:
-            live[call.makes] = call.nbytes
+        for name in dying: del live[name]
+        if call.makes in last_read: live[call.makes] = call.nbytes
+    return most
+
+
+def bound(problem):
+    """The same of a step, and solver states."""
     states = 2 * parameter_bytes(problem) if problem.solver == "adam" else 0
-    return most + states
+    return most_live(program(problem)) + states
 
 
 def parameter_bytes(problem):

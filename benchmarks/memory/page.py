@@ -21,6 +21,17 @@ def peaks_table(rows):
                    *(f"{r[k] / r['bound']:.2f}" for k in ("cygrad", "PyTorch"))] for name, r in rows.items()])
 
 
+def above_the_bound(rows):
+    """Why the peaks of some steps are above their bound, with figures; nothing where none is."""
+    above = [f"{name}: {r['cygrad'] / r['bound']:.4f}, with {r['workspace']:,} bytes packed at the peak"
+             for name, r in rows.items() if r["cygrad"] > r["bound"]]
+    if not above: return ""
+    return ("\n\nA matrix product hands a matrix to BLAS as it lies if its rows or its columns are contiguous; any "
+            "other is packed first, one matrix of a batch or one strip of a linear layer's rows at a time. These bytes "
+            "are live during the product, and the bound, which counts operands and results, does not have them "
+            f"({'; '.join(above)}).")
+
+
 def kept_table(rows):
     return table(["operator", "cygrad, bytes", "PyTorch, bytes", "PyTorch / cygrad"],
                  [[name, f"{r['cygrad']:,}", f"{r['PyTorch']:,}", less(r["cygrad"], r["PyTorch"])]
@@ -71,7 +82,8 @@ def write(results, pictures):
         parts.append(text + "\n")
 
     how = liveness.__doc__.strip().partition("\n\n")[2]
-    section("The peak of a step", peaks, f"The bound. {how}\n\n{peaks_table(results['peaks'])}", "peaks")
+    text = f"The bound. {how}\n\n{peaks_table(results['peaks'])}{above_the_bound(results['peaks'])}"
+    section("The peak of a step", peaks, text, "peaks")
     summary = kept_summary(results["kept"], results["left out"])
     section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
     section("Page faults", faults, faults_table(results["faults"]))
