@@ -26,7 +26,7 @@ test: $(VENV)/has-test $(VENV)/built
 
 # Everything, the long sweeps whole.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
-	CYGRAD_PROGRAMS=10000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
+	CYGRAD_PROGRAMS=10000 CYGRAD_STEPS=100000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
 
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --output benchmarks/results
