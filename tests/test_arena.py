@@ -152,6 +152,33 @@ def test_threads_share_what_they_free():
     assert held() == before
 
 
+def test_threads_with_shapes_of_their_own():
+    """Four threads, 2,000 steps each of other programs: what one has freed serves the others, at any size."""
+    finished, most, errors = [0] * 4, 0, []
+
+    def work(k, name):
+        nonlocal most
+        try:
+            rng = np.random.default_rng(k)
+            for finished[k] in range(2000):
+                live = []
+                for n in sequences(name, rng)[:40]:
+                    live.append(block(n))
+                    if len(live) > 8 and rng.random() < 0.5: live.pop(int(rng.integers(len(live))))
+                most = max(most, held())
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k, name))
+               for k, name in enumerate(["lengths", "batches", "images", "graphs"])]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert not errors and finished == [1999] * 4
+    assert 0 < most <= 1.35 * live_peak() + 8 * MIB
+    cg.memory.empty_cache()
+    assert held() < 64 * KIB + cg.memory.stats()["live_bytes"]
+
+
 def test_little_address_space_is_enough():
     """With a limit on addresses segments are as small as they must be, and those that are free go back."""
     code = """

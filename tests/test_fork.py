@@ -155,6 +155,48 @@ print("fine")
 """)
 
 
+def test_children_while_threads_hold_memory_at_any_shape():
+    """A child finds the books as its parent had them, and can give back and take; the parent's others go on."""
+    run("""
+def check():
+    s = cg.memory.stats()
+    assert sum(s["by_category"].values()) == s["live_bytes"] and s["cached_bytes"] >= 0, s
+    return s
+expected, stop, failed = step(), [], []
+def work(k):
+    rng, live = np.random.default_rng(k), []
+    try:
+        while not stop:
+            live.append(cg.full(int(rng.integers(1, 500_000)), float(k)))
+            if len(live) > 8:
+                t = live.pop(int(rng.integers(8)))
+                assert (t.numpy() == k).all()
+    except BaseException as e: failed.append(e)
+def body():
+    before = check()
+    cg.memory.empty_cache()
+    assert check()["live_bytes"] == before["live_bytes"]
+    mine = [cg.full(n, 7.0) for n in (10, 5000, 100_000, 3_000_000)]
+    for t in mine: assert (t.numpy() == 7).all()
+    del t, mine
+    assert check()["live_bytes"] == before["live_bytes"]
+    assert step() == expected
+    cg.memory.empty_cache()
+    after = check()
+    assert after["cached_bytes"] <= 2 << 20, after
+threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+for t in threads: t.start()
+codes = [child_of(body) for _ in range(8)]
+stop.append(1)
+for t in threads: t.join()
+assert codes == [0] * 8 and not failed, (codes, failed)
+assert step() == expected
+cg.memory.empty_cache()
+check()
+print("fine")
+""")
+
+
 def test_a_child_has_an_arena_of_its_own():
     run("""
 x, y = cg.full(1 << 20, 3.0), cg.empty(8 << 20, "uint8")
