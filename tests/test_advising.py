@@ -76,6 +76,73 @@ def test_advice_holds():
     assert 0 < first.peak_bytes - second.peak_bytes <= advised(first, "x.grad = None").bytes
 
 
+def test_halves_of_a_batch_have_the_gradients_of_the_whole():
+    """Who follows the advice to the letter gets the same gradients at the lower peak, step after step."""
+    w1, w2 = weights((64, 32), (1, 64))
+    x, y = random(256, 32), random(256, 1)
+    solver = cg.optim.Sgd(0.0)
+    solver.set_parameters([w1, w2])
+
+    def step(parts, weight):
+        solver.zero_grad()
+        for k in range(parts):
+            rows = slice(256 // parts * k, 256 // parts * (k + 1))
+            with cg.record():
+                loss = cg.mse(cg.linear(cg.gelu(cg.linear(x[rows], w1)), w2), y[rows]) * weight
+            loss.backward()
+        solver.update()
+
+    whole = peak_of(lambda: step(1, 1.0))
+    expected = [w1.grad.numpy().copy(), w2.grad.numpy().copy()]
+    said = advised(whole, "half of the rows").text
+    for part in ("multiply each half's loss by 0.5 if it is a mean", "zero_grad() before the next step",
+                 'attach_grad("add") or requires_grad_()', "update() once after both"):
+        assert part in said
+    for make in (lambda w: w.attach_grad("add"), lambda w: w.requires_grad_()):
+        make(w1), make(w2)
+        halves = peak_of(lambda: step(2, 0.5))      # (two steps: the second would have both)
+        assert whole.peak_bytes - halves.peak_bytes >= 0.8 * advised(whole, "half of the rows").bytes
+        for w, g in zip((w1, w2), expected, strict=True):
+            np.testing.assert_allclose(w.grad.numpy(), g, rtol=1e-4, atol=1e-8)
+
+
+def test_advice_is_readable():
+    """Printed, it is text of at most 120 columns; the numbers and the text are still there."""
+    w, = weights((64, 64))
+    solver = cg.optim.Adam()
+    solver.set_parameters([w])
+    with cg.memory.profile() as p:
+        with cg.record(): y = cg.gelu(cg.linear(random(64, 64), w))
+    assert p.advice()
+    for a in p.advice():
+        lines = str(a).splitlines()
+        assert max(map(len, lines)) <= 120 and all(s.startswith("    ") for s in lines[1:])
+        assert " ".join(s.strip() for s in lines) == f"{a.bytes:,} bytes less: {a.text}"
+        assert a == (a.bytes, a.text)
+    del y
+
+
+def test_zero_grad_gives_gradients_back():
+    """What is advised in place of x.grad = None saves the same bytes."""
+    w1, w2 = weights((256, 64), (64, 256))
+    x = random(64, 64)
+    solver = cg.optim.Sgd()
+    solver.set_parameters([w1, w2])
+
+    def step(clear):
+        clear()
+        with cg.record():
+            loss = cg.relu(cg.linear(cg.gelu(cg.linear(x, w1)), w2)).sum()
+        loss.backward()
+
+    def none(): w1.grad = w2.grad = None
+
+    first, zeroed, removed = (peak_of(lambda c=c: step(c)) for c in (lambda: None, solver.zero_grad, none))
+    said = advised(first, "zero_grad() before the forward pass")
+    assert "zeros take no memory" in said.text and said.bytes == w1.nbytes + w2.nbytes
+    assert zeroed.peak_bytes == removed.peak_bytes < first.peak_bytes
+
+
 def test_advice_on_operators():
     w = random(512, 64).requires_grad_()
     x = random(64, 64)

@@ -1,12 +1,14 @@
 """memory.profile.advice: what would lower a peak. Each rule looks at what was live then, and speaks where it applies;
 it says how many bytes of this peak would not have been there."""
 
+import textwrap
 from typing import NamedTuple
 
 from cygrad.memory.log import PHASES
 from cygrad.memory.rows import BEFORE, pieces
 from cygrad.memory.sizes import words
 
+WIDEST = 120                # columns of printed advice
 LEAST = 100                 # advice that saves less than one part in so many of the peak is not given
 FUSED = ("relu", "tanh", "sigmoid")                 # what linear computes along
 LOGARITHMS = {"softmax": "log_softmax, or cross_entropy on the logits,", "sigmoid": "bce_with_logits on the logits"}
@@ -17,6 +19,9 @@ class Advice(NamedTuple):
 
     bytes: int
     text: str
+
+    def __str__(self):
+        return textwrap.fill(f"{self.bytes:,} bytes less: {self.text}", WIDEST, subsequent_indent="    ")
 
 
 def advice(log):
@@ -46,16 +51,18 @@ def rows_at_a_time(log, found, phase, begun):
     (operation, line), largest = by_line(saved)[0]
     why = f" because {largest[0].reasons[0]}" if largest[0].reasons else ""
     yield Advice(total(saved) // 2, f"take half of the rows at a time: {words(total(saved))} are saved for backward, "
-                 f"the most, {words(total(largest))}, by {operation} at {line}{why}; gradients of two halves add up "
-                 f"with attach_grad(\"add\") or requires_grad_(), and one update() follows both")
+                 f"the most, {words(total(largest))}, by {operation} at {line}{why}; the gradients of two halves add "
+                 f"up with attach_grad(\"add\") or requires_grad_(): multiply each half's loss by 0.5 if it is a mean "
+                 f"of the rows, call update() once after both, and zero_grad() before the next step")
 
 
 def old_gradients(log, found, phase, begun):
     """Gradients of the step before, which the next backward overwrites or adds to."""
     old = total(p for p in found if p.category == "gradients" and p.operation == BEFORE)
     if phase not in ("forward", "backward"): return
-    yield Advice(old, f"set x.grad = None for each parameter x before the forward pass: {words(old)} of gradients of "
-                 f"the step before are live at the peak; at a peak late in backward, part of that comes back")
+    yield Advice(old, f"call the solver's zero_grad() before the forward pass, or set x.grad = None for each parameter "
+                 f"x: {words(old)} of gradients of the step before are live at the peak, and zeros take no memory; at "
+                 f"a peak late in backward, part of that comes back")
 
 
 def named(log, found, phase, begun):
