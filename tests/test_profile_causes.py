@@ -17,6 +17,7 @@ from cygrad.memory.page import picture
 from cygrad.memory.scales import byte_unit, seconds_unit, ticks
 
 FILE = Path(__file__)
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def line(text, nth=0):
@@ -121,7 +122,14 @@ def test_a_transformer_with_a_wide_network(tmp_path):
     assert "gelu needs its input" in inner.kept_by and inner.kept_by["gelu needs its input"] == 1
     assert inner.shapes[(2, 16, 1024), "float32"] == 1 and inner.buffers == 4
     table = p.table(by="why").splitlines()
-    assert any("gelu needs its input" in text and f":{line('[project]')}" in text for text in table)
+    assert max(map(len, table)) <= 120              # what is too wide goes on in the next line
+    first = next(k for k, text in enumerate(table) if " linear " in text and f":{line('[project]')}" in text)
+    last = next(k for k in range(first + 1, len(table)) if re.match(" *[0-9,]+  ", table[k]))
+    shape, why, end = (table[1].index(name) for name in ("shape", "why", "line"))
+    cells = [" ".join(text[left:right].strip() for text in table[first:last]).strip()
+             for left, right in ((shape, why), (why, end))]
+    assert cells == [inner.shape, inner.why] and "gelu needs its input" in inner.why
+    assert "matmul needs its second input (of 2), its first input (of 1)" in inner.why
     callers = {stack[-2][2]: nbytes for stack, nbytes in inner.stacks.items()}     # the helper swallows nothing
     assert callers["block"] == 2 * 16 * 1024 * 4 and sum(callers.values()) <= inner.bytes
 
@@ -202,7 +210,8 @@ def test_deep_generators_and_threads():
     with cg.memory.profile() as p:
         held = [deep(300, lambda: make(100)), *generated()]         # more frames than are looked at
     stacks = {nbytes: [f[2] for f in stack] for stack, nbytes in row(p, "tensor").stacks.items()}
-    assert len(stacks[400]) == 256 and stacks[400][-3:] == ["deep", "<lambda>", "make"]
+    assert len(stacks[400]) == 257 and stacks[400][0] == "(callers beyond 256 frames)"
+    assert stacks[400][-3:] == ["deep", "<lambda>", "make"]
     assert stacks[4][-2:] == stacks[40][-2:] == ["generated", "make"]
     del held
 
@@ -231,7 +240,7 @@ def test_flame_graph(tmp_path):
     assert not re.search(r"(?<!xmlns=.)https?:|url\(|@import|<script", text)
     root = ET.fromstring(text)
     rects = [(r.get("class"), float(r.get("x")), float(r.get("y")), float(r.get("width")))
-             for r in root.iter("{http://www.w3.org/2000/svg}rect")]
+             for g in root.iter(SVG + "g") if g.find(SVG + "title") is not None for r in g.iter(SVG + "rect")]
     lowest = max(y for _, _, y, _ in rects)
     assert [w for _, _, y, w in rects if y == lowest] == [1100]
     tops = [(c, w) for c, _, _, w in rects if c != "function"]
@@ -242,8 +251,8 @@ def test_flame_graph(tmp_path):
     for y in {y for _, _, y, _ in rects}:           # in a row nothing covers anything
         spans = sorted((x, x + w) for _, x, at, w in rects if at == y)
         assert all(a[1] <= b[0] + 0.02 for a, b in zip(spans, spans[1:], strict=False))
-    titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
-    assert any(re.match(rf"gate at tests/\S+:{line('[gate]')}: .* bytes", t) for t in titles)
+    titles = [t.text for t in root.iter(SVG + "title")]
+    assert any(re.match(rf"tests/\S+:{line('[gate]')} gate: .* bytes", t) for t in titles)
 
 
 def test_names_cannot_write_the_flame_graph(tmp_path):

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from cygrad.core.errors import described
 from cygrad.memory import profiling
+from cygrad.memory.paths import file_path
+from cygrad.memory.reports import WIDEST, cut
+from cygrad.memory.rows import BY, facts
 from cygrad.memory.sizes import words
-
-COLUMNS = ("operation", "category", "line")
 
 
 class Difference(NamedTuple):
@@ -21,52 +22,60 @@ class Difference(NamedTuple):
 
 
 class Comparison:
-    """Two peaks beside each other: `before` and `after` are their bytes, `change` is the difference, and `rows` says
-    where it comes from."""
+    """Two peaks beside each other: `before` and `after` are their bytes, `change` is the difference, `rows` says where
+    it comes from, and `note` what makes them hard to compare: "", or that the two did not run the same steps."""
 
     def __init__(self, before, after, by):
         self.by = by
-        self.before, self.after = sum(before.values()), sum(after.values())
+        names, names_now = before["by"][by], after["by"][by]
+        self.before, self.after = sum(names.values()), sum(names_now.values())
         self.change = self.after - self.before
-        rows = [Difference(name, before.get(name, 0), after.get(name, 0), after.get(name, 0) - before.get(name, 0))
-                for name in {**before, **after}]
+        self.note = note(before["passes"], after["passes"])
+        rows = [Difference(name, was, now, now - was) for name in {**names, **names_now}
+                for was, now in [(names.get(name, 0), names_now.get(name, 0))]]
         self.rows = sorted(rows, key=lambda r: (-abs(r.change), -r.after, r.name))
 
     def __repr__(self):
-        width = max(len(name) for name in (*(r.name for r in self.rows), self.by, "all"))
-        lines = [f"peak: {words(self.before)} before, {words(self.after)} now",
-                 f"{self.by:<{width}}{'before':>16}{'now':>16}{'change':>17}"]
-        rows = [r for r in self.rows if r.change] + [("all", self.before, self.after, self.change)]
+        rows = [(cut(r.name, WIDEST - 49), *r[1:]) for r in self.rows if r.change]
+        rows.append(("all", self.before, self.after, self.change))
+        width = max(len(name) for name in (*(row[0] for row in rows), self.by))
+        lines = [f"peak: {words(self.before)} before, {words(self.after)} now"]
+        if self.note: lines.append(f"note: {self.note}")
+        lines.append(f"{self.by:<{width}}{'before':>16}{'now':>16}{'change':>17}")
         lines += [f"{name:<{width}}{before:>16,}{after:>16,}{change:>+17,}" for name, before, after, change in rows]
         return "\n".join(lines)
 
 
+def note(before, after):
+    """What two runs did differently, by how often each of their phases came."""
+    if bool(before["forward"]) != bool(after["forward"]):
+        return f"only the run {'before' if before['forward'] else 'now'} was recorded for backward"
+    different = [phase for phase in ("backward", "update") if before[phase] != after[phase]]
+    if not different: return ""
+    said = "; ".join(f"{phase} {before[phase]:,} before, {after[phase]:,} now" for phase in different)
+    return f"the two did not run the same number of steps ({said})"
+
+
 def compare(before, after, by):
-    if by not in COLUMNS: raise ValueError(f"by is one of {', '.join(map(repr, COLUMNS))}, got {described(by)}")
-    return Comparison(sums(before, by), sums(after, by), by)
+    if by not in BY: raise ValueError(f"by is one of {', '.join(map(repr, BY))}, got {described(by)}")
+    return Comparison(facts_of(before), facts_of(after), by)
 
 
-def sums(given, by):
-    """Bytes at the peak by name, of a profile or of a file that save() wrote."""
-    if isinstance(given, profiling.profile): rows = given.at_peak()
-    elif isinstance(given, (str, os.PathLike)): rows = read(given)
-    else:
+def facts_of(given):
+    """What rows.facts says of a profile, or of that which save() wrote to a file."""
+    if isinstance(given, profiling.profile): return facts(given._read())
+    if not isinstance(given, (str, bytes, os.PathLike)):
         raise TypeError(f"compare wants a memory.profile(), or the path of a .json that its save() wrote, got "
-                        f"{type(given).__name__}")
-    found = {}
-    for category, operation, line, nbytes in rows:
-        name = {"operation": operation, "category": category, "line": line or operation}[by]
-        found[name] = found.get(name, 0) + nbytes
-    return found
-
-
-def read(path):
-    """The rows of the peak in a file."""
-    with open(path, encoding="utf-8") as file: text = file.read()
+                        f"{described(given)}")
+    path = file_path(given, "compare", "memory.json")
     try:
-        rows = [(str(category), str(operation), str(line), int(nbytes))
-                for category, operation, line, nbytes in json.loads(text)["otherData"]["cygrad_peak"]]
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"compare: {os.fspath(path)!r} holds no peak; wanted a .json that memory.profile's save() "
+        with open(path, encoding="utf-8") as file:
+            text = file.readline()                  # the events come after it: none of them is read
+            if text.endswith("[\n"): text += "]}"
+            else: text += file.read()
+        found = json.loads(text)["otherData"]["cygrad_peak"]
+        return {"by": {by: {str(name): int(n) for name, n in found["by"][by].items()} for by in BY},
+                "passes": {phase: int(found["passes"][phase]) for phase in ("forward", "backward", "update")}}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"compare: {path!r} holds no peak; wanted a .json that memory.profile's save() "
                          f"wrote") from None
-    return rows

@@ -2,36 +2,46 @@
 
 import html
 
+from cygrad.memory.rows import BEFORE
+from cygrad.memory.scales import COLORS, DARK
 from cygrad.memory.sizes import words
 
 WIDTH, ROW = 1100, 19
 NARROW = 0.6                # of the picture's units: what is narrower is not drawn
 LETTER = 6.3                # the width of one
+FEWEST = 4                  # letters of a name that is cut: fewer say nothing
+MOST_NOTES = 40             # boxes of a picture whose names stand below it
 STYLE = """
-text { font: 11px system-ui, sans-serif; fill: #222; pointer-events: none; }
-rect { stroke: #fff; stroke-width: .6; } .function { fill: #e9dfc9; } .parameters { fill: #7fa5c4; }
-.optimizer { fill: #7ba7cc; } .gradients { fill: #e08791; } .saved { fill: #edae49; } .workspace { fill: #66a182; }
-.other { fill: #b9b9b9; }
-"""
+.flame text { font: 11px system-ui, sans-serif; fill: #222; pointer-events: none; } .flame .light { fill: #fff; }
+.flame rect { stroke: #fff; stroke-width: .6; } .flame .function { fill: #e9dfc9; }
+""" + "\n".join(f".flame .{name} {{ fill: var(--{name}, {color}); }}" for name, color in COLORS.items()) + "\n"
 
 
 def flame(root):
-    """The graph of a Branch, an <svg> that stands in a page."""
-    return picture(root, "")
+    """The graph of a Branch, an <svg> that stands in a page, whose legend has the colours."""
+    height = ROW * depth(root) + 4
+    parts = [f'<svg class="flame" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph of the peak">'
+             f'<style>{STYLE}</style>']
+    draw(root, 0, 0, height - 2, max(root.bytes, 1), parts, None)
+    return "".join([*parts, "</svg>"])
 
 
 def standalone(root):
-    """The same as a file of its own."""
-    return picture(root, ' xmlns="http://www.w3.org/2000/svg"') + "\n"
-
-
-def picture(root, attributes):
-    deepest = depth(root)
-    height = ROW * deepest + 4
-    parts = [f'<svg{attributes} class="flame" viewBox="0 0 {WIDTH} {height}" role="img" '
-             f'aria-label="flame graph of the peak"><style>{STYLE}</style>']
-    draw(root, 0, 0, height - 2, max(root.bytes, 1), parts)
-    return "".join([*parts, "</svg>"])
+    """The same as a file of its own: with a legend, and with a list of the boxes that are too narrow for a name."""
+    bottom = ROW * (depth(root) + 1) + 12
+    parts, notes = [], []
+    draw(root, 0, 0, bottom - 2, max(root.bytes, 1), parts, notes)
+    height = bottom + 4 + ROW * len(notes)
+    for k, note in enumerate(notes):
+        parts.append(f'<text class="note" x="4" y="{bottom + ROW * (k + 1) - 4}">{k + 1}: {html.escape(note)}</text>')
+    left = 4
+    for name in COLORS:
+        parts.append(f'<g class="legend"><rect class="{name}" x="{left}" y="4" width="12" height="12"></rect>'
+                     f'<text x="{left + 17}" y="14">{name}</text></g>')
+        left += 17 + LETTER * len(name) + 20
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+            f'height="{height}" role="img" aria-label="flame graph of the peak"><style>{STYLE}</style>'
+            f'<rect x="0" y="0" width="{WIDTH}" height="{height}" style="fill: #fff"></rect>{"".join(parts)}</svg>\n')
 
 
 def depth(branch):
@@ -43,18 +53,25 @@ def depth(branch):
     return rows
 
 
-def draw(branch, level, left, bottom, peak, parts):
-    """The rectangle of a branch and those of what it called, the largest first."""
+def draw(branch, level, left, bottom, peak, parts, notes):
+    """The rectangle of a branch and those of what it called, the largest first. Names that do not fit go to `notes`,
+    if that is a list, and are cut otherwise."""
     width = branch.bytes / peak * WIDTH
     if width < NARROW: return
     top = bottom - ROW * (level + 1)
-    where = f" at {branch.line}" if branch.line else f", {branch.category}" if branch.category else ""
-    told = f"{branch.name}{where}: {words(branch.bytes)}, {branch.bytes / peak:.1%}"
+    told = f"{branch.title}: {words(branch.bytes)}, {branch.bytes / peak:.1%}"
+    names = [branch.title[len(branch.line):].strip(), branch.category if branch.name == BEFORE else branch.name]
     letters = int((width - 6) / LETTER)
-    label = branch.name if len(branch.name) <= letters else branch.name[:letters - 1] + "…" if letters > 2 else ""
-    text = f'<text x="{left + 4:.1f}" y="{top + 13}">{html.escape(label)}</text>' if label else ""
+    name = min(names, key=len) if len(names[0]) > letters else names[0]
+    if len(name) > letters:
+        if notes is not None and len(notes) < MOST_NOTES and letters >= len(str(len(notes) + 1)):
+            notes.append(told)
+            name = str(len(notes))
+        else: name = name[:letters - 1] + "…" if letters >= FEWEST else ""
+    light = ' class="light"' if branch.category in DARK else ""
+    text = f'<text{light} x="{left + 4:.1f}" y="{top + 13}">{html.escape(name)}</text>' if name else ""
     parts.append(f'<g><title>{html.escape(told)}</title><rect class="{branch.category or "function"}" x="{left:.2f}" '
                  f'y="{top}" width="{width:.2f}" height="{ROW - 1}"></rect>{text}</g>')
     for b in branch.ordered():
-        draw(b, level + 1, left, bottom, peak, parts)
+        draw(b, level + 1, left, bottom, peak, parts, notes)
         left += b.bytes / peak * WIDTH

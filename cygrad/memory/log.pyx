@@ -104,13 +104,15 @@ cdef class EventLog(Open):
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
     state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
     cdef Event* event
-    cdef Py_ssize_t room, n, dropped, most
+    cdef Py_ssize_t room, n, most
+    cdef readonly Py_ssize_t dropped            # events that are folded into `base`
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
-    cdef bint folding
+    cdef int whole                              # above 0: nothing is folded now
     cdef State base                             # before the first event in memory
     cdef list samples                           # (event, time, live bytes by category): the course of what was dropped
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
+    cdef list forgotten                         # by phase: how many of them stand in base_phases no more
     cdef State peak_state                       # at the peak, if that was dropped
     cdef readonly list sites, frames, shapes    # what the numbers in events mean (memory/sites.pyx)
     cdef readonly list allocated                # by site: [allocations, bytes] of what was dropped
@@ -137,6 +139,7 @@ cdef class EventLog(Open):
         self.base = State()
         for c in range(<int>CATEGORIES): self.base.before[c] = self.base.totals[c] = counters.by_category[c]
         self.base_phases, self.allocated, self.samples = [], [], [(0, 0, self.before)]
+        self.forgotten = [0] * len(PHASES)
         self.live = self.peak = counters.live
         self.began, self.began_ns = cg_ticks(), cg_now()
         self.link(&logs)
@@ -181,7 +184,7 @@ cdef class EventLog(Open):
             if self.live > self.peak:
                 self.peak = self.live
                 self.peak_at = self.dropped + self.n
-        if self.n >= self.most and not self.folding: self.fold(self.n // 2)
+        if self.n >= self.most and not self.whole: self.fold(self.n // 2)
 
     # ---- what they add up to
 
@@ -201,12 +204,14 @@ cdef class EventLog(Open):
         """Drop the first `count` events in memory."""
         cdef Py_ssize_t i
         cdef bint collects = PyGC_Disable()         # a collection could free tensors: events in the middle of this
-        self.folding = True
+        self.whole += 1
         try:
             if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.at(self.peak_at)
             self.samples += self.course(512, count)
             if len(self.samples) > 2048: self.samples = thinned(self.samples)
-            self.base_phases = self.phases(count)[-2048:]
+            self.base_phases = self.phases(count)
+            for run in self.base_phases[:-2048]: self.forgotten[run[0]] += 1
+            del self.base_phases[:-2048]
             self.allocated = self.sums(count)
             for i in range(count): self.base.play(&self.event[i])
             if self.base.lost: self.lost = True
@@ -214,7 +219,7 @@ cdef class EventLog(Open):
             self.n -= count
             self.dropped += count
         finally:
-            self.folding = False
+            self.whole -= 1
             if collects: PyGC_Enable()
         return 0
 
@@ -281,6 +286,12 @@ cdef class EventLog(Open):
         if current != NO_PHASE and n: out[-1][3:] = self.dropped + n, self.event[n - 1].time
         return out
 
+    def passes(self):
+        """How many stretches of events each phase has, in the order of PHASES."""
+        cdef list counts = list(self.forgotten)
+        for run in self.phases(): counts[run[0]] += 1
+        return counts
+
     def sums(self, count=None):
         """By site: [allocations, bytes]."""
         cdef Py_ssize_t i, sites = len(self.sites)
@@ -300,23 +311,24 @@ cdef class EventLog(Open):
             PyMem_RawFree(sums)
 
     def lives(self):
-        """(buffer, bytes, site, category at the end, ticks from, to) of each buffer that was made in the log; to
-        is None while it lives."""
+        """(buffer, bytes, site, category at the end, ticks from, to) of each buffer that was made in the log, one after
+        the other; to is None while it lives. Of what was dropped, those that lived on."""
         cdef State state = self.base.copy()
-        cdef list out = []
-        cdef Event* e
         cdef Entry* found
-        cdef Py_ssize_t i
-        for i in range(self.n):
-            e = &self.event[i]
-            if e.kind == FREED:
-                found = state.live.find(e.buffer)
-                if found != NULL:
-                    out.append((e.buffer, found.nbytes, found.site, found.category, found.time, e.time))
-            state.play(e)
-        for buffer, nbytes, site, category, begun in state.live.listed():
-            out.append((buffer, nbytes, site, category, begun, None))
-        return out
+        cdef Py_ssize_t i = 0, n = self.n
+        self.whole += 1                             # (the events stay where they are until all of them are told)
+        try:
+            for i in range(n):
+                if self.event[i].kind == FREED:
+                    found = state.live.find(self.event[i].buffer)
+                    if found != NULL:
+                        yield (self.event[i].buffer, found.nbytes, found.site, found.category, found.time,
+                               self.event[i].time)
+                state.play(&self.event[i])
+            for buffer, nbytes, site, category, begun in state.live.listed():
+                yield buffer, nbytes, site, category, begun, None
+        finally:
+            self.whole -= 1
 
     def origin(self, buffer):
         """The site where a live buffer was made; None if that was before the log (or it is not its buffer)."""

@@ -7,20 +7,21 @@ import re
 
 from cygrad.core.memory import CATEGORY_NAMES
 from cygrad.memory.flames import flame
-from cygrad.memory.rows import shown_line
-from cygrad.memory.scales import byte_unit, seconds_unit, shown, ticks
+from cygrad.memory.rows import ONE_SHAPE, shown_line
+from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
 from cygrad.memory.sizes import words
 
-ORDER = ("parameters", "optimizer", "gradients", "saved", "workspace", "other")     # from the ground up
+ORDER = tuple(COLORS)       # from the ground up
 WIDTH, HEIGHT = 1100, 330
-LEFT, BOTTOM, TOP = 90, 28, 26
+LEFT, BOTTOM, TOP = 90, 28, 40
+LETTER = 6.5                # the width of one, of a label above the bands
 
 STYLE = """
 :root { --ink: #222; --soft: #6a6a6a; --line: #ddd; --paper: #fff; --band: #f5f5f3;
-  --parameters: #30638e; --optimizer: #7ba7cc; --gradients: #d1495b; --saved: #edae49; --workspace: #66a182;
-  --other: #b9b9b9; --forward: #30638e; --backward: #d1495b; --update: #66a182; }
+  PALETTE }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --soft: #9a9a9a; --line: #3a3a3a; --paper: #18191b; --band: #222427; --other: #77797c; } }
+  :root { --ink: #e6e6e6; --soft: #9a9a9a; --line: #3a3a3a; --paper: #18191b; --band: #222427; --other: #77797c;
+    --forward: #4a4a4a; --backward: #8a8a8a; --update: #f0f0f0; } }
 body { margin: 2rem auto; max-width: 1140px; padding: 0 1rem; color: var(--ink); background: var(--paper);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
@@ -31,10 +32,12 @@ svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft);
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { cursor: pointer; color: var(--soft); font-weight: 600; white-space: nowrap; }
-td.n, th.n { text-align: right; white-space: nowrap; } tbody tr:hover { background: var(--band); }
+td.n, th.n { text-align: right; white-space: nowrap; } .whole { white-space: nowrap; }
+td.why { min-width: 11rem; } td.line { min-width: 16rem; } td code { overflow-wrap: anywhere; }
+tbody tr:hover { background: var(--band); }
 tfoot td { font-weight: 600; } code { font-size: .9em; } code small { color: var(--soft); }
-summary { color: var(--soft); cursor: pointer; } li { margin: .3rem 0; } svg .phase { fill: #fff; font-size: 11px; }
-"""
+summary { color: var(--soft); cursor: pointer; } li { margin: .3rem 0; } svg .phase { font-size: 11px; }
+""".replace("PALETTE", " ".join(f"--{name}: {color};" for name, color in {**COLORS, **PHASE_COLORS}.items()))
 
 SCRIPT = """
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -72,15 +75,19 @@ document.body.dataset.ready = "yes";
 """
 
 
-def page(course, phases, peak, rows, advice, tree, sites):
+def page(course, phases, peak, rows, advice, tree, sites, note):
     """The page, as text. course: [(event, seconds, live bytes by category)]; phases: [(name, first event, last, seconds
-    from, to)]; rows: those of the peak; tree: its stacks; sites: where memory was asked for."""
+    from, to)]; rows: those of the peak; tree: its stacks; sites: where memory was asked for; note: what is not told
+    event by event, or ""."""
     stacked = [(event, time, [totals[CATEGORY_NAMES.index(name)] for name in ORDER]) for event, time, totals in course]
     at_peak = max(range(len(stacked)), key=lambda k: sum(stacked[k][2]))
     ends = stacked[-1][0] or 1, stacked[-1][1] or 1e-9
     data = {"course": stacked, "ends": ends, "peak": at_peak, "left": LEFT, "width": WIDTH - LEFT, "whole": WIDTH}
     legend = "".join(f'<span><i style="background:var(--{name})"></i>{name} <b>{stacked[at_peak][2][k]:,}</b></span>'
                      for k, name in enumerate(ORDER))
+    if phases:
+        legend += "<br>" + "".join(f'<span><i style="background:var(--{name})"></i>{name}</span>'
+                                   for name in PHASE_COLORS)
     lower = "".join(f"<li><b>{html.escape(words(a.bytes))}</b>: {html.escape(a.text)}</li>" for a in advice)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -94,6 +101,7 @@ def page(course, phases, peak, rows, advice, tree, sites):
 <h1>Peak: {html.escape(words(peak))}</h1>
 <p>{len(sites):,} places asked for memory {sum(s.allocations for s in sites):,} times in {1e3 * ends[1]:,.1f} ms.</p>
 <h2>Live bytes, event by event</h2>
+{f'<p id="note">{html.escape(note)}</p>' if note else ""}
 {picture(stacked, phases, 0, ends[0], peak, at_peak)}
 <div id="legend">{legend}</div>
 <p id="when">event {stacked[at_peak][0]:,}, {1e3 * stacked[at_peak][1]:.3f} ms: {peak:,} bytes live, the peak</p>
@@ -129,13 +137,17 @@ def picture(stacked, phases, axis, end, peak, at_peak):
 
     parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
              f'{("memory events", "time")[axis]}">']
+    room = 0                                        # where the last label ends
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == 0 else (begun, ended)
         right = max(right, left + end / 400)
-        parts.append(f'<rect x="{x(left)}" width="{(right - left) / end * (WIDTH - LEFT):.2f}" y="2" height="14" '
+        parts.append(f'<rect x="{x(left)}" width="{(right - left) / end * (WIDTH - LEFT):.2f}" y="16" height="10" '
                      f'fill="var(--{name})"><title>{name}</title></rect>')
-        if right - left > end / 15:
-            parts.append(f'<text class="phase" x="{x((left + right) / 2)}" y="13" text-anchor="middle">{name}</text>')
+        half = LETTER * len(name) / 2
+        middle = min(float(x((left + right) / 2)), WIDTH - half)
+        if middle - half < room: continue
+        room = middle + half + 4
+        parts.append(f'<text class="phase" x="{middle:.2f}" y="12" text-anchor="middle">{name}</text>')
     for tick in ticks(peak / size, unit == "bytes"):
         at = y(tick * size)
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{at}" y2="{at}" stroke="var(--line)"/>'
@@ -181,16 +193,22 @@ def callers(row):
     for stack, nbytes in row.stacks.items():
         chain = tuple(shown_line(f"{file}:{line}") + f" {function}" for file, line, function in stack[-6:])
         chains[chain] = chains.get(chain, 0) + nbytes
-    if all(len(chain) < 2 for chain in chains): return ""
+    if len(chains) < 2: return ""
     listed = "".join(f"<li>{nbytes:,}: {html.escape(' › '.join(chain))}</li>"
                      for chain, nbytes in sorted(chains.items(), key=lambda item: -item[1])[:20])
     return f"<details><summary>stacks: {len(chains)}</summary><ul>{listed}</ul></details>"
 
 
+def shapes(row):
+    """The shapes of a row, each of which stays on a line; "-" where none is known."""
+    return re.sub(ONE_SHAPE, r'<span class="whole">\g<0></span>', html.escape(row.shape)) or "-"
+
+
 def peak_table(rows, peak):
     body = "".join(
-        f'<tr><td><i style="background:var(--{r.category})"></i>{r.category}</td><td>{html.escape(r.operation)}</td>'
-        f'<td>{place(r.line)}{callers(r)}</td><td>{html.escape(r.shape)}</td><td>{html.escape(r.why)}</td>'
+        f'<tr><td class="whole"><i style="background:var(--{r.category})"></i>{r.category}</td>'
+        f'<td class="whole">{html.escape(r.operation)}</td><td class="line">{place(r.line)}{callers(r)}</td>'
+        f'<td>{shapes(r)}</td><td class="why">{html.escape(r.why)}</td>'
         f'<td class="n">{r.bytes:,}</td><td class="n">{r.bytes / max(peak, 1):.1%}</td></tr>'
         for r in rows)
     return ('<table id="peak"><thead><tr><th>category</th><th>operation</th><th>line</th><th>shape</th><th>why</th>'

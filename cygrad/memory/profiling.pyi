@@ -12,6 +12,7 @@ from cygrad.memory.scopes import events
 AXES: tuple[Any, ...]
 CATEGORY_NAMES: tuple[Any, ...]
 COLUMNS: tuple[Any, ...]
+MOST_COUNTERS: int
 MOST_EVENTS: int
 PHASES: tuple[Any, ...]
 class profile(Logged):

@@ -4,11 +4,17 @@ import os
 from typing import NamedTuple
 
 from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.memory.log import PHASES
+from cygrad.memory.sites import BEYOND
 
+BY = ("operation", "category", "line", "shape", "why", "stack")     # what compare() can tell peaks apart by
 BEFORE = "before"         # the operation of what was alive when the scope was entered
+ALIVE = "(alive before the profile)"                # the same beside a column that is called "before"
 WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
                     "saved": "kept for backward", "workspace": "room to compute in",
                     "other": "in use, or held by the program"}
+ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # of those in PeakRow.shape
+LONGEST_CYCLE = 16          # frames that recursion repeats: longer ones are told one by one
 
 
 class Four(NamedTuple):
@@ -29,10 +35,18 @@ class PeakRow(Four):
 
     @property
     def why(self):
-        """Why it is live: the reasons that hold most often."""
-        reasons = sorted(self.kept_by, key=lambda reason: -self.kept_by[reason])
-        more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-        return "; ".join(reasons[:3]) + more
+        """Why it is live: the reasons that hold most often, those of one operation together."""
+        groups = {}                                 # "matmul needs its " -> {"first input": 3, "second input": 6}
+        for reason, n in self.kept_by.items():
+            who, its, what = reason.partition(" its ")
+            add(groups.setdefault(who + its, {}), what, n)
+        told = []
+        for who, whats in sorted(groups.items(), key=lambda item: -sum(item[1].values())):
+            ordered = sorted(whats, key=lambda what: -whats[what])
+            numbers = [f" (of {whats[what]})" if len(ordered) > 1 and self.buffers > 1 else "" for what in ordered]
+            told.append(who + ", its ".join(map("".join, zip(ordered, numbers, strict=True))))
+        more = f" and {len(told) - 3} more" if len(told) > 3 else ""
+        return "; ".join(told[:3]) + more
 
     @property
     def shape(self):
@@ -72,7 +86,19 @@ class Branch:
     def __init__(self, name, category="", line=""):
         self.name, self.category, self.line = name, category, line
         self.bytes = self.buffers = 0
+        self.cycle = self.times = 0                 # recursion: this frame and those on it, how many, how often at most
         self.branches = {}
+
+    @property
+    def title(self):
+        """What a report calls it: "train.py:12 step", "gelu [saved]"."""
+        if self.category: return f"{self.name} [{self.category}]"
+        frames = f"these {self.cycle} frames " if self.cycle > 1 else ""
+        return f"{self.line} {self.name}".lstrip() + (f" ({frames}up to {self.times} times)" if self.cycle else "")
+
+    def below(self, name, category, line):
+        """The branch of this one that has this name, which may be new."""
+        return self.branches.setdefault((name, category, line), Branch(name, category, line))
 
     def ordered(self):
         return sorted(self.branches.values(), key=lambda b: (-b.bytes, b.name))
@@ -103,14 +129,16 @@ def pieces(log):
         if site not in names: names[site] = log.name(site)[:2], tuple(log.stack(site))
         (operation, line), stack = names[site]
         why = [reasons[site] for site in kept.get(buffer, ())]
-        if CATEGORY_NAMES[category] == "gradients":
+        if CATEGORY_NAMES[category] == "gradients" and staying is not None:
             why = ["a variable's gradient" if (buffer, time) in staying else "a gradient on its way"]
         yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shape(site), why, stack,
                     time)
 
 
 def stay(log):
-    """(buffer, ticks when it was made) of those that are there when the phase after that of the peak begins."""
+    """(buffer, ticks when it was made) of those that are there when the phase after that of the peak begins; None: the
+    log knows no more, since the peak was folded away."""
+    if log.dropped and log.peak_at <= log.dropped: return None
     after = next((begun for _, first, begun, _, _ in log.phases() if first >= log.peak_at), log.duration())
     return {(buffer, begun) for buffer, _, _, _, begun, ended in log.lives() if ended is None or ended >= after}
 
@@ -162,19 +190,56 @@ def sums(log, by):
     return rows
 
 
+def facts(log):
+    """What compare() needs of a profile, in what JSON can hold: the bytes at the peak by name, for each of BY, and how
+    often each phase came."""
+    by = {column: {} for column in BY}
+    stacks = {}
+    for piece in pieces(log):
+        made = ALIVE if piece.operation == BEFORE else piece.operation
+        if piece.stack not in stacks:
+            stacks[piece.stack] = " > ".join(f"{line} {name}".lstrip() for name, line, _, _ in frames(piece.stack))
+        names = {"operation": made, "category": piece.category, "line": piece.line or made,
+                 "shape": shown_shape(piece.shape) or made, "stack": stacks[piece.stack] or made,
+                 "why": "; ".join(sorted(set(piece.reasons))) or WITHOUT_A_REASON[piece.category]}
+        for column in BY: add(by[column], names[column], piece.bytes)
+    return {"by": by, "passes": dict(zip(PHASES[1:], log.passes()[1:], strict=True))}
+
+
+def frames(stack):
+    """The frames of a stack as [name, "file:line", cycle, times], the outermost first. Of what recursion repeats one
+    turn is there, and its first frame says of how many frames a turn is and how often it was taken (else 0, 0)."""
+    out, k = [], 0
+    while k < len(stack):
+        length = next((n for n in range(1, LONGEST_CYCLE + 1)
+                       if len(stack) >= k + 2 * n and stack[k:k + n] == stack[k + n:k + 2 * n]), 0)
+        times = 1
+        while length and stack[k + times * length:k + (times + 1) * length] == stack[k:k + length]: times += 1
+        for file, line, name in stack[k:k + max(length, 1)]:
+            out.append([name, shown_line(f"{file}:{line}") if file else "", 0, 0])
+        if length: out[-length][2:] = length, times
+        k += max(length, 1) * times
+    return out
+
+
 def tree(log):
     """The peak as a Branch: functions below their callers, operations below the function that asked for them. Frames
     that all stacks begin with are left out, but for the last."""
     found = list(pieces(log))
-    stacks = [piece.stack for piece in found if piece.stack]
-    common = 0
+    known = {id(piece.stack): frames(piece.stack) for piece in found if piece.stack}
+    cut = {key for key, steps in known.items() if steps[0][0] == BEYOND[2]}
+    inner = {key: steps[key in cut:] for key, steps in known.items()}
+    stacks, common = list(inner.values()), 0
     while stacks and all(len(s) > common + 1 and s[:common + 1] == stacks[0][:common + 1] for s in stacks): common += 1
+    shown = {key: known[key][:key in cut] + steps[common:] for key, steps in inner.items()}
     root = Branch("all")
     for piece in found:
-        steps = [(function, "", shown_line(f"{file}:{line}")) for file, line, function in piece.stack[common:]]
-        branch = root
-        for key in [None, *steps, (piece.operation, piece.category, "")]:
-            if key is not None: branch = branch.branches.setdefault(key, Branch(*key))
+        way = [root]
+        for name, line, cycle, times in shown.get(id(piece.stack), ()):
+            way.append(way[-1].below(name, "", line))
+            way[-1].cycle, way[-1].times = max(way[-1].cycle, cycle), max(way[-1].times, times)
+        way.append(way[-1].below(piece.operation, piece.category, ""))
+        for branch in way:
             branch.bytes += piece.bytes
             branch.buffers += piece.buffers
     return root

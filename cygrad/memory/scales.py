@@ -1,7 +1,12 @@
-"""Axes: units and round ticks."""
+"""What all pictures share: units, round ticks, colours."""
 
 BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 SECONDS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
+# of categories, from the ground up: what stays through a step, then what comes and goes
+COLORS = {"parameters": "#30638e", "optimizer": "#7ba7cc", "gradients": "#d1495b", "saved": "#edae49",
+          "workspace": "#66a182", "other": "#b9b9b9"}
+DARK = ("parameters", "gradients")                  # text on these is white
+PHASE_COLORS = {"forward": "#dcdcdc", "backward": "#9c9c9c", "update": "#2b2b2b"}     # greys: they are no categories
 
 
 def byte_unit(most):

@@ -1,6 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any
 
+BEYOND: tuple[Any, ...]
 DTYPES: tuple[Any, ...]
 ORDINALS: tuple[Any, ...]
 def operation(site: Any) -> Any: ...

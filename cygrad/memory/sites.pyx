@@ -30,6 +30,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     DEEPEST = 256           # frames of a stack, the innermost ones
+    CUT = 1                 # the number of what stands for the frames outside of these
     RECENT = 512            # sites and shapes that are found without a dictionary
 
 cdef enum:                  # what a site says besides its operation: bits
@@ -70,6 +71,7 @@ cdef Child* children = NULL
 cdef size_t places = 0, taken = 0   # of `children`: a power of two, and how many are in use
 cdef Level last[DEEPEST]
 cdef int depth = 0          # of `last`
+cdef bint cut = False       # it had more frames
 cdef KnownSite recent[RECENT]
 cdef KnownShape recent_shapes[RECENT]
 
@@ -78,13 +80,13 @@ sites, frames, shapes = [], [], []
 
 cdef int begin_sites() except -1:
     """Forget all, for the first log that opens; those of logs before keep their lists."""
-    global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth
+    global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth, cut
     cdef int k
     cdef Child* fresh = <Child*>PyMem_RawCalloc(1024, sizeof(Child))
     if fresh == NULL: raise MemoryError("no memory for a profile")
     PyMem_RawFree(children)
-    children, places, taken, depth = fresh, 1024, 0, 0
-    sites, frames, shapes = [("", 0, 0, 0)], [None], [None]
+    children, places, taken, depth, cut = fresh, 1024, 0, 0, False
+    sites, frames, shapes = [("", 0, 0, 0)], [None, None], [None]
     others, numbers, shape_numbers = [], {}, {}
     for k in range(RECENT): recent[k].what, recent_shapes[k].number = NULL, 0
     return 0
@@ -142,10 +144,13 @@ cdef uint32_t child(uint32_t parent, const Frame* f) noexcept:
 
 cdef uint32_t stack_now() noexcept:
     """The number of the Python stack of this moment, frames of the package left out; 0: there is no frame."""
-    global depth
-    cdef Frame stack[DEEPEST]
-    cdef int k = 0, n = cg_stack(stack, DEEPEST)
-    cdef uint32_t number = 0
+    global depth, cut
+    cdef Frame stack[DEEPEST + 1]
+    cdef int k = 0, n = cg_stack(stack, DEEPEST + 1)
+    cdef bint more = n > DEEPEST
+    cdef uint32_t number = CUT if more else 0
+    if more: n = DEEPEST
+    if more != cut: depth, cut = 0, more
     while k < n and k < depth and last[k].at == stack[n - 1 - k].at: k += 1
     if k: number = last[k - 1].number
     depth = k
@@ -229,6 +234,7 @@ cdef uint32_t keeper(Node node, const Slot* s) noexcept:
 # ---- what the numbers mean -------------------------------------------------------------------------------------------
 
 ORDINALS = ("first", "second", "third")
+BEYOND = ("", 0, f"(callers beyond {DEEPEST} frames)")         # stands for them in a stack
 
 
 def operation(site):
@@ -254,6 +260,9 @@ def stack(frames, number):
     """The (file, line, function) of each frame of a stack, the outermost first."""
     cdef list out = []
     while number:
+        if number == CUT:
+            out.append(BEYOND)
+            break
         number, code, instruction = frames[number]
         out.append((code.co_filename, line_of(code, instruction), code.co_name))
     out.reverse()
