@@ -132,7 +132,7 @@ def test_at_the_limit_a_gap_between_live_buffers_is_used():
         with pytest.raises(MemoryError):
             while True:
                 blocks.append(block(4600))
-        for i in range(0, 40):
+        for i in range(40):
             blocks[i] = None
             blocks[i] = block(4300)                 # of another class
 

@@ -292,6 +292,6 @@ def test_a_solver_without_a_rule_says_so():
     with cg.record():
         y = (x * x).sum()
     y.backward()
-    with pytest.raises(NotImplementedError, match="Nothing has no step: a solver says in Cython how a parameter is moved"):
+    with pytest.raises(NotImplementedError, match="Nothing has no step; a solver moves a parameter in Cython"):
         solver.update()
     assert x.tolist() == [1, 1, 1]

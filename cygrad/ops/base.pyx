@@ -229,10 +229,10 @@ cdef class View(Operator):
         self.fused = self.differentiable = self.views = True
 
     cdef Layout* see(self, const Layout* x, attributes) except NULL:
-        raise NotImplementedError(f"{self.name} has no see")
+        raise NotImplementedError
 
     cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL:
-        raise NotImplementedError(f"{self.name} has no see_back")
+        raise NotImplementedError
 
     cdef int infer(self, Call* c) except -1:
         c.y[0].layout = self.see(c.x[0].layout, <object>c.attributes)

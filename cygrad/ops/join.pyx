@@ -54,7 +54,7 @@ cdef class Join(Operator):
 
     cdef Layout* part(self, const Layout* y, int i, tuple attributes) except NULL:
         """The place of input i in the output."""
-        raise NotImplementedError(f"{self.name} has no part")
+        raise NotImplementedError
 
     cdef int forward(self, Call* c) except -1:
         cdef Layout* l

@@ -85,7 +85,7 @@ cdef class Spreading(Reduction):
         return 0
 
     cdef int factor(self, Backward b, const Array* g) except -1:
-        raise NotImplementedError(f"{self.name} has no factor")
+        raise NotImplementedError
 
 
 cdef int mean_into(const Array* x, const Array* y, attributes) except -1:

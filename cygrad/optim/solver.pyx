@@ -148,7 +148,7 @@ cdef class Solver:
             end_update()
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        raise NotImplementedError(f"{type(self).__name__} has no step: a solver says in Cython how a parameter is moved")
+        raise NotImplementedError(f"{type(self).__name__} has no step; a solver moves a parameter in Cython")
 
     def __reduce__(self):
         return __newobj__, (type(self),), self.__getstate__()
