@@ -95,8 +95,8 @@ cdef class Replay:
         s.op, s.attributes = op, attributes
         s.inputs = [in_plan(x, planned) for x in inputs]
         if any([isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others for x in s.inputs]):
-            raise RuntimeError(f"Replay: {op.name} reads what another thread computed meanwhile, which a replay would not "
-                               f"compute again; compute it in the thread that captures")
+            raise RuntimeError(f"Replay: {op.name} reads what another thread computed meanwhile, which a replay would "
+                               f"not compute again; compute it in the thread that captures")
         s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
