@@ -12,7 +12,7 @@ from cygrad.core.graph cimport (
     FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, current, is_result,
     is_variable, plug_inplace, ready, slots_of,
 )
-from cygrad.core.memory cimport EXTERNAL, READONLY, WORKSPACE, Buffer, allocate, drop
+from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport pack
 from cygrad.core.run cimport (
@@ -50,9 +50,10 @@ cdef int sum_held(const Operand* x, int n, Tensor target) noexcept:
 cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
     cdef Call c
     cdef Array few[FEW]
-    cdef Buffer* buffers[1]
+    cdef Buffer* buffers[MAX_OUTPUTS]               # the target's, then those of hidden outputs, `made` of them
     cdef Buffer* workspace = NULL
     cdef uint32_t wanted = 0
+    cdef int made = 0
     cdef list alive = None
     cdef Tensor copied
     cdef Node node = None, put = None
@@ -85,7 +86,7 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
     for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
     try:
         op.infer(&c)
-        if c.hidden or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
+        if c.n_out - c.hidden > 1 or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
         if not lay.same_shape(c.y[0].layout, target.layout):
             raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the "
                              f"tensor written to has shape {target.shape}")
@@ -96,6 +97,10 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
         if c.workspace_bytes:
             workspace = allocate(c.workspace_bytes, WORKSPACE)
             c.workspace = workspace.data
+        for i in range(1, c.n_out):
+            buffers[i] = allocate(c.y[i].layout.size * itemsize(c.y[i].dtype), OTHER)
+            c.y[i].data = buffers[i].data
+            made += 1
         lay.forget(c.y[0].layout)
         c.y[0].layout = lay.share(target.layout)
         c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
@@ -110,12 +115,14 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
         if node is not None:
             s = slots_of(node)
             for i in range(node.n_slots):           # what it keeps of the result is the result
-                if s[i].source & OWN: s[i].version = target.buffer.version
+                if s[i].source == OWN: s[i].version = target.buffer.version
             if saved.checking: saved.remember(node)
             written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
     finally:
-        if c.y[0].layout != NULL: lay.forget(c.y[0].layout)
+        for i in range(MAX_OUTPUTS):
+            if c.y[i].layout != NULL: lay.forget(c.y[i].layout)
+        for i in range(1, made + 1): drop(buffers[i])
         if workspace != NULL: drop(workspace)
     return 0
 
