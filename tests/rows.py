@@ -49,14 +49,21 @@ def parameters(row):
     return list(inspect.signature(row.tested).parameters)
 
 
+def packed(n, bits=1):
+    return (n * bits + 7) // 8
+
+
 # Bytes of what backward keeps that is no input: the tokens of Row.keeps for it.
 HIDDEN = {
-    "out": lambda args, y: y.nbytes,
-    "lse": lambda args, y: y.itemsize * args[0].shape[0],
-    "rates": lambda args, y: y.itemsize * (args[0].size // args[1].size),
-    "order": lambda args, y: 4 * y.size,
-    "bits": lambda args, y: (args[0].size + 7) // 8,
-    "difference": lambda args, y: y.itemsize * np.subtract(*args).size,
+    "out": lambda args, y, wanted: y.nbytes,
+    "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
+    "rates": lambda args, y, wanted: y.itemsize * (args[0].size // args[1].size),
+    "order": lambda args, y, wanted: 4 * y.size,
+    "bits": lambda args, y, wanted: packed(args[0].size),
+    "codes": lambda args, y, wanted: packed(y.size, 2),
+    "truths": lambda args, y, wanted: packed(y.size),
+    "choice": lambda args, y, wanted: packed(y.size, 1 if len(wanted) == 1 else 2),
+    "difference": lambda args, y, wanted: y.itemsize * np.subtract(*args).size,
 }
 
 

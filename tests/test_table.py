@@ -267,7 +267,7 @@ def declared_bytes(row, args, kwargs, xs, y, wanted):
     total = 0
     for token in declared(row, args, kwargs, wanted):
         if token in HIDDEN:
-            total += HIDDEN[token](args, y)
+            total += HIDDEN[token](args, y, wanted)
         else:
             x = dict(zip(names, xs, strict=False)).get(token)      # none: a default
             total += x.nbytes if isinstance(x, cg.Tensor) else 0

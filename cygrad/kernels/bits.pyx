@@ -1,32 +1,37 @@
 """A bit for each element: bit i & 7 of byte i >> 3 belongs to element i. Of signs it is set where the element is not
-<= 0 (so a NaN counts as positive, as in relu)."""
+<= 0 (so a NaN counts as positive, as in relu). And what is made of packed codes, which are bits or pairs of them."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
+from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, itemsize, real, view1d, view1f
+from cygrad.kernels.codes cimport pack_codes, unpack_codes
 from cygrad.kernels.driver cimport STRIP, gather
+
+ctypedef fused place:
+    uint16_t
+    uint32_t
+    int64_t
 
 
 cdef void pack_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef Py_ssize_t i, k, n = x.shape[0]
-    cdef uint8_t byte
-    for i in range((n + 7) // 8):
-        byte = 0
-        for k in range(min(8, n - 8 * i)):
-            byte |= <uint8_t>(not x[8 * i + k] <= 0) << k
-        bits[i] = byte
+    cdef uint8_t codes[STRIP + 8]
+    cdef Py_ssize_t i, start = 0, n = x.shape[0], count
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        for i in range(count):
+            codes[i] = not x[start + i] <= 0
+        pack_codes(codes, count, 1, bits + start // 8)
+        start += count
 
 
 cdef void pack_equal_(real[::1] x, real[::1] y, uint8_t* bits) noexcept nogil:
-    cdef Py_ssize_t i, k, n = x.shape[0]
-    cdef uint8_t byte
-    cdef real a, b
-    for i in range((n + 7) // 8):
-        byte = 0
-        for k in range(min(8, n - 8 * i)):
-            a, b = x[8 * i + k], y[8 * i + k]
-            byte |= <uint8_t>((a == b) | ((a != a) & (b != b))) << k
-        bits[i] = byte
+    """Of a strip at most."""
+    cdef uint8_t codes[STRIP + 8]
+    cdef Py_ssize_t i
+    for i in range(x.shape[0]):
+        codes[i] = <uint8_t>(x[i] == y[i]) | (<uint8_t>(x[i] != x[i]) & <uint8_t>(y[i] != y[i]))
+    pack_codes(codes, x.shape[0], 1, bits)
 
 
 cdef void unpack_(const uint8_t* bits, real[::1] y) noexcept nogil:
@@ -77,3 +82,91 @@ cdef void mask(const uint8_t* bits, int dtype, Py_ssize_t n, const char* g, char
     """The result may be g."""
     if dtype == FLOAT32: mask_[float](bits, view1f(<float*>g, n), view1f(<float*>dx, n))
     else:                mask_[double](bits, view1d(<double*>g, n), view1d(<double*>dx, n))
+
+
+cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code, uint8_t* y) noexcept nogil:
+    """y = whether the element has this code, a bool each"""
+    cdef uint8_t codes[STRIP + 8]
+    cdef Py_ssize_t i, start = 0, count
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        unpack_codes(packed + start * bits // 8, count, bits, codes)
+        for i in range(count):
+            y[start + i] = codes[i] == code
+        start += count
+
+
+cdef bint zeros_and_ones(const Array* x) noexcept nogil:
+    """Whether each element is 0 or 1."""
+    cdef char scratch[STRIP * 8]
+    cdef Py_ssize_t start = 0, n = x.layout.size, count
+    cdef const char* p
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        p = x.data + start * itemsize(x.dtype)
+        if not x.layout.dense:
+            gather(scratch, x, start, count)
+            p = scratch
+        if x.dtype == FLOAT32:
+            if others[float](view1f(<float*>p, count)): return False
+        elif others[double](view1d(<double*>p, count)): return False
+        start += count
+    return True
+
+
+cdef bint others(real[::1] x) noexcept nogil:
+    """Whether an element is neither 0 nor 1."""
+    cdef Py_ssize_t i
+    cdef int other = 0
+    for i in range(x.shape[0]):
+        other |= (x[i] != 0) & (x[i] != 1)
+    return other != 0
+
+
+# ---- masks -----------------------------------------------------------------------------------------------------------
+
+cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
+    """A bit for each element in row-major order: whether it is true."""
+    cdef uint8_t codes[STRIP + 8]
+    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        gather(<char*>codes, mask, start, count)
+        for i in range(count):
+            codes[i] = codes[i] != 0
+        pack_codes(codes, count, 1, bits + start // 8)
+        start += count
+
+
+cdef void places_(const Array* mask, Py_ssize_t most, place* places) noexcept nogil:
+    cdef uint8_t strip[STRIP]
+    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k = 0
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        gather(<char*>strip, mask, start, count)
+        for i in range(count):
+            if strip[i] and k < most:
+                places[k] = <place>(start + i)
+                k += 1
+        start += count
+
+
+cdef void set_(const place* places, Py_ssize_t k, uint8_t* mask) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(k): mask[places[i]] = 1
+
+
+cdef void places_of(const Array* mask, int dtype, Py_ssize_t most, char* places) noexcept nogil:
+    """The places of the true elements, no more than `most` of them, in row-major order; the dtype is UINT16, UINT32 or
+    INT64."""
+    if dtype == UINT16: places_(mask, most, <uint16_t*>places)
+    elif dtype == UINT32: places_(mask, most, <uint32_t*>places)
+    else: places_(mask, most, <int64_t*>places)
+
+
+cdef void mask_from(const char* places, int dtype, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
+    """A mask of n elements, of which those at k places are true."""
+    memset(mask, 0, n)
+    if dtype == UINT16: set_(<const uint16_t*>places, k, mask)
+    elif dtype == UINT32: set_(<const uint32_t*>places, k, mask)
+    else: set_(<const int64_t*>places, k, mask)

@@ -110,15 +110,28 @@ cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
         b = a if a < b else b
         z[i] = a if a != a else b
 
-cdef void maximum_grad(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
-    """The gradient of x; with x and y exchanged that of y, and of the minimum's x."""
+cdef void maximum_code(real[::1] x, real[::1] y, uint8_t[::1] c) noexcept nogil:
+    """1 where x > y, 2 where y > x, 3 where they are equal, 0 where one is a NaN."""
     cdef Py_ssize_t i
-    cdef real half, more
-    for i in range(dx.shape[0]):                    # two halves: a choice within a choice would be a branch
-        half = g[i] * <real>0.5
-        more = 0 if x[i] <= y[i] else half
-        half = 0 if x[i] < y[i] else half
-        dx[i] = half + more
+    for i in range(c.shape[0]):
+        c[i] = <uint8_t>(x[i] >= y[i]) | <uint8_t>(y[i] >= x[i]) << 1
+
+cdef void maximum_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
+    """The gradient of the maximum's x, by maximum_code; where one is a NaN, both have all of it."""
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dx.shape[0]):
+        v = g[i]
+        v = v * <real>0.5 if c[i] == 3 else v
+        dx[i] = 0 if c[i] == 2 else v
+
+cdef void maximum_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef real v
+    for i in range(dy.shape[0]):
+        v = g[i]
+        v = v * <real>0.5 if c[i] == 3 else v
+        dy[i] = 0 if c[i] == 1 else v
 
 cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
     cdef Py_ssize_t i
@@ -130,29 +143,50 @@ cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept n
         v = high if v > high else v
         out[i] = high if high != high else v
 
-cdef void clip_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dx) noexcept nogil:
+cdef void clip_code(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+    """Which of the three the result follows: 1, 2 or 3; x at the bounds too. 0: none, near a NaN or equal bounds."""
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):                     # no two of these are true at once
+        c[i] = (<uint8_t>((x[i] >= y[i]) & (x[i] <= z[i])) | <uint8_t>((x[i] < y[i]) & (y[i] < z[i])) << 1
+                | <uint8_t>((x[i] > z[i]) | (z[i] < y[i])) * 3)
+
+cdef void clip_code_x(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+    """1 where it follows x."""
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = (x[i] >= y[i]) & (x[i] <= z[i])
+
+cdef void clip_code_y(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = (x[i] < y[i]) & (y[i] < z[i])
+
+cdef void clip_code_z(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = (x[i] > z[i]) | (z[i] < y[i])
+
+cdef void chosen_1(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
+    """g where the code is 1"""
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
-        v = v if x[i] >= y[i] else 0
-        dx[i] = v if x[i] <= z[i] else 0
+        dx[i] = v if c[i] == 1 else 0
 
-cdef void clip_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dy) noexcept nogil:
+cdef void chosen_2(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
-    for i in range(dy.shape[0]):
+    for i in range(dx.shape[0]):
         v = g[i]
-        v = v if y[i] < z[i] else 0
-        dy[i] = v if x[i] < y[i] else 0
+        dx[i] = v if c[i] == 2 else 0
 
-cdef void clip_grad_z(real[::1] g, real[::1] x, real[::1] y, real[::1] z, real[::1] dz) noexcept nogil:
+cdef void chosen_3(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v, over
-    for i in range(dz.shape[0]):
+    cdef real v
+    for i in range(dx.shape[0]):
         v = g[i]
-        over = v if x[i] > z[i] else 0
-        dz[i] = v if z[i] < y[i] else over
+        dx[i] = v if c[i] == 3 else 0
 
 cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
@@ -160,6 +194,11 @@ cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept
     for i in range(z.shape[0]):
         a, b = x[i], y[i]
         z[i] = a if c[i] else b
+
+cdef void where_code(uint8_t[::1] c, uint8_t[::1] code) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(code.shape[0]):
+        code[i] = c[i] != 0
 
 cdef void where_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -202,12 +241,20 @@ cdef int table() except -1:
                      <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t], 2)
     driver.enter("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
     driver.enter("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
-    driver.enter("maximum_grad", <void*>maximum_grad[float], <void*>maximum_grad[double], 4)
+    driver.enter("maximum_code", <void*>maximum_code[float], <void*>maximum_code[double], 3)
+    driver.enter("maximum_grad_x", <void*>maximum_grad_x[float], <void*>maximum_grad_x[double], 3)
+    driver.enter("maximum_grad_y", <void*>maximum_grad_y[float], <void*>maximum_grad_y[double], 3)
     driver.enter("clip", <void*>clip_[float], <void*>clip_[double], 4)
-    driver.enter("clip_grad_x", <void*>clip_grad_x[float], <void*>clip_grad_x[double], 5)
-    driver.enter("clip_grad_y", <void*>clip_grad_y[float], <void*>clip_grad_y[double], 5)
-    driver.enter("clip_grad_z", <void*>clip_grad_z[float], <void*>clip_grad_z[double], 5)
+    driver.enter("clip_code", <void*>clip_code[float], <void*>clip_code[double], 4)
+    driver.enter("clip_code_x", <void*>clip_code_x[float], <void*>clip_code_x[double], 4)
+    driver.enter("clip_code_y", <void*>clip_code_y[float], <void*>clip_code_y[double], 4)
+    driver.enter("clip_code_z", <void*>clip_code_z[float], <void*>clip_code_z[double], 4)
+    driver.enter("chosen_1", <void*>chosen_1[float], <void*>chosen_1[double], 3)
+    driver.enter("chosen_2", <void*>chosen_2[float], <void*>chosen_2[double], 3)
+    driver.enter("chosen_3", <void*>chosen_3[float], <void*>chosen_3[double], 3)
     driver.enter("where", <void*>where_[float], <void*>where_[double], 4)
+    driver.enter("where_code", NULL, NULL, 2)
+    driver.find("where_code").truth = <void*>where_code
     driver.enter("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
     driver.enter("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
     return 0

@@ -4,19 +4,21 @@ A strip kernel sees contiguous typed memoryviews and nothing else. The driver wa
 hands out strips: where an operand is contiguous the strip lies in it; where it is broadcast from one element the strip
 is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
 strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
-A result larger than the cache is streamed: its strips are made in scratch and stored past the cache.
+A result larger than the cache is streamed: its strips are made in scratch and stored past the cache. Of packed codes
+(codes.pxd) a strip is unpacked before the call or packed after it.
 
 Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
 
 import os
 
 from cython.parallel cimport prange
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
 )
+from cygrad.kernels.codes cimport BIT, bits_of, pack_codes, unpack_codes
 
 cdef extern from "cygrad/platform.h" nogil:
     const int CG_HAVE_OPENMP
@@ -38,11 +40,13 @@ cdef enum:
     MAX_LOOPS = 512
     STREAM = 1 << 24        # bytes of a result from which on it is streamed
     FEW = 64                # elements of results for which an operand of one element is filled without strips
+    SLOT = 8 * FEW          # bytes of an operand that is filled so, or whose codes are unpacked
     LINE = 64               # bytes of a cache line
     AHEAD = 2048            # bytes of its operands that are asked for before they are read, then. A kernel that
                             # computes for longer than memory takes does better without, and in strips of
     MADE = 8192             # bytes of its result, as each beginning costs 15 ns (exp of 16 million: 3.6 ms, not 4.5)
     PARTS = 4               # pieces of work for each thread, where there is much
+    BLOCK = 16 * STRIP      # elements that two loops read one after the other
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
@@ -304,16 +308,21 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
     cdef int step[MAX_OPERANDS]                     # bytes from element to element; 0 of what stays where it is
     cdef bint packs[MAX_OPERANDS]
     cdef int size[MAX_OPERANDS]
+    cdef int bits[MAX_OPERANDS]                     # of an element of packed codes, or 0
     cdef int k, n = loop.operands
     cdef void* f = code(loop, a[n - 2].dtype)
-    cdef bint flat = True, asks, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
-    cdef Py_ssize_t count, most = STRIP
+    cdef bint flat = True, coded = False, asks, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
+    cdef Py_ssize_t count, most = STRIP, room = 4 * STRIP
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
         size[k] = itemsize(a[k].dtype)
         step[k] = 0
-        if a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
+        bits[k] = bits_of(a[k].dtype)
+        if bits[k]:
+            flat, coded = False, True
+            p[k] = &scratch[k][0]
+        elif a[k].layout.dense and a[k].layout.size == a[n - 1].layout.size:
             step[k] = size[k]
             p[k] = a[k].data + start * size[k]
         elif k == loop.number:
@@ -321,25 +330,32 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
         elif k < n - 1 and one_element(a[k].layout):
             flat = False
             p[k] = &scratch[k][0]
-            fill(p[k], a[k].data, stop - start if stop - start < STRIP else STRIP, size[k])
+            room = min(room, STRIP * 8 // size[k])
+            fill(p[k], a[k].data, min(stop - start, room), size[k])
         else:
             flat = False
             p[k] = &scratch[k][0]
+            room = min(room, STRIP * 8 // size[k])
             packs[k] = True
     if flat and not streams:
         call(f, n, p, stop - start)
         return
     asks = streams and not loop.computes
+    if coded: most = room                           # of codes, a byte each, the scratch has room for more
     if streams:
-        if flat and not asks: most = MADE // size[n - 1]
+        if flat and not asks or most > MADE // size[n - 1]: most = MADE // size[n - 1]
         target, p[n - 1], step[n - 1] = p[n - 1], &made[0], 0
     while start < stop:
         count = stop - start if stop - start < most else most
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
+            elif bits[k]:
+                unpack_codes(<uint8_t*>a[k].data + start * bits[k] // 8, count, bits[k], <uint8_t*>p[k])
             elif asks and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
         call(f, n, p, count)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
+        elif bits[n - 1]:
+            pack_codes(<uint8_t*>p[n - 1], count, bits[n - 1], <uint8_t*>a[n - 1].data + start * bits[n - 1] // 8)
         if streams:
             cg_stream(target, p[n - 1], count * size[n - 1])
             target += count * size[n - 1]
@@ -352,7 +368,7 @@ cdef inline bint streamed(const Loop* loop, const Array* a) noexcept nogil:
     """Whether a result is stored past the cache: large, dense, and none of the operands."""
     cdef const Array* y = &a[loop.operands - 1]
     cdef int k
-    if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense: return False
+    if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense or y.dtype >= BIT: return False
     for k in range(loop.operands - 1):
         if a[k].data == y.data: return False
     return True
@@ -375,7 +391,7 @@ cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* s
         p[k] = a[k].data
         if k == loop.number or a[k].layout.dense and a[k].layout.size == n: continue
         if n > FEW or k == loop.operands - 1 or not one_element(a[k].layout): return False
-        p[k] = scratch + k * FEW * 8
+        p[k] = scratch + k * SLOT
         fill(p[k], a[k].data, n, itemsize(a[k].dtype))
     return True
 
@@ -386,10 +402,8 @@ cdef int each(const Loop* loop, Array* a) except -1:
     has() for it; masks and the results of comparisons are bools beside it. The result may be one of the operands."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef int t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
-    cdef Py_ssize_t parts
-    cdef Spans spans = Spans(loop, a)
     cdef char* p[MAX_OPERANDS]
-    cdef char scratch[MAX_OPERANDS * FEW * 8]
+    cdef char scratch[MAX_OPERANDS * SLOT]
     if t == 1:
         if n >= GRAIN:
             with nogil: span(loop, a, 0, n)
@@ -398,6 +412,78 @@ cdef int each(const Loop* loop, Array* a) except -1:
         elif n > 0:
             span(loop, a, 0, n)
         return 0
-    parts = t if n < t * PARTS * GRAIN else t * PARTS
+    return in_spans(loop, a, n, t)
+
+
+cdef int in_spans(const Loop* loop, Array* a, Py_ssize_t n, int t) except -1:
+    """The work of each() by t threads."""
+    cdef Spans spans = Spans(loop, a)
+    cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
     with nogil: share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
+    return 0
+
+
+# ---- packed codes ----------------------------------------------------------------------------------------------------
+
+cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
+    """in_one_call(), where operands may be packed codes: few, they are a byte each in `scratch`."""
+    cdef Py_ssize_t n = a[loop.operands - 1].layout.size
+    cdef int k
+    if n > FEW: return False
+    for k in range(loop.operands):
+        p[k] = a[k].data
+        if a[k].dtype < BIT and a[k].layout.dense and a[k].layout.size == n: continue
+        p[k] = scratch + k * SLOT
+        if a[k].dtype < BIT:
+            if k == loop.operands - 1 or not one_element(a[k].layout): return False
+            fill(p[k], a[k].data, n, itemsize(a[k].dtype))
+        elif k < loop.operands - 1:
+            unpack_codes(<uint8_t*>a[k].data, n, bits_of(a[k].dtype), <uint8_t*>p[k])
+    return True
+
+
+cdef int each_coded(const Loop* loop, Array* a) except -1:
+    """each() with operands or a result that are packed codes: of the elements of their layout, whatever it says of
+    memory. (Apart, so that each() pays nothing for them.)"""
+    cdef Array* y = &a[loop.operands - 1]
+    cdef Py_ssize_t n = y.layout.size
+    cdef int t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    cdef char* p[MAX_OPERANDS]
+    cdef char scratch[MAX_OPERANDS * SLOT]
+    if t > 1: return in_spans(loop, a, n, t)
+    if n >= GRAIN:
+        with nogil: span(loop, a, 0, n)
+    elif in_one_coded_call(loop, a, p, scratch):
+        call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
+        if y.dtype >= BIT:
+            pack_codes(<uint8_t*>p[loop.operands - 1], n, bits_of(y.dtype), <uint8_t*>y.data)
+    elif n > 0:
+        span(loop, a, 0, n)
+    return 0
+
+
+cdef struct TwoSpans:
+    Spans first
+    Spans second
+
+cdef void two_spans(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t end
+    while start < stop:
+        end = min(start + BLOCK, stop)
+        one_span(&(<TwoSpans*>job).first, start, end)
+        one_span(&(<TwoSpans*>job).second, start, end)
+        start = end
+
+
+cdef int each_two(const Loop* loop, Array* a, const Loop* other, Array* b) except -1:
+    """each_coded() of `loop`, then each() of `other`, which has as many results from the same operands: where these are
+    many it goes block by block, and the second finds them in the cache. Its result may be one of the operands."""
+    cdef Py_ssize_t n = b[other.operands - 1].layout.size
+    cdef TwoSpans job = TwoSpans(Spans(loop, a), Spans(other, b))
+    cdef int t
+    if n <= BLOCK:
+        each_coded(loop, a)
+        return each(other, b)
+    t = threads_for(n * (other.double_cost if b[other.operands - 2].dtype == FLOAT64 else other.cost))
+    with nogil: share(two_spans, &job, n, ((n + t - 1) // t + STRIP - 1) // STRIP * STRIP, t)
     return 0

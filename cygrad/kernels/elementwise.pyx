@@ -4,6 +4,7 @@ Operands come in the order of the formula, the result last. The result may be an
 it is written. A `_grad` kernel takes the output's gradient g first. The table at the end gives each its name."""
 
 from libc cimport math
+from libc.stdint cimport uint8_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
@@ -54,12 +55,19 @@ cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = fabs(x[i])
 
-cdef void abs_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+cdef void abs_code(real[::1] x, uint8_t[::1] c) noexcept nogil:
+    """1 where x > 0, 2 where x < 0, else 0"""
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = <uint8_t>(x[i] > 0) | <uint8_t>(x[i] < 0) << 1
+
+cdef void abs_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
-        dx[i] = v if x[i] > 0 else -v if x[i] < 0 else 0
+        v = -v if c[i] == 2 else v
+        dx[i] = 0 if c[i] == 0 else v
 
 cdef void sign_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -260,6 +268,7 @@ cdef int table() except -1:
     driver.enter("reciprocal", <void*>reciprocal_[float], <void*>reciprocal_[double], 2)
     driver.enter("reciprocal_grad", <void*>reciprocal_grad[float], <void*>reciprocal_grad[double], 3)
     driver.enter("abs", <void*>abs_[float], <void*>abs_[double], 2)
+    driver.enter("abs_code", <void*>abs_code[float], <void*>abs_code[double], 2)
     driver.enter("abs_grad", <void*>abs_grad[float], <void*>abs_grad[double], 3)
     driver.enter("sign", <void*>sign_[float], <void*>sign_[double], 2)
     driver.enter("floor", <void*>floor_[float], <void*>floor_[double], 2)

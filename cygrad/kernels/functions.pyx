@@ -2,6 +2,8 @@
 kernels/elementwise.pyx: operands in the order of the formula, the result last; a `_grad` kernel takes g first, then
 what its operator keeps: x or y."""
 
+from libc.stdint cimport uint8_t
+
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport (
@@ -330,6 +332,12 @@ cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = 0 if x[i] <= 0 else x[i]             # a NaN stays a NaN
 
+cdef void relu_code(real[::1] y, uint8_t[::1] c) noexcept nogil:
+    """1 where y lets the gradient through"""
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = not y[i] <= 0
+
 cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
@@ -391,6 +399,7 @@ cdef int table() except -1:
     enter("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2, 3)
     enter("gelu_tanh_grad", <void*>gelu_tanh_grad[float], <void*>gelu_tanh_grad[double], 3, 3)
     driver.enter("relu", <void*>relu_[float], <void*>relu_[double], 2)
+    driver.enter("relu_code", <void*>relu_code[float], <void*>relu_code[double], 2)
     driver.enter("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
     return 0
 

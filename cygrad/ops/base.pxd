@@ -1,14 +1,18 @@
 """The bases that operators share. An elementwise operator is its value kernel and, for each input, a rule: a kernel and
 what it reads. What backward keeps follows from the rules."""
 
-from cygrad.core.graph cimport Backward, Call, Operator
+from libc.stdint cimport uint32_t
+
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport Backward, Call, Node, Operator, Tensor
 from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.driver cimport Loop
 
 cdef enum:
     G = -1                  # operands of a rule: the gradient,
     NUMBER = -2             # the number that the operator has for an attribute,
-    OUT = 0x80              # the output; from 0 on: the inputs
+    OUT = 0x80              # the output,
+    CODE = 0x81             # the code of each element; from 0 on: the inputs
 
 cdef struct Rule:
     const Loop* loop        # NULL: the gradient passes as it is (same), or there is none
@@ -21,10 +25,23 @@ cdef class Elementwise(Operator):
     cdef const Loop* value
     cdef bint has_number
     cdef Rule rules[3]
+    cdef int width          # bits of a code
+    cdef Rule coder         # what makes the codes; loop NULL: there are none
 
-    cdef int slope(self, int i, list words, dict codes) except -1
+    cdef int slope(self, Rule* rule, list words, dict codes) except -1
     cdef bint later(self, Backward b, int i, int source) noexcept
+    cdef int plan_code(self, Call* c) except -1
+    cdef bint needs_code(self, uint32_t wanted) noexcept
+    cdef int code_bits(self, uint32_t wanted) noexcept
+    cdef const Loop* coder_for(self, uint32_t wanted) noexcept
+    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept
+    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out)
+    cdef Tensor where_code(self, Context c, int code)
 
+cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1
+cdef uint32_t recorded_inputs(Node node) noexcept
+cdef Array packed(char* data, const Layout* layout, int bits) noexcept
+cdef Tensor dense_kept(Backward b, int source, Array* out)
 cdef int by_numpy(Operator op, Call* c) except -1
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept
 

@@ -9,6 +9,8 @@ class Elementwise(Operator):
     inputs: str
     number: bool
     integers: Any
+    code: str
+    bits: int
 class View(Operator):
     pass
 class Part(View):

@@ -3,20 +3,31 @@ with broadcasting. View: of those that look at their input's memory otherwise.""
 
 import re
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport OUTPUT, Backward, Call, Gradient, Operator, drop_gradient
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport (
+    OUTPUT, Backward, Call, Gradient, Node, Operator, Tensor, array_of, drop_gradient, edge_of,
+)
+from cygrad.core.memory cimport OTHER
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, itemsize
+from cygrad.kernels.bits cimport where_code_is
+from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
+from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to
 
 from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
 
 TO_FLOATS = "to floats"
+
+cdef enum:
+    FEW_BYTES = 64
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
 cdef driver.Loop* ADD_LOOP = driver.find("add")
@@ -27,7 +38,10 @@ cdef class Elementwise(Operator):
 
         inputs      a letter for each input: "x" (the default), "xy", ...
         dx, dy      for each input the rule of its gradient: a kernel and what it reads, in the kernel's order, such as
-                    "div g x": g (the gradient), inputs, out, p (the number); "g" alone: it passes as it is; "": none
+                    "div g x": g (the gradient), inputs, out, code, p (the number); "g" alone: it passes as it is; "":
+                    none
+        code        a kernel, and the inputs that it reads: it makes a code of `bits` bits (1 or 2) for each element of
+                    the result, which is all that the gradients need and is kept, packed, in the place of the inputs
         number      whether the operator has a number for an attribute, which the value kernel takes after the inputs
         integers    how bools and integers are computed: TO_FLOATS (the default dtype, first), None (not at all), or by
                     a NumPy function
@@ -36,6 +50,7 @@ cdef class Elementwise(Operator):
     inputs = "x"
     number = False
     integers = TO_FLOATS
+    code, bits = "", 1
 
     def __cinit__(self):
         cls = type(self)
@@ -46,18 +61,42 @@ cdef class Elementwise(Operator):
         self.has_number = cls.number
         if cls.integers is TO_FLOATS: self.floats = True
         else: self.numpy = cls.integers
-        codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT}
+        self.width = cls.bits
+        codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
+        self.slope(&self.coder, [*cls.code.split()], codes)
         for i, letter in enumerate(cls.inputs):
-            self.slope(i, [*getattr(cls, "d" + letter, "").split()], codes)
+            self.slope(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
 
-    cdef int slope(self, int i, list words, dict codes) except -1:
-        """Read the rule for the gradient of input i."""
-        if words == ["g"]: self.rules[i].same = True
+    cdef int slope(self, Rule* rule, list words, dict codes) except -1:
+        """Read a rule."""
+        if words == ["g"]: rule.same = True
         elif words:
-            self.rules[i].loop = driver.find(words[0])
-            self.rules[i].n = len(words) - 1
-            for k, word in enumerate(words[1:]): self.rules[i].operands[k] = codes[word]
+            rule.loop = driver.find(words[0])
+            rule.n = len(words) - 1
+            for k, word in enumerate(words[1:]): rule.operands[k] = codes[word]
         return 0
+
+    cdef bint needs_code(self, uint32_t wanted) noexcept:
+        """Whether a gradient that is wanted reads the codes."""
+        cdef int i, k
+        if self.coder.loop == NULL: return False
+        for i in range(self.n_in):
+            if not (wanted >> i) & 1: continue
+            for k in range(self.rules[i].n):
+                if self.rules[i].operands[k] == CODE: return True
+        return False
+
+    cdef int code_bits(self, uint32_t wanted) noexcept:
+        """How many bits a code has where the gradients of these inputs are wanted."""
+        return self.width
+
+    cdef const Loop* coder_for(self, uint32_t wanted) noexcept:
+        """The kernel that makes these codes."""
+        return self.coder.loop
+
+    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept:
+        """The kernel of the gradient of input i that reads them."""
+        return self.rules[i].loop
 
     cdef int infer(self, Call* c) except -1:
         cdef Layout* l
@@ -65,7 +104,7 @@ cdef class Elementwise(Operator):
         c.y[0].dtype = c.x[c.n_in - 1].dtype        # before it may be a mask
         if c.n_in == 1:
             c.y[0].layout = lay.dense_like(c.x[0].layout)
-            return 0
+            return self.plan_code(c)
         l = lay.broadcast(self.name, c.x[0].layout, c.x[1].layout)
         if c.n_in == 3:
             try:
@@ -74,10 +113,18 @@ cdef class Elementwise(Operator):
                 lay.forget(l)
             l = wider
         c.y[0].layout = l
-        return 0
+        return self.plan_code(c)
+
+    cdef int plan_code(self, Call* c) except -1:
+        """The codes are a hidden output."""
+        cdef Py_ssize_t nbytes
+        if not c.wanted or c.y[0].dtype < FLOAT32 or not self.needs_code(c.wanted): return 0
+        nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
+        return hide_bytes(c, nbytes)
 
     cdef int forward(self, Call* c) except -1:
         cdef Array a[MAX_OPERANDS]
+        cdef Array coded[MAX_OPERANDS]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef double bits
@@ -90,7 +137,10 @@ cdef class Elementwise(Operator):
             put_number(&a[n], &bits, <object>c.attributes, c.y[0].dtype)
             n += 1
         a[n] = c.y[0]
-        return driver.each(self.value, a)
+        if not c.hidden: return driver.each(self.value, a)
+        for i in range(self.coder.n): coded[i] = a[self.coder.operands[i]]
+        coded[self.coder.n] = packed(c.y[1].data, c.y[0].layout, self.code_bits(c.wanted))
+        return driver.each_two(self.coder_for(c.wanted), coded, self.value, a)
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         cdef uint32_t mask = 0
@@ -100,6 +150,7 @@ cdef class Elementwise(Operator):
             for k in range(self.rules[i].n):
                 code = self.rules[i].operands[k]
                 if code == OUT: mask |= <uint32_t>1 << OUTPUT
+                elif code == CODE: mask |= <uint32_t>2 << OUTPUT
                 elif code >= 0: mask |= <uint32_t>1 << code
         return mask
 
@@ -119,6 +170,8 @@ cdef class Elementwise(Operator):
         cdef Py_ssize_t strides[4][MAX_NDIM]
         cdef double bits
         cdef Rule* rule
+        cdef Tensor _kept = None
+        cdef uint32_t recorded = recorded_inputs(b.node) if self.coder.loop != NULL else 0
         cdef int i, k, code
         cdef bint last, written
         for i in range(self.n_in):
@@ -132,23 +185,40 @@ cdef class Elementwise(Operator):
                     code = rule.operands[k]
                     if code == G: a[k] = b.gradient(0)
                     elif code == NUMBER: put_number(&a[k], &bits, b.node.attributes, b.node.dtype)
+                    elif code == CODE: _kept = self.read_code(b, recorded, &a[k])
                     else: a[k] = b.kept(code)
                     spread(&a[k], b.node.layout, &seen[k], strides[k])
                 written = False                     # over what is read here for the last time, or into new memory
                 for k in range(rule.n):
                     code = rule.operands[k]
-                    if code >= 0 and not written and not self.later(b, i, code) \
+                    if code >= 0 and code != CODE and not written and not self.later(b, i, code) \
                             and lay.same_shape(b.kept(code).layout, b.node.layout):
                         written = b.over(i, code, &a[rule.n])
                 if last and not written: written = b.over_gradient(i, &a[rule.n])
                 if not written: a[rule.n] = b.make(i, b.node.layout, b.node.dtype)
-                driver.each(rule.loop, a)
+                if self.coder.loop == NULL: driver.each(rule.loop, a)
+                else: driver.each_coded(self.slope_for(i, recorded), a)
                 for k in range(rule.n):
                     code = rule.operands[k]
                     if code >= 0 and not self.later(b, i, code): b.done(code)
                 if last: b.done_gradient(0)
             if not lay.same_shape(b.input_layout(i), b.node.layout): narrow(b, i)
         return 0
+
+    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out):
+        """The codes for the kernels of the gradients. Returns who owns them, None where it is the node."""
+        cdef Tensor owner = dense_kept(b, CODE, out)
+        out[0] = packed(out.data, b.node.layout, self.code_bits(recorded))
+        return owner
+
+    cdef Tensor where_code(self, Context c, int code):
+        """For formulas: a bool tensor of the shape of the result, true where an element has this code."""
+        cdef Node node = c.b.node
+        cdef Array a
+        cdef Tensor _kept = dense_kept(c.b, CODE, &a), y = fresh(lay.dense_like(node.layout), BOOL, OTHER)
+        where_code_is(<const uint8_t*>a.data, y.layout.size, self.code_bits(recorded_inputs(node)), code,
+                      <uint8_t*>y.buffer.data)
+        return y
 
 
 cdef class Truth(Elementwise):
@@ -161,6 +231,48 @@ cdef class Truth(Elementwise):
         Elementwise.infer(self, c)
         c.y[0].dtype = BOOL
         return 0
+
+
+cdef Layout* few_bytes[FEW_BYTES]                   # the layouts of so many bytes, made when they are needed first
+
+
+cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1:
+    """Let packed codes of so many bytes be the hidden output 1."""
+    if nbytes >= FEW_BYTES: c.y[1].layout = lay.dense(1, &nbytes)
+    else:
+        if few_bytes[nbytes] == NULL: few_bytes[nbytes] = lay.dense(1, &nbytes)
+        c.y[1].layout = lay.share(few_bytes[nbytes])
+    c.y[1].dtype = UINT8
+    c.n_out, c.hidden = 2, 1
+    return 0
+
+
+cdef uint32_t recorded_inputs(Node node) noexcept:
+    """The inputs whose gradients were wanted when a node was made, as bits."""
+    cdef uint32_t mask = 0
+    cdef int i
+    for i in range(node.n_in):
+        if edge_of(node, i).node != NULL: mask |= <uint32_t>1 << i
+    return mask
+
+
+cdef Tensor dense_kept(Backward b, int source, Array* out):
+    """What is kept from `source` as one run of memory; what an unpack hook gave may be strided. Returns who owns it,
+    None where it is the node."""
+    cdef Tensor t
+    out[0] = b.kept(source)
+    if out.layout.dense: return None
+    t = fresh(lay.dense_like(out.layout), out.dtype, OTHER)
+    gather(t.buffer.data, out, 0, out.layout.size)
+    out[0] = array_of(t)
+    return t
+
+
+cdef Array packed(char* data, const Layout* layout, int bits) noexcept:
+    """Packed codes of elements of a layout, as the driver reads and writes them."""
+    cdef Array a
+    a.data, a.layout, a.dtype = data, layout, BIT if bits == 1 else PAIR
+    return a
 
 
 cdef int narrow(Backward b, int i) except -1:

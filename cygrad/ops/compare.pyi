@@ -15,6 +15,8 @@ class Bitwise(Elementwise):
 class Clip(Elementwise):
     inputs: str
     integers: Any
+    code: str
+    bits: int
     dx: str
     dy: str
     dz: str
@@ -22,18 +24,23 @@ class Clip(Elementwise):
 class Maximum(Elementwise):
     inputs: str
     integers: Any
+    code: str
+    bits: int
     dx: str
     dy: str
 @final
 class Minimum(Elementwise):
     inputs: str
     integers: Any
+    code: str
+    bits: int
     dx: str
     dy: str
 @final
 class Where(Elementwise):
     inputs: str
     integers: Any
+    code: str
     dx: str
     dy: str
 @final

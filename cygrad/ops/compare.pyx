@@ -3,13 +3,15 @@
 import numpy as np
 
 from cython cimport final
+from libc.stdint cimport uint32_t
 
-from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor, slot_from
 from cygrad.core.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout
 from cygrad.kernels.choose cimport choose
-from cygrad.ops.base cimport Elementwise, Truth, by_numpy, spread
+from cygrad.ops.base cimport CODE, Elementwise, Truth, by_numpy, recorded_inputs, spread
 
 from cygrad.core.dtypes import DTYPES
 
@@ -143,50 +145,80 @@ cdef class BitwiseNot(Bitwise):
 cdef class Maximum(Elementwise):
     """z = x where x > y, else y        dx = g where x > y, g / 2 where equal, else 0        dy = g - dx"""
     inputs, integers = "xy", np.maximum
-    dx = "maximum_grad g x y"
-    dy = "maximum_grad g y x"
+    code, bits = "maximum_code x y", 2
+    dx = "maximum_grad_x code g"
+    dy = "maximum_grad_y code g"
 
     cdef object formula(self, c, int i, g):
-        x, y = c.input(i), c.input(1 - i)
-        return c.locally_constant(where(x < y, 0, where(x == y, 0.5 * g, g)))
+        return c.locally_constant(where(self.where_code(c, 2 - i), 0, where(self.where_code(c, 3), 0.5 * g, g)))
 
 
 @final
 cdef class Minimum(Elementwise):
     """z = x where x < y, else y        dx = g where x < y, g / 2 where equal, else 0        dy = g - dx"""
     inputs, integers = "xy", np.minimum
-    dx = "maximum_grad g y x"
-    dy = "maximum_grad g x y"
+    code, bits = "maximum_code y x", 2
+    dx = "maximum_grad_x code g"
+    dy = "maximum_grad_y code g"
 
     cdef object formula(self, c, int i, g):
-        x, y = c.input(i), c.input(1 - i)
-        return c.locally_constant(where(x > y, 0, where(x == y, 0.5 * g, g)))
+        return c.locally_constant(where(self.where_code(c, 2 - i), 0, where(self.where_code(c, 3), 0.5 * g, g)))
 
 
 @final
 cdef class Clip(Elementwise):
-    """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)"""
+    """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)
+
+    Of one gradient a bit is kept, whether it is g; of several two, which of them."""
     inputs, integers = "xyz", np.clip
-    dx = "clip_grad_x g x y z"
-    dy = "clip_grad_y g x y z"
-    dz = "clip_grad_z g x y z"
+    code, bits = "clip_code x y z", 2
+    dx = "chosen_1 code g"
+    dy = "chosen_2 code g"
+    dz = "chosen_3 code g"
+
+    cdef int code_bits(self, uint32_t wanted) noexcept:
+        return 1 if lone(wanted) else 2
+
+    cdef const driver.Loop* coder_for(self, uint32_t wanted) noexcept:
+        return self.coder.loop if not lone(wanted) else CLIP_X if wanted == 1 else CLIP_Y if wanted == 2 else CLIP_Z
+
+    cdef const driver.Loop* slope_for(self, int i, uint32_t wanted) noexcept:
+        return self.rules[0 if lone(wanted) else i].loop
 
     cdef object formula(self, c, int i, g):
-        x, y, z = c.input(0), c.input(1), c.input(2)
-        if i == 0: chosen = logical_and(x >= y, x <= z)
-        else: chosen = logical_and(y < z, x < y) if i == 1 else logical_or(x > z, z < y)
-        return c.locally_constant(where(chosen, g, 0))
+        cdef uint32_t wanted = recorded_inputs((<Context>c).b.node)
+        return c.locally_constant(where(self.where_code(c, 1 if lone(wanted) else i + 1), g, 0))
+
+
+cdef inline bint lone(uint32_t wanted) noexcept:
+    """Whether the gradient of no more than one input is wanted."""
+    return wanted & (wanted - 1) == 0
 
 
 @final
 cdef class Where(Elementwise):
-    """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g"""
+    """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g
+
+    Keeps a bit of each condition. A condition that is broadcast is kept itself: one such mask often serves many calls,
+    and where each of them kept bits of its own these would be more."""
     inputs, integers = "cxy", None                  # those are moved by their size
-    dx = "where_grad_x c g"
-    dy = "where_grad_y c g"
+    code = "where_code c"
+    dx = "where_grad_x code g"
+    dy = "where_grad_y code g"
 
     def __cinit__(self):
         self.apart = 1
+
+    cdef int plan_code(self, Call* c) except -1:
+        return Elementwise.plan_code(self, c) if c.x[0].layout.size == c.y[0].layout.size else 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return Elementwise.keeps(self, c, wanted) if c.hidden else 1
+
+    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out):
+        if slot_from(b.node, CODE) != NULL: return Elementwise.read_code(self, b, recorded, out)
+        out[0] = b.kept(0)
+        return None
 
     cdef int forward(self, Call* c) except -1:
         cdef Array a[4]
@@ -202,9 +234,14 @@ cdef class Where(Elementwise):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return c.locally_constant(where(c.input(0), g, 0) if i == 1 else where(c.input(0), 0, g))
+        cdef Context context = <Context>c
+        chosen = self.where_code(context, 1) if slot_from(context.b.node, CODE) != NULL else c.input(0)
+        return c.locally_constant(where(chosen, g, 0) if i == 1 else where(chosen, 0, g))
 
 
+cdef driver.Loop* CLIP_X = driver.find("clip_code_x")
+cdef driver.Loop* CLIP_Y = driver.find("clip_code_y")
+cdef driver.Loop* CLIP_Z = driver.find("clip_code_z")
 cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip without bounds
 cdef Operator LESS = Less(), LESS_EQUAL = LessEqual(), EQUAL = Equal(), NOT_EQUAL = NotEqual()
 cdef Operator GREATER = Greater(), GREATER_EQUAL = GreaterEqual()

@@ -12,6 +12,8 @@ OPERATORS: dict[Any, Any]
 @final
 class Abs(Elementwise):
     integers: Any
+    code: str
+    bits: int
     dx: str
 @final
 class Add(Elementwise):

@@ -78,11 +78,11 @@ cdef class Neg(Elementwise):
 cdef class Abs(Elementwise):
     """y = |x|        dx = g where x > 0, -g where x < 0, else 0"""
     integers = np.abs
-    dx = "abs_grad g x"
+    code, bits = "abs_code x", 2
+    dx = "abs_grad code g"
 
     cdef object formula(self, c, int i, g):
-        x = c.input(0)
-        return c.locally_constant(where(x > 0, g, where(x < 0, -g, 0)))
+        return c.locally_constant(where(self.where_code(c, 1), g, where(self.where_code(c, 2), -g, 0)))
 
 
 @final

@@ -18,6 +18,7 @@ from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport sum_into
 from cygrad.kernels.scan cimport arg
+from cygrad.ops.base cimport dense_kept
 from cygrad.ops.reduce cimport Reduction, Spread, axes_of, over, read_axes, refuse_nothing
 
 from cygrad.ops.reduce import reduced, spread
@@ -56,11 +57,12 @@ cdef class Extreme(Reduction):
         return 2 << OUTPUT
 
     cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), dx = b.make(0, b.input_layout(0), b.node.dtype), share
+        cdef Array g = b.gradient(0), dx = b.make(0, b.input_layout(0), b.node.dtype), share, bits
+        cdef Tensor _kept = dense_kept(b, OWN | 1, &bits)
         cdef Array a[3]
         cdef Spread wide
         cdef Buffer* workspace = allocate(b.node.layout.size * itemsize(b.node.dtype), WORKSPACE)
-        unpack_bits(<const uint8_t*>b.kept(OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
+        unpack_bits(<const uint8_t*>bits.data, dx.dtype, dx.layout.size, dx.data)
         b.done(OWN | 1)
         share.data, share.layout, share.dtype = workspace.data, lay.dense_like(b.node.layout), b.node.dtype
         try:

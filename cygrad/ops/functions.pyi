@@ -59,6 +59,7 @@ class Relu(Elementwise):
 class ReluGradient(Elementwise):
     inputs: str
     integers: Any
+    code: str
     dx: str
     dy: str
 @final

@@ -271,11 +271,12 @@ cdef class Relu(Elementwise):
 cdef class ReluGradient(Elementwise):
     """z = x where y > 0, else 0        dx = g where y > 0, else 0        dy = 0"""
     inputs, integers = "xy", None
-    dx = "relu_gradient g y"
+    code = "relu_code y"
+    dx = "chosen_1 code g"
     dy = "zero g"
 
     cdef object formula(self, c, int i, g):
-        return c.locally_constant(relu_gradient(g, c.input(1).detach()) if i == 0 else where(False, g, 0))
+        return c.locally_constant(where(self.where_code(c, 1) if i == 0 else False, g, 0))
 
 
 cdef Operator EXP = Exp(), EXPM1 = Expm1(), LOG = Log(), LOG1P = Log1p()

@@ -67,9 +67,11 @@ class Row:
     samples     makes `tries`, sample calls: each a tuple (positional arguments, keyword arguments); an array among the
                 arguments is an input, anything else an attribute
     keeps       what backward keeps, for the reader and the tests: "x", "y" are inputs, "out" the output, "lse" a value
-                for each row, "bits" a bit for each element of the input, "difference" an array of the two inputs'
-                common shape; per wanted input, e.g. {"x": "y", "y": "x"}; where it depends on the call, a function of
-                the call's arguments that returns this
+                for each row, "order" a place for each element, "difference" an array of the two inputs' common shape;
+                packed, "bits" a bit for each element of the first input, "truths" one and "codes" two for each of the
+                output, "choice" one where one gradient is wanted, else two, "places" bits or places of a mask, "hard" a
+                bit for each target where these have no gradient; per wanted input, e.g. {"x": "y", "y": "x"}; where it
+                depends on the call, a function of the call's arguments that returns this
     methods     names under which Tensor has it
     ties        an input at which it has a kink, and the gradient that is the convention there; of several inputs a
                 tuple of each
@@ -119,7 +121,8 @@ TABLE = [
     Row(elementwise.mul, E["mul"], np.multiply, two, {"x": "y", "y": "x"}, methods=("mul",), aliases=("multiply",)),
     Row(elementwise.div, E["div"], np.divide, two, {"x": "y", "y": "y out"}, methods=("div",), aliases=("divide",)),
     Row(elementwise.neg, E["neg"], np.negative, one, methods=("neg",), aliases=("negative",)),
-    Row(elementwise.abs, E["abs"], np.abs, one, {"x": "x"}, methods=("abs",), ties=(0.0, 0.0), aliases=("absolute",)),
+    Row(elementwise.abs, E["abs"], np.abs, one, {"x": "codes"}, methods=("abs",), ties=(0.0, 0.0),
+        aliases=("absolute",)),
     Row(elementwise.sign, E["sign"], np.sign, one, methods=("sign",), ties=(0.0, 0.0)),
     Row(elementwise.floor, E["floor"], np.floor, one, methods=("floor",), ties=(1.0, 0.0)),
     Row(elementwise.ceil, E["ceil"], np.ceil, one, methods=("ceil",), ties=(1.0, 0.0)),
@@ -164,7 +167,7 @@ TABLE = [
     Row(functions.gelu_tanh, F["gelu_tanh"], gelu_tanh_like, one, {"x": "x"}, public=False),
     Row(functions.relu, F["relu"], lambda x: np.maximum(x, 0), one, {"x": "out"}, methods=("relu",), ties=(0.0, 0.0)),
     Row(functions.relu_gradient, F["relu_gradient"], lambda g, y: np.where(y > 0, g, 0),
-        lambda: [call(real(2, 3), real(2, 3, seed=1)), call(real(0, 3), real(0, 3))], {"g": "y"}, public=False),
+        lambda: [call(real(2, 3), real(2, 3, seed=1)), call(real(0, 3), real(0, 3))], {"g": "bits"}, public=False),
 
     Row(compare.less, C["less"], np.less, two),
     Row(compare.less_equal, C["less_equal"], np.less_equal, two),
@@ -185,19 +188,21 @@ TABLE = [
     Row(compare.bitwise_xor, C["bitwise_xor"], np.bitwise_xor, whole, methods=("bitwise_xor",)),
     Row(compare.bitwise_not, C["bitwise_not"], np.bitwise_not, lambda: [call(a) for (a, _), _ in whole()],
         methods=("bitwise_not",)),
-    Row(compare.maximum, C["maximum"], np.maximum, unequal, {"x": "x y", "y": "x y"}, methods=("maximum",),
+    Row(compare.maximum, C["maximum"], np.maximum, unequal, {"x": "codes", "y": "codes"}, methods=("maximum",),
         ties=((1.0, 1.0), (0.5, 0.5))),
-    Row(compare.minimum, C["minimum"], np.minimum, unequal, {"x": "x y", "y": "x y"}, methods=("minimum",),
+    Row(compare.minimum, C["minimum"], np.minimum, unequal, {"x": "codes", "y": "codes"}, methods=("minimum",),
         ties=((1.0, 1.0), (0.5, 0.5))),
     Row(compare.clip, C["clip"], clip_like,
         lambda: [call(real(2, 3), -1, 0.5), call(real(2, 3), min=-1), call(real(3), max=1), call(real()),
          call(real(0, 3), 0, 1), call(real(2, 3), real(3, seed=3), real(2, 1, seed=4)), call(real(3), 1.0, -1.0)],
-        {"x": "x min max", "min": "x min max", "max": "x min max"}, methods=("clip", "clamp"),
+        {"x": "choice", "min": "choice", "max": "choice"}, methods=("clip", "clamp"),
         ties=((1.0, 1.0, 2.0), (1.0, 0.0, 0.0)), aliases=("clamp",)),
     Row(compare.where, C["where"], np.where,
         lambda: [call(mask(2, 3), real(2, 3), real(2, 3, seed=1)), call(mask(3), real(2, 1), real(3, seed=1)),
          call(mask(2, 3), real(3), 0.5), call(mask(2, 3), -1.5, real(2, 3)), call(mask(0, 3), real(3), real(3)),
-         call(mask(), real(2), real(1, seed=1))], {"x": "condition", "y": "condition"}),
+         call(mask(), real(2), real(1, seed=1))],
+        lambda condition, x, y: dict.fromkeys(
+            "xy", "truths" if condition.size == np.broadcast(condition, x, y).size else "condition")),
 
     Row(reduce.sum, R["sum"], lambda x, axis=None, keepdims=False: np.sum(x, axis, keepdims=keepdims),
         lambda: [call(real(2, 3)), call(real(2, 3), axis=0), call(real(2, 3, 4), axis=(0, 2), keepdims=True),
