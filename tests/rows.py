@@ -53,22 +53,33 @@ def packed(n, bits=1):
     return (n * bits + 7) // 8
 
 
+def place_size(n):
+    """Bytes of the smallest unsigned integer with room for the numbers below n."""
+    return next(size for size in (1, 2, 4, 8) if n <= 256 ** size)
+
+
+def places(args, y, wanted):
+    mask = args[-1]
+    return min(packed(mask.size), int(mask.sum()) * max(2, place_size(mask.size)))
+
+
 # Bytes of what backward keeps that is no input: the tokens of Row.keeps for it.
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
     "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
     "rates": lambda args, y, wanted: y.itemsize * (args[0].size // args[1].size),
-    "order": lambda args, y, wanted: 4 * y.size,
+    "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),
     "truths": lambda args, y, wanted: packed(y.size),
     "choice": lambda args, y, wanted: packed(y.size, 1 if len(wanted) == 1 else 2),
+    "places": places,
     "difference": lambda args, y, wanted: y.itemsize * np.subtract(*args).size,
 }
 
 
 # Inputs that are copied from the caller's memory, since he may reuse his array of labels.
-COPIED = {"labels", "indices", "index", "mask"}
+COPIED = {"labels", "indices", "index"}
 
 
 def close(a, b, dtype):

@@ -1,4 +1,5 @@
-"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides."""
+"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides. What
+sort and topk keep: places along the axis in the smallest integers that have room for them."""
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from rows import ALL_DTYPES, same_bits
 import cygrad as cg
 
 LENGTHS = (0, 1, 2, 15, 16, 17, 33, 100, 127, 128, 129, 257, 383, 384, 385, 767, 768, 769, 3000, 5000)
+SIZES = [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)]    # of an axis, and bytes of a place on it
 
 
 def numbers(rng, shape, dtype, kind):
@@ -114,3 +116,59 @@ def test_sorting_in_place_is_recomputed_alike():
     x = cg.asarray(a)
     assert cg.argsort(x.T, 0).tolist() == order(a.T, 0, False).tolist()
     assert cg.argmax(x, 1).tolist() == [1, 0, 0] and cg.argmin(x, 1).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n, size", SIZES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_keeps_the_smallest_places(n, size, descending):
+    a = np.random.default_rng(0).permutation(n).astype("float64").reshape(n, 1)
+    for axis in (0, 1):
+        x = cg.tensor(np.broadcast_to(a, (n, 2))).attach_grad()
+        with cg.record() as tape:
+            y = cg.sort(x, axis, descending)
+        assert tape.saved_bytes == 2 * n * (size if axis == 0 else 1)
+        g = np.random.default_rng(1).normal(size=(n, 2))
+        order = np.argsort(-x.detach().numpy() if descending else x.detach().numpy(), axis, kind="stable")
+        wanted = np.zeros((n, 2))
+        np.put_along_axis(wanted, order, g, axis)
+        for how in ({"create_graph": True}, {}):
+            (dx,) = cg.autograd.grad(y, [x], cg.tensor(g), **how)
+            assert np.array_equal(dx.detach().numpy(), wanted)
+
+
+@pytest.mark.parametrize("n, size", SIZES)
+def test_topk_keeps_the_smallest_places(n, size):
+    """The places that users get are int64; what backward keeps is its own, and a write to them harms nobody."""
+    k = min(n, 3)
+    a = np.random.default_rng(0).permutation(2 * n).astype("float32").reshape(2, n)
+    x = cg.tensor(a).attach_grad()
+    with cg.record() as tape:
+        values, places = cg.topk(x, k)
+    assert places.dtype == np.int64 and tape.saved_bytes == 2 * k * size
+    wanted = np.zeros((2, n), "float32")
+    np.put_along_axis(wanted, places.numpy().copy(), np.arange(2.0 * k).reshape(2, k), 1)
+    places[...] = 0
+    for how in ({"create_graph": True}, {"retain_graph": True}, {}):
+        (dx,) = cg.autograd.grad(values, [x], cg.tensor(np.arange(2 * k, dtype="float32").reshape(2, k)), **how)
+        assert np.array_equal(dx.detach().numpy(), wanted)
+
+
+def test_higher_derivatives():
+    x = cg.tensor(np.array([3.0, 1.0, 2.0, 5.0])).attach_grad()
+    w = cg.tensor([1.0, 2.0, 3.0, 4.0], "float64")
+
+    def f(x):
+        values, _ = cg.topk(x * x, 3)
+        return (cg.sort(x) ** 3 * w).sum() + (values ** 2).sum()
+
+    assert cg.testing.gradcheck(f, [x], order=2)
+
+
+def test_values_alone_make_no_places():
+    x = cg.tensor(np.random.default_rng(0).normal(size=1000)).attach_grad()
+    before = cg.memory.stats()["live_bytes"]
+    y = cg.sort(x)
+    assert cg.memory.stats()["live_bytes"] - before == y.nbytes
+    with cg.record() as tape:
+        whole = cg.sort(cg.arange(5))               # integers have no gradient
+    assert tape.saved_bytes == 0 and whole.tolist() == [0, 1, 2, 3, 4]

@@ -6,6 +6,7 @@ import numpy as np
 from capsules import Exporter
 
 import cygrad as cg
+from cygrad.core.replay import Replay
 from cygrad.testing import assert_no_leak, fail_allocation
 
 
@@ -245,6 +246,13 @@ def kept_index(values):
         y = x[index]
     index.numpy()[:] = 2**40
     return y
+
+
+def replayed_mask():
+    mask = cg.tensor([True, False])
+    replay = Replay(cg.ops.ROWS["mask_put"].function, cg.ones(2), cg.ones(1), mask)
+    mask[1] = True
+    return replay
 
 
 def twice_in_a_solver():

@@ -267,16 +267,21 @@ cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char*
 
 
 cdef void write_places(const place* a, Py_ssize_t count, const Array* y, Py_ssize_t at, Py_ssize_t step) noexcept nogil:
-    """`count` places to y, from its element `at` on; a may be the first half of where they go. (To a compiler memory of
-    two types is two memories; memcpy says that it is one.)"""
+    """`count` places to y, of INT64 or of any unsigned dtype that has room for them, from its element `at` on. Where y is
+    INT64 a may be the first half of where they go: to a compiler memory of two types is two memories; memcpy says that
+    it is one."""
     cdef Py_ssize_t i
     cdef int64_t v
     if y.dtype == INT64:
         for i in range(count - 1, -1, -1):
             v = a[i]
             memcpy(y.data + (at + i * step) * 8, &v, 8)
+    elif y.dtype == UINT8:
+        for i in range(count): (<uint8_t*>y.data)[at + i * step] = <uint8_t>a[i]
+    elif y.dtype == UINT16:
+        for i in range(count): (<uint16_t*>y.data)[at + i * step] = <uint16_t>a[i]
     else:
-        for i in range(count - 1, -1, -1): (<int32_t*>y.data)[at + i * step] = <int32_t>a[i]
+        for i in range(count): (<uint32_t*>y.data)[at + i * step] = <uint32_t>a[i]
 
 
 cdef void write_elements(const char* x, Py_ssize_t step, const place* a, Py_ssize_t n, int size, char* y,

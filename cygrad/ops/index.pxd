@@ -1,7 +1,15 @@
-from cygrad.core.graph cimport Call, Tensor
-from cygrad.kernels.array cimport Array
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport Backward, Call, Tensor
+from cygrad.kernels.array cimport Array, Layout
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1
+cdef int check_values(str name, const Array* v, Layout* wanted) except -1
 cdef Tensor own(Tensor t, Tensor written)
 cdef Tensor index_tensor(v, Tensor written)
 cdef Tensor zero_like(Tensor g, tuple shape)
+cdef void copy_input(Call* c) noexcept
+cdef Array clear(Backward b, int i) except *
+cdef Layout* like_input(const Array* x) except NULL
+cdef int place_dtype(Py_ssize_t n) noexcept
+cdef Tensor widened(Backward b, int category)
+cdef Tensor wide_places(Context c)

@@ -1,4 +1,4 @@
-"""Elements by their numbers: take, gather, scatter_add and their inverses; masks; one_hot.
+"""Elements by their numbers: take, gather, scatter_add and their inverses; argwhere; one_hot.
 
 Index tensors are int64 when they get here, and checked against the size of their dimension before anything is written
 that was there before; the kernels check them on the way into new memory.
@@ -14,13 +14,16 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport check_capture, lend
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport EXTERNAL
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, array_of, ensure_tensor
+from cygrad.core.memory cimport EXTERNAL, OTHER, WORKSPACE
 from cygrad.core.run cimport apply1, apply2, apply_list
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport choose
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize
 
 from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -78,7 +81,7 @@ cdef Tensor zero_like(Tensor g, tuple shape):
     return broadcast_to(zeros((), DTYPES[g.dtype]), shape)
 
 
-cdef inline void copy_input(Call* c) noexcept:
+cdef void copy_input(Call* c) noexcept:
     """y = x, unless the operation writes in place."""
     if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
 
@@ -277,10 +280,62 @@ cdef class Gather(Gathering):
 
 @final
 cdef class GatherRanked(Gathering):
-    """The same with an index that the order of x gave: the derivative depends on x, and is locally constant."""
+    """The same with an index that the order of x gave: the derivative depends on x, and is locally constant.
+
+    Keeps a copy of the index (a hidden output) in the smallest dtype that has room for it: no index is negative."""
+
+    cdef int infer(self, Call* c) except -1:
+        Gathering.infer(self, c)
+        if not c.wanted: return 0
+        c.y[1].layout = lay.share(c.y[0].layout)
+        c.y[1].dtype = place_dtype(c.x[0].layout.shape[<int><object>c.attributes])
+        c.n_out, c.hidden = 2, 1
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        Gathering.forward(self, c)
+        if c.hidden: lend(&c.y[1], NULL, True)[...] = lend(&c.x[1], NULL, False)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return <uint32_t>2 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef kernel.Places p
+        cdef Array g = b.gradient(0), index, dx
+        cdef Tensor wide = widened(b, WORKSPACE)
+        index = array_of(wide)
+        b.done(OWN | 1)
+        dx = clear(b, 0)
+        kernel.aim_along(&p, &dx, &g, b.node.attributes, &index)
+        with nogil: kernel.add(&p)
+        b.done_gradient(0)
+        return 0
 
     cdef object formula(self, c, int i, g):
-        return None if i else c.locally_constant(Gathering.formula(self, c, i, g))
+        if i > 0: return None
+        index = wide_places(<Context>c)
+        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes, index, g))
+
+
+cdef int place_dtype(Py_ssize_t n) noexcept:
+    """The smallest dtype that has room for the numbers below n."""
+    return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
+
+
+cdef Tensor widened(Backward b, int category):
+    """The kept places (output 1) as int64."""
+    cdef Array kept = b.kept(OWN | 1), wide
+    cdef Tensor t = fresh(lay.dense_like(kept.layout), INT64, category)
+    wide = array_of(t)
+    lend(&wide, NULL, True)[...] = lend(&kept, NULL, False)
+    return t
+
+
+cdef Tensor wide_places(Context c):
+    """The same for a formula."""
+    check_capture()                                 # (a replay would not read other places)
+    return widened(c.b, OTHER)
 
 
 @final
@@ -316,104 +371,7 @@ cdef class ScatterAdd(Operator):
         return g if i == 0 else apply2(GATHER, g, c.input(1), c.attributes) if i == 2 else None
 
 
-# ---- masks -----------------------------------------------------------------------------------------------------------
-
-cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
-    """The dense layout of x[mask]: as many rows as there are true elements."""
-    cdef Py_ssize_t shape[MAX_NDIM]
-    cdef int m = mask.layout.ndim, d
-    cdef bint fits = 0 < m <= x.layout.ndim and mask.dtype == BOOL
-    for d in range(m):
-        if fits and mask.layout.shape[d] != x.layout.shape[d]: fits = False
-    if not fits:
-        raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
-                         f"{DTYPES[mask.dtype]}; wanted a bool mask of the shape of x, or of its first dimensions")
-    shape[0] = kernel.count_true(mask)
-    for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
-    return lay.dense(x.layout.ndim - m + 1, shape)
-
-
-@final
-cdef class Select(Operator):
-    """y = x[mask]        dx = 0, with dx[mask] = g
-
-    The mask covers the first dimensions of x, all or some. Keeps the mask."""
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.counting = "select", True, True, True
-
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = selected("select", &c.x[0], &c.x[1])
-        c.y[0].dtype = c.x[0].dtype
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        cdef kernel.Places p
-        kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
-        with nogil: kernel.take(&p)
-        return 0
-
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return 2 if wanted & 1 else 0
-
-    cdef int backward(self, Backward b) except -1:
-        cdef kernel.Places p
-        cdef Array g = b.gradient(0), mask, dx
-        if not b.want[0]: return 0
-        mask = b.kept(1)
-        check_count(b.node.name(), &mask, g.layout.shape[0])
-        dx = clear(b, 0)
-        kernel.aim_mask(&p, &dx, &g, &mask)
-        with nogil: kernel.put(&p)
-        b.done(1)
-        b.done_gradient(0)
-        return 0
-
-    cdef object formula(self, c, int i, g):
-        return apply_list(MASK_PUT, [zero_like(g, c.shape(0)), g, c.input(1)], None) if i == 0 else None
-
-
-cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1:
-    """That a mask chooses as many as it did: versions do not see a write through NumPy."""
-    cdef Py_ssize_t found = kernel.count_true(mask)
-    if found != wanted:
-        raise InplaceError(f"{name}: the mask chose {wanted} in forward and chooses {found} now; it has been written "
-                           f"meanwhile: give a copy()")
-    return 0
-
-
-@final
-cdef class MaskPut(Operator):
-    """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
-
-    v has the shape of x[mask]. Keeps the mask."""
-
-    def __cinit__(self):
-        self.name, self.differentiable = "mask_put", True
-
-    cdef int infer(self, Call* c) except -1:
-        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
-        c.y[0].layout = like_input(&c.x[0])
-        c.y[0].dtype = c.x[0].dtype
-        return 0
-
-    cdef int forward(self, Call* c) except -1:
-        cdef kernel.Places p
-        check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
-        copy_input(c)
-        kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
-        with nogil: kernel.put(&p)
-        return 0
-
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return 4
-
-    cdef object formula(self, c, int i, g):
-        mask = c.input(2)
-        chosen = apply2(SELECT, g, mask, None)
-        if i == 1: return chosen
-        return apply_list(MASK_PUT, [g, zero_like(g, chosen.shape), mask], None) if i == 0 else None
-
+# ---- argwhere --------------------------------------------------------------------------------------------------------
 
 @final
 cdef class Argwhere(Operator):
@@ -466,9 +424,9 @@ cdef class OneHot(Operator):
         return 0
 
 
-cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd(), SELECT = Select()
-cdef Operator GATHER_RANKED = GatherRanked(), MASK_PUT = MaskPut(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
-OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, SELECT, MASK_PUT, ARGWHERE, ONE_HOT)}
+cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd()
+cdef Operator GATHER_RANKED = GatherRanked(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
+OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ONE_HOT)}
 
 
 def take(x, indices, axis=None):
@@ -516,16 +474,6 @@ def scatter_add(x, axis, index, src):
                              f"large in each dimension")
         s = s[tuple([slice(0, n) for n in i.shape])]
     return apply_list(SCATTER_ADD, [t, i, s], lay.read_axis(axis, t.layout.ndim))
-
-
-def select(x, mask):
-    """x[mask] for a bool tensor of the shape of `x` or of its first dimensions."""
-    return apply2(SELECT, x, own(ensure_tensor(mask), None), None)
-
-
-def mask_put(x, v, mask):
-    """`x` with `v`, of the shape of x[mask], where the mask is true."""
-    return apply_list(MASK_PUT, [x, v, own(ensure_tensor(mask), None)], None)
 
 
 def argwhere(x):

@@ -29,12 +29,14 @@ from cygrad.ops.shape cimport permuted
 from cygrad.core.bridge import arange, tensor, zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
+from cygrad.ops import masks as by_mask
 from cygrad.ops.compare import where as choose
 from cygrad.ops.join import stack
+from cygrad.ops.masks import select
 from cygrad.ops.shape import astype, broadcast_to, expand_dims, reshape, transpose
 
-cdef Operator TAKE = by_index.OPERATORS["take"], SELECT = by_index.OPERATORS["select"]
-cdef Operator MASK_PUT = by_index.OPERATORS["mask_put"], ARGWHERE = by_index.OPERATORS["argwhere"]
+cdef Operator TAKE = by_index.OPERATORS["take"], ARGWHERE = by_index.OPERATORS["argwhere"]
+cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 
 
 # ---- slices ----------------------------------------------------------------------------------------------------------
@@ -350,8 +352,7 @@ cdef Tensor lone_mask(index, Tensor x):
     if isinstance(index, list): index = np.asarray(index)
     if not isinstance(index, (Tensor, np.ndarray)) or index.dtype != np.bool_ or index.ndim == 0: return None
     t = ensure_tensor(index)
-    if t.shape != x.shape[:t.ndim]: return None     # which the other way says better
-    return own(t, x)
+    return t if t.shape == x.shape[:t.ndim] else None       # where it does not fit, the other way says it better
 
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
@@ -365,7 +366,7 @@ def getitem(x, index):
     cdef Tensor t = ensure_tensor(x)
     if not has_arrays(index): return apply1(GETITEM, t, read_index(index, t.layout))
     mask = lone_mask(index, t)
-    if mask is not None: return apply2(SELECT, t, mask, None)
+    if mask is not None: return select(t, mask)
     attributes, arrays = read_arrays(index, t)
     return apply_list(TAKE, [seen(t, attributes), *arrays], (attributes[2], len(arrays)))
 
@@ -435,8 +436,9 @@ def setitem(Tensor x, index, value):
     v = apart(x, v)
     mask = lone_mask(index, x)
     if mask is not None:
+        if mask.buffer == x.buffer: mask = mask.copy()      # it is read while x is written
         a = array_of(mask)
-        write(MASK_PUT, x, fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:])), mask, None)
+        write(MASK_PUT, x, fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:])), mask, mask.layout.ndim)
         return
     attributes, arrays = read_arrays(index, x)
     l = aimed(x.layout, attributes)

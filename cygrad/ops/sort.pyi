@@ -5,7 +5,6 @@ from cygrad.core.graph import Operator
 from cygrad.core.graph import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
-DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @final
 class ArgSort(Operator):

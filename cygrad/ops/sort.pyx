@@ -7,19 +7,18 @@ from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture, lend
-from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor, is_tracked
-from cygrad.core.modes cimport flags
+from cygrad.core.bridge cimport lend
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport sort as kernel
-from cygrad.kernels.array cimport FLOAT32, INT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.index cimport copy
 from cygrad.kernels.sort cimport SHORT
-from cygrad.ops.index cimport zero_like
+from cygrad.ops.index cimport place_dtype, wide_places, zero_like
 
-from cygrad.core.dtypes import DTYPES
 from cygrad.ops.index import gather_ranked, scatter_add
-from cygrad.ops.shape import astype
 
 
 cdef enum:
@@ -67,8 +66,8 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
 cdef class Sort(Operator):
     """y = x in order along an axis        dx = g, back in its places
 
-    Keeps the places, in 32 bits (a hidden output, made where it will be wanted: values alone sort much faster). The
-    attributes are (axis, descending, whether it is)."""
+    Keeps the places along the axis in the smallest dtype that has room for them (a hidden output, made where it will be
+    wanted: values alone sort much faster). The attributes are (axis, descending)."""
 
     def __cinit__(self):
         self.name, self.differentiable = "sort", True
@@ -77,10 +76,10 @@ cdef class Sort(Operator):
         cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        if (<tuple>c.attributes)[2]:
+        if c.wanted and c.y[0].dtype >= FLOAT32:
             c.n_out, c.hidden = 2, 1
             c.y[1].layout = lay.share(c.y[0].layout)
-            c.y[1].dtype = INT32 if c.x[0].layout.size < 1 << 31 else INT64
+            c.y[1].dtype = place_dtype(c.x[0].layout.shape[axis])
             c.workspace_bytes = kernel.order_room(&c.x[0], axis, False)
         elif c.y[0].layout.size and inner_of(c.y[0].layout, axis) > 1:
             c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size
@@ -105,8 +104,7 @@ cdef class Sort(Operator):
         return 2 << OUTPUT
 
     cdef object formula(self, c, int i, g):
-        check_capture()                             # (the places are no output that a replay has)
-        order = astype(c.output(1).detach(), DTYPES[INT64])
+        order = wide_places(<Context>c)
         return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g))
 
 
@@ -173,8 +171,7 @@ OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
 def sort(x, axis=-1, descending=False):
     """The elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps its order."""
     cdef Tensor t = ensure_tensor(x)
-    cdef bint kept = flags().recording and is_tracked(t)
-    return apply1(SORT, t, (lay.read_axis(axis, t.layout.ndim), bool(descending), kept))
+    return apply1(SORT, t, (lay.read_axis(axis, t.layout.ndim), bool(descending)))
 
 
 def argsort(x, axis=-1, descending=False):

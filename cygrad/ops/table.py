@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from cygrad.ops import (
-    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, measures, normalize,
+    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, masks, measures, normalize,
     random, reduce, scan, shape, slices, softmax, sort, window,
 )
 from cygrad.ops.samples import (
@@ -112,7 +112,7 @@ class Row:
 
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
-I, J, SLICES, SORT, WINDOW = (m.OPERATORS for m in (index, join, slices, sort, window))
+I, J, K, SLICES, SORT, WINDOW = (m.OPERATORS for m in (index, join, masks, slices, sort, window))
 M, N, W, X, Z = (m.OPERATORS for m in (measures, scan, softmax, extremes, normalize))
 
 TABLE = [
@@ -335,13 +335,13 @@ TABLE = [
          call(real(2, 3), 1, integers(2, 2, high=3), real(2, 5)),
          call(real(0, 3), 1, integers(0, 2, high=3), real(0, 2))],
         {"src": "index"}, methods=("scatter_add",)),
-    Row(index.select, I["select"], lambda x, mask: x[mask],
+    Row(masks.select, K["select"], lambda x, mask: x[mask],
         lambda: [call(real(2, 3), MASK), call(real(2, 3, 2), MASK), call(real(3, 2), MASK[0]),
          call(real(2, 3), MASK[0, :2]),
-         call(real(0, 3), MASK[:0]), call(real(3), np.zeros(3, bool))], {"x": "mask"}, public=False),
-    Row(index.mask_put, I["mask_put"], mask_put_like,
+         call(real(0, 3), MASK[:0]), call(real(3), np.zeros(3, bool))], {"x": "places"}, public=False),
+    Row(masks.mask_put, K["mask_put"], mask_put_like,
         lambda: [call(real(2, 3), real(4), MASK), call(real(3, 2), real(2, 2), MASK[0]),
-         call(real(0, 3), real(0), MASK[:0])], {"x": "mask", "v": "mask"}, public=False),
+         call(real(0, 3), real(0), MASK[:0])], {"x": "places", "v": "places"}, public=False),
     Row(index.argwhere, I["argwhere"], np.argwhere,
         lambda: [call(MASK), call(np.array([[0.0, 2.0], [3.0, 0.0]])), call(real(0, 2)), call(np.array(True))]),
     Row(index.one_hot, I["one_hot"], lambda labels, classes, dtype: np.eye(classes, dtype=dtype)[labels],

@@ -1,0 +1,176 @@
+"""Elements where a mask is true: x[mask], and x[mask] = v.
+
+What backward keeps of a mask is its own: a bit for each element or, where few are true, their places, whichever is
+less. So a later write to the mask harms no gradient."""
+
+from cython cimport final
+from libc.stdint cimport uint8_t, uint32_t
+
+from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport check_capture
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, array_of, ensure_tensor
+from cygrad.core.memory cimport OTHER, WORKSPACE
+from cygrad.core.run cimport apply2, apply_list
+from cygrad.core.tensors cimport fresh
+from cygrad.kernels cimport index as kernel
+from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, UINT8, UINT16, Array, Layout, itemsize
+from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
+from cygrad.ops.base cimport dense_kept, hide_bytes
+from cygrad.ops.index cimport check_values, clear, copy_input, like_input, place_dtype, zero_like
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
+
+
+cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
+    """The dense layout of x[mask]: as many rows as there are true elements."""
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef int m = mask.layout.ndim, d
+    cdef bint fits = 0 < m <= x.layout.ndim and mask.dtype == BOOL
+    for d in range(m):
+        if fits and mask.layout.shape[d] != x.layout.shape[d]: fits = False
+    if not fits:
+        raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
+                         f"{DTYPES[mask.dtype]}; wanted a bool mask of the shape of x, or of its first dimensions")
+    shape[0] = kernel.count_true(mask)
+    for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
+    return lay.dense(x.layout.ndim - m + 1, shape)
+
+
+cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1:
+    """That a mask chooses as many as it did."""
+    cdef Py_ssize_t found = kernel.count_true(mask)
+    if found != wanted:
+        raise InplaceError(f"{name}: the mask chose {wanted} at first and chooses {found} now; it has been written "
+                           f"meanwhile: give a copy()")
+    return 0
+
+
+# ---- what is kept of a mask ------------------------------------------------------------------------------------------
+
+cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
+    """The hidden output of a mask with `chosen` true elements: bits, of UINT8, or places, of a larger dtype."""
+    cdef Py_ssize_t nbytes = (mask.layout.size + 7) // 8
+    cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
+    if not c.wanted or c.y[0].dtype < FLOAT32: return 0
+    if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
+    c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
+    c.n_out, c.hidden = 2, 1
+    return 0
+
+
+cdef void keep_mask(Call* c, const Array* mask) noexcept:
+    if not c.hidden: return
+    with nogil:
+        if c.y[1].dtype == UINT8: pack_mask(mask, <uint8_t*>c.y[1].data)
+        else: places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data)
+
+
+cdef Tensor kept_mask(Backward b, const Layout* x, int ndim, int category):
+    """The mask, over the first dimensions of x."""
+    cdef Array kept
+    cdef Tensor _owner = dense_kept(b, OWN | 1, &kept), mask = fresh(lay.dense(ndim, x.shape), BOOL, category)
+    with nogil:
+        if kept.dtype == UINT8:
+            where_code_is(<const uint8_t*>kept.data, mask.layout.size, 1, 1, <uint8_t*>mask.buffer.data)
+        else:
+            mask_from(kept.data, kept.dtype, kept.layout.size, mask.layout.size, <uint8_t*>mask.buffer.data)
+    return mask
+
+
+# ---- the operators ---------------------------------------------------------------------------------------------------
+
+@final
+cdef class Select(Operator):
+    """y = x[mask]        dx = 0, with dx[mask] = g
+
+    The mask covers the first dimensions of x, all or some."""
+
+    def __cinit__(self):
+        self.name, self.fused, self.differentiable, self.counting = "select", True, True, True
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = selected("select", &c.x[0], &c.x[1])
+        c.y[0].dtype = c.x[0].dtype
+        return plan_mask(c, &c.x[1], c.y[0].layout.shape[0])
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
+        with nogil: kernel.take(&p)
+        keep_mask(c, &c.x[1])
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return <uint32_t>2 << OUTPUT
+
+    cdef int backward(self, Backward b) except -1:
+        cdef kernel.Places p
+        cdef Array g = b.gradient(0), dx, mask
+        cdef const Layout* x = b.input_layout(0)
+        cdef Tensor chosen = kept_mask(b, x, x.ndim - b.node.layout.ndim + 1, WORKSPACE)
+        b.done(OWN | 1)
+        mask = array_of(chosen)
+        dx = clear(b, 0)
+        kernel.aim_mask(&p, &dx, &g, &mask)
+        with nogil: kernel.put(&p)
+        b.done_gradient(0)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        cdef Backward b = (<Context>c).b
+        cdef const Layout* x = b.input_layout(0)
+        check_capture()                             # (a replay would not read another mask)
+        return mask_put(zero_like(g, c.shape(0)), g, kept_mask(b, x, x.ndim - b.node.layout.ndim + 1, OTHER))
+
+
+@final
+cdef class MaskPut(Operator):
+    """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
+
+    v has the shape of x[mask]. The attribute is the number of dimensions of the mask."""
+
+    def __cinit__(self):
+        self.name, self.differentiable = "mask_put", True
+
+    cdef int infer(self, Call* c) except -1:
+        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
+        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].dtype = c.x[0].dtype
+        return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
+
+    cdef int forward(self, Call* c) except -1:
+        cdef kernel.Places p
+        check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
+        keep_mask(c, &c.x[2])
+        copy_input(c)
+        kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
+        with nogil: kernel.put(&p)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+        return <uint32_t>2 << OUTPUT
+
+    cdef object formula(self, c, int i, g):
+        cdef Backward b = (<Context>c).b
+        check_capture()
+        mask = kept_mask(b, b.node.layout, b.node.attributes, OTHER)
+        chosen = select(g, mask)
+        if i == 1: return chosen
+        return mask_put(g, zero_like(g, chosen.shape), mask) if i == 0 else None
+
+
+cdef Operator SELECT = Select(), MASK_PUT = MaskPut()
+OPERATORS = {o.name: o for o in (SELECT, MASK_PUT)}
+
+
+def select(x, mask):
+    """x[mask] for a bool tensor of the shape of `x` or of its first dimensions."""
+    return apply2(SELECT, x, ensure_tensor(mask), None)
+
+
+def mask_put(x, v, mask):
+    """`x` with `v`, of the shape of x[mask], where the mask is true."""
+    cdef Tensor m = ensure_tensor(mask)
+    return apply_list(MASK_PUT, [x, v, m], m.layout.ndim)
