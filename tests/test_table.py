@@ -258,7 +258,8 @@ def patterns(args):
 def declared(row, args, kwargs, wanted):
     """What the row says it keeps when gradients of the inputs `wanted` are asked for."""
     kept = row.kept(*args, **kwargs)
-    return {token for i in wanted if kept for token in kept.get(parameters(row)[i], "").split()}
+    tokens = {token for i in wanted if kept for token in kept.get(parameters(row)[i], "").split()}
+    return {"targets" if token == "hard" and wanted != [0] else token for token in tokens}
 
 
 def declared_bytes(row, args, kwargs, xs, y, wanted):

@@ -16,8 +16,9 @@ WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
 Every operator of cygrad, as it stands in THE TABLE (`cygrad/ops/table.py`). A formula gives the value first and then
 the gradient of each input, `g` being the gradient of the result. What is kept is what backward needs of a recorded
-operation, for each input whose gradient is wanted: `out` is the result itself. NumPy's column is what a test compares
-the value with; a name that ends in `_like` is a short function of `cygrad/ops/samples.py`."""
+operation, for each input whose gradient is wanted: `out` is the result itself; `bits` and `truths` are a bit for each
+element, `codes` two, `choice` one or two; `order` and `places` are places in small integers. NumPy's column is what a
+test compares the value with; a name that ends in `_like` is a short function of `cygrad/ops/samples.py`."""
 
 REFERENCE = """\
 Every public name, with its signature and what it says of itself. `import cygrad as cg` gives all of it."""

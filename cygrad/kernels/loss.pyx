@@ -1,6 +1,6 @@
 """Kernels of losses: strip kernels of their values and slopes, their sums, and what labels pick."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from cygrad.kernels cimport driver
@@ -30,6 +30,17 @@ cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcep
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - t[i])
+
+cdef void bce_slope_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx) noexcept nogil:
+    """The same with targets of 0 and 1"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (logistic(x[i]) - <real>t[i])
+
+cdef void bce_code(real[::1] t, uint8_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(c.shape[0]):
+        c[i] = t[i] == 1
 
 cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
     """dt = -g x"""
@@ -120,6 +131,8 @@ cdef int table() except -1:
     driver.enter("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
     driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
     driver.enter("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
+    driver.enter("bce_slope_hard", <void*>bce_slope_hard[float], <void*>bce_slope_hard[double], 4)
+    driver.enter("bce_code", <void*>bce_code[float], <void*>bce_code[double], 2)
     driver.enter("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
     return 0
 

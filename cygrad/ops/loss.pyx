@@ -1,19 +1,24 @@
 """Losses: cross-entropy and its halves, squared errors."""
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport EXTERNAL
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor, slot_from
+from cygrad.core.memory cimport EXTERNAL, OTHER
 from cygrad.core.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
+from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
+from cygrad.kernels.bits cimport unpack_bits, zeros_and_ones
+from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport POWERS
 from cygrad.kernels.reduce cimport fold_into, sum_into
+from cygrad.ops.base cimport CODE, dense_kept, hide_bytes, packed
 from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES
@@ -29,6 +34,8 @@ cdef Loop* MUL_LOOP = driver.find("mul")
 cdef Loop* SQUARE_SLOPE = driver.find("square_slope")
 cdef Loop* BCE_LOOP = driver.find("bce")
 cdef Loop* BCE_SLOPE = driver.find("bce_slope")
+cdef Loop* BCE_CODE = driver.find("bce_code")
+cdef Loop* BCE_SLOPE_HARD = driver.find("bce_slope_hard")
 cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 
 
@@ -278,7 +285,10 @@ cdef class Mse(Operator):
 
 @final
 cdef class BceWithLogits(Operator):
-    """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n"""
+    """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n
+
+    Keeps x and, for dx, t: a bit of each where all are 0 or 1 and have no gradient themselves (a hidden output). The
+    difference sigmoid(x) - t alone would do for dx, but not for its derivative, which needs sigmoid(x) apart from t."""
 
     def __cinit__(self):
         self.name = "bce_with_logits"
@@ -291,12 +301,16 @@ cdef class BceWithLogits(Operator):
                              f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
+        if c.wanted == 1 and zeros_and_ones(&c.x[1]): return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 
     cdef int forward(self, Call* c) except -1:
         cdef int reduction = <object>c.attributes
         cdef Array a[3]
         cdef double total
+        if c.hidden:
+            a[0], a[1] = c.x[1], packed(c.y[1].data, c.x[1].layout, 1)
+            driver.each_coded(BCE_CODE, a)
         if reduction == NONE:
             a[0], a[1], a[2] = c.x[0], c.x[1], c.y[0]
             return driver.each(BCE_LOOP, a)
@@ -307,12 +321,13 @@ cdef class BceWithLogits(Operator):
         return 0
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return 3 if wanted & 1 else 1
+        return 1 | <uint32_t>2 << OUTPUT if c.hidden else 3 if wanted & 1 else 1
 
     cdef int backward(self, Backward b) except -1:
         cdef int reduction = <object>b.node.attributes
         cdef Array g = b.gradient(0), x = b.kept(0)
         cdef Array a[4]
+        cdef Tensor _kept
         cdef double bits
         cdef Spread wide
         over_all(&wide, &g, x.layout, reduction, &bits)
@@ -320,7 +335,13 @@ cdef class BceWithLogits(Operator):
         if b.want[1]:
             a[2] = b.make(1, x.layout, b.node.dtype)
             driver.each(BCE_SLOPE_T, a)
-        if b.want[0]:
+        if b.want[0] and slot_from(b.node, CODE) != NULL:
+            _kept = dense_kept(b, CODE, &a[1])
+            a[1], a[2] = packed(a[1].data, x.layout, 1), x
+            if not b.over(0, 0, &a[3]): a[3] = b.make(0, x.layout, b.node.dtype)
+            driver.each_coded(BCE_SLOPE_HARD, a)
+            b.done(CODE)
+        elif b.want[0]:
             a[2] = b.kept(1)
             if not b.over(0, 0, &a[3]): a[3] = b.make(0, x.layout, b.node.dtype)
             driver.each(BCE_SLOPE, a)
@@ -332,7 +353,16 @@ cdef class BceWithLogits(Operator):
     cdef object formula(self, c, int i, g):
         x = c.input(0)
         g = reduced_gradient(c, g, x.size)
-        return g * (sigmoid(x) - c.input(1)) if i == 0 else -g * x
+        if i == 1: return -g * x
+        return g * (sigmoid(x) - (hard_targets(c, x) if slot_from((<Context>c).b.node, CODE) != NULL else c.input(1)))
+
+
+cdef Tensor hard_targets(Context c, Tensor x):
+    """The targets of which bits are kept, in the shape and dtype of x."""
+    cdef Array a
+    cdef Tensor _kept = dense_kept(c.b, CODE, &a), t = fresh(lay.dense_like(x.layout), x.dtype, OTHER)
+    unpack_bits(<const uint8_t*>a.data, t.dtype, t.layout.size, t.buffer.data)
+    return t
 
 
 cdef Operator CROSS_ENTROPY = CrossEntropy(), NLL = Nll(), MSE = Mse(), BCE_WITH_LOGITS = BceWithLogits()

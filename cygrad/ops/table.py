@@ -420,8 +420,10 @@ TABLE = [
     Row(loss.bce_with_logits, O["bce_with_logits"], bce_like,
         lambda: [call(real(4, 3), targets(4, 3)), call(real(4, 3), targets(4, 3), reduction="sum"),
          call(real(4, 3), targets(4, 3), reduction="none"), call(100 * real(3), targets(3)),
-         call(real(0, 3), targets(0, 3), reduction="sum"), call(real(), targets())],
-        {"x": "x targets", "targets": "x"}),
+         call(real(0, 3), targets(0, 3), reduction="sum"), call(real(), targets()),
+         call(real(4, 5), np.array([0.0, 1, 1, 0, 1])[None] * np.ones((4, 1)))],
+        lambda x, targets, reduction="mean": {"x": "x hard" if ((targets == 0) | (targets == 1)).all() else "x targets",
+                                              "targets": "x"}),
 
     Row(random.dropout_with, P["dropout"], dropout_like,
         lambda: [call(real(4, 3), 0.5, 7, 2**40), call(real(2, 3, 5), 0.9, 2**64 - 1, 0), call(real(5), 0.0, 1, 2),
