@@ -96,9 +96,9 @@ def goal(result):
     return text, "" if reached is None else "yes" if reached else "no"
 
 
-def table(head, rows):
-    """A Markdown table; the first column is text, the others are numbers."""
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+def table(head, rows, remarks=False):
+    """A Markdown table; the first column is text, and the last with `remarks`; the others are numbers."""
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1 - remarks) + "---|" * remarks]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 

@@ -14,11 +14,13 @@ def measure():
     """All figures, by section and name. The exact peaks come first, while nothing is live."""
     work.set_threads(["cygrad", "PyTorch"], 1)
     by_problem = peaks.measure()
-    by_operator = {name: {"cygrad": kept.cygrad_bytes(n, mine), "PyTorch": kept.torch_bytes(n, theirs)}
+    least = kept.least()
+    by_operator = {name: {"cygrad": kept.cygrad_bytes(n, mine), "least": least[name][0], "needs": least[name][1],
+                          "PyTorch": None if theirs is None else kept.torch_bytes(n, theirs)}
                    for name, (n, mine, theirs) in kept.samples().items()}
     again = {name: {peer: faults.ask(peer, name) for peer in ("cygrad", "PyTorch")} for name in peaks.PROBLEMS}
     return {"machine": machine.describe(), "peaks": by_problem, "kept": by_operator,
-            "left out": kept.left_out(), "faults": again, "varying": varying.measure(),
+            "left out": kept.left_out(), "more": kept.MORE, "faults": again, "varying": varying.measure(),
             "overhead": overhead.gather()}
 
 

@@ -1,21 +1,80 @@
-"""Bytes that one call of each operator keeps for backward, cygrad's and PyTorch's.
+"""Bytes that one call of each operator keeps for backward: cygrad's, the least that its exact gradients need, and
+PyTorch's.
 
-The inputs are results of another operation, 100x100 float32, all with gradients, so that every buffer kept counts,
-once, also one that a neighbour keeps too. cygrad's figure is `saved_bytes` of a recording scope around the call;
-PyTorch's the sum of the distinct storages that saved_tensors_hooks is given during it. Reductions, softmax and its kin
-run along the last axis; max and min stand beside amax and amin, which share a gradient among equals as they do. Labels
-are int64."""
+The inputs are results of another operation, 100x100 float32, all with gradients unless the row says otherwise, so that
+every buffer kept counts, once, also one that a neighbour keeps too. cygrad's figure is `saved_bytes` of a recording
+scope around the call, when a sum has used the result and the program has let go of it; PyTorch's is the sum of the
+distinct storages that saved_tensors_hooks is given during it. Reductions, softmax and its kin run along the last axis;
+max and min stand beside amax and amin, which share a gradient among equals as they do. Labels are int64.
+
+The least is declared here, for each operator with the reason, not measured. It is what derivatives of every order need
+where nothing is computed a second time at the cost of the operation itself. Labels and indices count in the smallest
+integers that have room for them."""
 
 import numpy as np
 
 import cygrad as cg
-from cygrad.ops import TABLE
 
 SIDE = 100
 SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos "
         "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu").split()
 TWO = "add sub mul div maximum minimum matmul".split()
 FUNCTIONAL = "softplus silu gelu".split()
+SAME_CALL = object()
+
+N = SIDE * SIDE
+ROW = 4 * SIDE              # bytes of a number for each row
+PLACE = SIDE                # ... and of a label, or an index: a byte has room for it
+
+
+def packed(n, bits):
+    """Bytes of n elements of so many bits."""
+    return (n * bits + 7) // 8
+
+
+def least():
+    """By row: the least bytes that exact gradients need, and why."""
+    made = {}
+
+    def add(names, nbytes, why):
+        made.update(dict.fromkeys(names.split(), (nbytes, why)))
+
+    add("neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze expand_dims "
+        "broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice scale_gradient "
+        "dropout_identity", 0, "the gradient depends on no value")
+    add("dropout_with", 0, "the random numbers can be drawn again")
+    add("square log log1p sin cos asin acos atan sinh cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
+        4 * N, "the input")
+    add("sqrt rsqrt reciprocal exp expm1 tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may keep too")
+    add("softmax log_softmax", 4 * N, "the output")
+    add("mul matmul linear einsum power", 8 * N, "both inputs")
+    add("div", 8 * N, "the divisor and the quotient")
+    add("abs", packed(N, 2), "two bits an element: above 0, below, or neither")
+    add("maximum minimum", packed(N, 2), "two bits an element: which is larger, or both are equal")
+    add("relu relu_gradient", packed(N, 1), "a bit an element: whether it is above 0")
+    add("clip", packed(N, 1), "a bit an element: whether it is within the bounds")
+    made["clip, bounds with gradients"] = packed(N, 2), "two bits an element: which of the three it follows, or none"
+    add("where", packed(N, 1), "a bit an element: the condition")
+    add("select mask_put", packed(N, 1), "a bit an element: the mask")
+    made["select, 93 of 10,000"] = 2 * 93, "the places of the true elements, in 16 bits each"
+    add("max min", packed(N, 1), "a bit an element: several may be equal, and share the gradient")
+    add("sort", N, "a place for each element, in 8 bits for a row of 100")
+    made["gather, by topk"] = 10 * SIDE, "a place for each of the 10 in a row, in 8 bits"
+    add("prod var", 4 * N, "the input")
+    add("std norm logsumexp", 4 * N + ROW, "the input, and the result of each row")
+    add("layer_norm", 4 * N + ROW + ROW, "the input, the weight, and a rate for each row")
+    add("gather scatter_add take put add_at nll", PLACE, "an index, in 8 bits each")
+    add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
+    add("mse", 4 * N, "the difference")
+    add("bce_with_logits", 8 * N, "both inputs")
+    made["bce_with_logits, targets 0 or 1 without gradients"] = 4 * N + packed(N, 1), "the input, a bit for each target"
+    return made
+
+
+INT64 = "the caller's own int64 tensor, which costs nothing while he holds it; a smaller copy would always cost"
+# What is kept beyond the least, and why.
+MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy".split(), INT64)
+MORE["power"] = "the output too: without it the gradient of the exponent would take each power a second time"
 
 
 def samples():
@@ -25,12 +84,13 @@ def samples():
     made |= {name: (2, one(name), one(name)) for name in TWO}
     made |= {name: (1, one(name), functional(name)) for name in FUNCTIONAL}
 
-    def add(name, arrays, mine, theirs=None):
-        made[name] = arrays, mine, theirs or mine
+    def add(name, arrays, mine, theirs=SAME_CALL):
+        made[name] = arrays, mine, mine if theirs is SAME_CALL else theirs
 
     add("pow", 1, lambda m, _, x: m.pow(x, 2.5))
     add("power", 2, lambda m, _, x, y: m.power(x, y), lambda m, _, x, y: m.pow(x, y))
     add("clip", 1, lambda m, _, x: m.clip(x, 0.4, 0.7))
+    add("clip, bounds with gradients", 3, lambda m, _, x, y, z: m.clip(x, y, z))
     add("where", 2, lambda m, _, x, y: m.where(x > y, x, y))
     for name in ("sum", "mean", "cumsum", "softmax", "log_softmax", "logsumexp", "std", "var"):
         add(name, 1, along(name, "axis"), along(name, "dim"))
@@ -50,7 +110,22 @@ def samples():
     add("pad", 1, lambda m, _, x: m.pad(x, 1), lambda m, _, x: m.nn.functional.pad(x, (1, 1, 1, 1)))
     add("gather", 1, lambda m, labels, x: m.gather(x, 1, labels[:, None]))
     add("scatter_add", 2, lambda m, labels, x, y: m.scatter_add(x, 1, labels[:, None], y[:, :1]))
+    add("gather, by topk", 1, lambda m, _, x: m.topk(x, 10)[0])
     add("select", 1, lambda m, _, x: x[x > 0.5])
+    add("select, 93 of 10,000", 1, lambda m, _, x: x[x > 0.893])
+    add("mask_put", 1, lambda m, _, x: m.ops.ROWS["mask_put"].function(x, m.zeros(int((x > 0.5).sum())), x > 0.5),
+        lambda m, _, x: m.masked_fill(x, x > 0.5, 0.0))
+    add("put", 2, lambda m, labels, x, y: m.ops.ROWS["put"].function(x, y, labels[None],
+        (((0, 1, SIDE),) * 2, None, 0)),
+        lambda m, labels, x, y: m.index_put(x, (labels,), y))
+    add("add_at", 2, lambda m, labels, x, y: m.ops.ROWS["add_at"].function(x, 0, y, labels),
+        lambda m, labels, x, y: m.index_add(x, 0, labels, y))
+    add("as_view", 1, lambda m, _, x: m.ops.ROWS["as_view"].function(x, (SIDE,), (SIDE + 1,), 0),
+        lambda m, _, x: m.as_strided(x, (SIDE,), (SIDE + 1,)))
+    add("put_view", 2, lambda m, _, x, y: m.ops.ROWS["put_view"].function(x, y[0], (SIDE + 1,), 0),
+        lambda m, _, x, y: m.as_strided_scatter(x, y[0], (SIDE,), (SIDE + 1,)))
+    add("put_slice", 1, lambda m, _, x: m.ops.ROWS["put_slice"].function(x, (2 * SIDE, SIDE), ((1, 2, SIDE),
+        (0, 1, SIDE))), None)
     add("flip", 1, lambda m, _, x: m.flip(x, (0,)))
     add("concat", 2, lambda m, _, x, y: m.concat([x, y]))
     add("stack", 2, lambda m, _, x, y: m.stack([x, y]))
@@ -68,14 +143,26 @@ def samples():
         add(name, 2, one(name), lambda m, _, x, y, f=theirs: getattr(m.nn.functional, f)(x, y))
     add("gelu_tanh", 1, lambda m, _, x: m.gelu(x, approximate="tanh"),
         lambda m, _, x: m.nn.functional.gelu(x, approximate="tanh"))
+    add("bce_with_logits, targets 0 or 1 without gradients", 1,
+        lambda m, _, x: m.bce_with_logits(x, (x.detach() > 0.5).astype("float32")),
+        lambda m, _, x: m.nn.functional.binary_cross_entropy_with_logits(x, (x.detach() > 0.5).float()))
+    add("layer_norm", 3, lambda m, _, x, w, b: m.layer_norm(x, w[0] * 1.0, b[0] * 1.0),
+        lambda m, _, x, w, b: m.nn.functional.layer_norm(x, (SIDE,), w[0] * 1.0, b[0] * 1.0))
+    add("relu_gradient", 2, lambda m, _, x, y: m.ops.ROWS["relu_gradient"].function(x, y), None)
+    add("scale_gradient", 1, lambda m, _, x: m.scale_gradient(x, 0.5), None)
+    add("dropout_identity", 1, lambda m, _, x: m.ops.ROWS["dropout_identity"].function(x), None)
     add("dropout_with", 1, lambda m, _, x: m.dropout(x, 0.5), lambda m, _, x: m.nn.functional.dropout(x, 0.5))
     return made
 
 
+def row_of(name):
+    """The operator of a row: what stands before the comma."""
+    return name.partition(",")[0]
+
+
 def left_out():
-    """Rows with a gradient that are not compared: PyTorch has no such function, or they are parts of others."""
-    compared = samples().keys()
-    return [row.name for row in TABLE if row.operator.differentiable and row.name not in compared]
+    """Rows that are not compared with PyTorch, which has no such function."""
+    return [name for name, (_, _, theirs) in samples().items() if theirs is None]
 
 
 def one(name):
@@ -102,8 +189,10 @@ def cygrad_bytes(n, call):
         xs = [cg.tensor(a).requires_grad_() * 1.0 for a in inputs]
         with cg.record() as tape:
             result = call(cg, cg.tensor(labels), *xs)
+        used = [y.sum() for y in (result if isinstance(result, (list, tuple)) else [result])]
+        del result, xs                              # what is kept of them is the graph's alone
     kept = tape.saved_bytes
-    del result                                      # with it goes the graph
+    del used                                        # with it goes the graph
     return kept
 
 

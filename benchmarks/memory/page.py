@@ -10,6 +10,8 @@ from benchmarks.report import number, size, table
 
 def less(mine, theirs):
     """How many times more PyTorch keeps; in words where cygrad keeps nothing."""
+    if theirs is None:
+        return ""
     if mine == theirs:
         return "same"
     return f"{theirs / mine:.2f}x" if mine else "all of it"
@@ -33,18 +35,26 @@ def above_the_bound(rows):
 
 
 def kept_table(rows):
-    return table(["operator", "cygrad, bytes", "PyTorch, bytes", "PyTorch / cygrad"],
-                 [[name, f"{r['cygrad']:,}", f"{r['PyTorch']:,}", less(r["cygrad"], r["PyTorch"])]
-                  for name, r in rows.items()])
+    return table(["operator", "cygrad, bytes", "the least", "PyTorch, bytes", "PyTorch / cygrad", "what they need"],
+                 [[name, f"{r['cygrad']:,}", f"{r['least']:,}", "" if r["PyTorch"] is None else f"{r['PyTorch']:,}",
+                   less(r["cygrad"], r["PyTorch"]), r["needs"]] for name, r in rows.items()], remarks=True)
 
 
-def kept_summary(rows, left_out):
-    """Whose figure is the smaller one, counted and named."""
-    fewer = [name for name, r in rows.items() if r["cygrad"] < r["PyTorch"]]
-    more = [name for name, r in rows.items() if r["cygrad"] > r["PyTorch"]]
-    return (f"Of {len(rows)} operators cygrad keeps less in {len(fewer)} ({', '.join(fewer) or 'none'}), more in "
-            f"{len(more)} ({', '.join(more) or 'none'}), the same in the others. Not compared, for "
-            f"want of such a function in PyTorch or as parts of others and of writes in place: {', '.join(left_out)}.")
+def kept_summary(rows, left_out, reasons):
+    """Whose figure is the smaller one, counted and named; and where cygrad's is not the least."""
+    compared = {name: r for name, r in rows.items() if r["PyTorch"] is not None}
+    fewer = [name for name, r in compared.items() if r["cygrad"] < r["PyTorch"]]
+    more = [name for name, r in compared.items() if r["cygrad"] > r["PyTorch"]]
+    above = {}
+    for name, r in rows.items():
+        if r["cygrad"] > r["least"]:
+            above.setdefault(reasons[name], []).append(name)
+    beyond = "; ".join(f"{', '.join(names)} ({why})" for why, names in above.items())
+    return (f"Of {len(compared)} rows cygrad keeps less than PyTorch in {len(fewer)} ({'; '.join(fewer) or 'none'}), "
+            f"more in {len(more)} ({'; '.join(more) or 'none'}), the same in the others. Not compared, for want of "
+            f"such a function in PyTorch: {', '.join(left_out)}.\n\ncygrad keeps the least in "
+            f"{sum(r['cygrad'] == r['least'] for r in rows.values())} of {len(rows)} rows, and more in: "
+            f"{beyond or 'none'}.")
 
 
 def spread(taken):
@@ -84,7 +94,7 @@ def write(results, pictures):
     how = liveness.__doc__.strip().partition("\n\n")[2]
     text = f"The bound. {how}\n\n{peaks_table(results['peaks'])}{above_the_bound(results['peaks'])}"
     section("The peak of a step", peaks, text, "peaks")
-    summary = kept_summary(results["kept"], results["left out"])
+    summary = kept_summary(results["kept"], results["left out"], results["more"])
     section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
     section("Page faults", faults, faults_table(results["faults"]))
     if "varying" in results: section("Shapes that change", varying, varying_table(results["varying"]), "varying")
@@ -157,7 +167,8 @@ def draw_peaks(pyplot, rows):
 
 def draw_kept(pyplot, rows):
     """Bytes for each number of the input, where either library keeps any."""
-    some = [(name, r) for name, r in rows.items() if r["cygrad"] or r["PyTorch"]]
+    some = [(name.partition(",")[0] + "*" * ("," in name), r) for name, r in rows.items()
+            if r["PyTorch"] is not None and (r["cygrad"] or r["PyTorch"])]
     lines = -(-len(some) // 3)
     figure, all_axes = pyplot.subplots(1, 3, figsize=(10, 0.27 * lines + 1), sharex=True)
     n = kept.SIDE**2
@@ -170,7 +181,8 @@ def draw_kept(pyplot, rows):
         axes.set_axisbelow(True)
         axes.set_xlim(0, 14)
         axes.set_xticks([0, 4, 8, 12])
-    figure.suptitle("Bytes that an operator keeps for backward, for each number of a 100x100 float32 input", x=0.02,
+    figure.suptitle("Bytes that an operator keeps for backward, for each number of a 100x100 float32 input (* a "
+                    "case of its own: see the table)", x=0.02,
                     ha="left", fontweight="bold", fontsize=11)
     figure.legend(*all_axes[0].get_legend_handles_labels(), loc="lower center", ncols=2, fontsize=8)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
