@@ -9,7 +9,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, itemsize, real,
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, integer, itemsize,
+    real,
 )
 
 cdef enum:
@@ -21,16 +22,8 @@ cdef enum:
     BLOCK = 32              # rows and columns that are turned at a time
 
 ctypedef fused element:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    float
-    double
+    integer
+    real
 
 ctypedef fused place:
     int32_t
@@ -41,6 +34,24 @@ ctypedef fused word:        # elements by their size alone
     uint16_t
     uint32_t
     uint64_t
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+cdef inline void next_row(const Layout* x, const Layout* y, int axis, Py_ssize_t* at, Py_ssize_t* from_x,
+                          Py_ssize_t* to_y) noexcept nogil:
+    """The beginnings of the next rows along `axis` of two arrays that are as long in all other dimensions. `at` counts
+    there, from zeros."""
+    cdef int d
+    for d in range(x.ndim - 1, -1, -1):
+        if d == axis: continue
+        at[d] += 1
+        from_x[0] += x.strides[d]
+        to_y[0] += y.strides[d]
+        if at[d] < x.shape[d]: return
+        from_x[0] -= x.shape[d] * x.strides[d]
+        to_y[0] -= x.shape[d] * y.strides[d]
+        at[d] = 0
 
 
 # ---- the few first ---------------------------------------------------------------------------------------------------
@@ -86,15 +97,7 @@ cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept 
         else:
             topk_row(<const double*>x.data + from_x, n, l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis],
                      largest)
-        for d in range(l.ndim - 1, -1, -1):
-            if d == axis: continue
-            at[d] += 1
-            from_x += l.strides[d]
-            to_y += m.strides[d]
-            if at[d] < l.shape[d]: break
-            from_x -= l.shape[d] * l.strides[d]
-            to_y -= l.shape[d] * m.strides[d]
-            at[d] = 0
+        next_row(l, m, axis, at, &from_x, &to_y)
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
@@ -347,15 +350,7 @@ cdef void order(const Array* x, int axis, bint descending, const Array* values, 
                 write_elements(x.data + from_x * size, l.strides[axis], <const int32_t*>a, n, size,
                                values.data + to_y * size, m.strides[axis])
             write_places(<const int32_t*>a, count, y, to_y, m.strides[axis])
-        for d in range(l.ndim - 1, -1, -1):
-            if d == axis: continue
-            at[d] += 1
-            from_x += l.strides[d]
-            to_y += m.strides[d]
-            if at[d] < l.shape[d]: break
-            from_x -= l.shape[d] * l.strides[d]
-            to_y -= l.shape[d] * m.strides[d]
-            at[d] = 0
+        next_row(l, m, axis, at, &from_x, &to_y)
 
 
 # ---- values in order: what is around NumPy's sort of rows ------------------------------------------------------------
