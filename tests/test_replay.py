@@ -48,8 +48,10 @@ def test_reading_values(read):
     lambda x: cg.norm(x, 3), lambda x: cg.nll(x, [0, 1]),
     lambda x: put(x, x * 2, np.array([[1, 1]]), (((0, 1, 2), (0, 1, 3)), None, 0)),
     lambda x: cg.norm(x * 1, float("inf")), lambda x: cg.norm(x * 1, 3), lambda x: cg.sort(x * 1)[:, 0],
+    lambda x: cg.abs(x - 2), lambda x: cg.clip(x, 1, 4), lambda x: cg.maximum(x, 3 - x), lambda x: cg.minimum(x, 2.0),
+    lambda x: cg.where(x > 2, x, -x), lambda x: cg.topk(x, 2)[0], lambda x: cg.bce_with_logits(x, cg.zeros((2, 3))),
 ], ids=["max", "min", "cross_entropy", "var", "std", "norm", "prod", "largest", "norm3", "nll", "put", "largest_made",
-        "norm3_made", "sort"])
+        "norm3_made", "sort", "abs", "clip", "maximum", "minimum", "where", "topk", "bce_with_logits"])
 def test_a_gradient_that_reads_values(f):
     """Either it is refused by name, or the replay computes it anew from other inputs."""
     x = cg.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 6.0]]).attach_grad()

@@ -14,7 +14,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.core.bridge import tensor
-from cygrad.ops import TABLE, index, slices, sort, window
+from cygrad.ops import TABLE, index, masks, slices, sort, window
 
 SOURCE = r"""
 #include <malloc.h>
@@ -187,8 +187,8 @@ def tables():
     yield Case("add_at", lambda x, v: index.add_at(x, 0, v, ROWS), S, S, dtypes=EVERY[1:])
     yield Case("gather", lambda x: cg.gather(x, 1, ALONG), S)
     yield Case("scatter_add", lambda x, v: cg.scatter_add(x, 1, ALONG, v), S, S, dtypes=EVERY[1:])
-    yield Case("select", lambda x: index.select(x, MASK), S)
-    yield Case("mask_put", lambda x, v: index.mask_put(x, v, HALF), S, (N // 2,))
+    yield Case("select", lambda x: masks.select(x, MASK), S)
+    yield Case("mask_put", lambda x, v: masks.mask_put(x, v, HALF), S, (N // 2,))
     yield Case("argwhere", cg.argwhere, S)
     yield Case("argwhere of transposed", lambda x: cg.argwhere(x.T), S)
     yield Case("one_hot", lambda x: cg.one_hot(BITS, 2, x.dtype), (1,))

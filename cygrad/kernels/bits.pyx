@@ -1,11 +1,11 @@
 """A bit for each element: bit i & 7 of byte i >> 3 belongs to element i. Of signs it is set where the element is not
 <= 0 (so a NaN counts as positive, as in relu). And what is made of packed codes, which are bits or pairs of them."""
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, itemsize, real, view1d, view1f
-from cygrad.kernels.codes cimport pack_codes, unpack_codes
+from cygrad.kernels.codes cimport WORD, ZEROS, at_least, greater, nonzero, put_words, unpack_codes
 from cygrad.kernels.driver cimport STRIP, gather
 
 ctypedef fused place:
@@ -14,24 +14,51 @@ ctypedef fused place:
     int64_t
 
 
+cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t count, char* scratch) noexcept nogil:
+    """Elements of x from `start` on, packed in `scratch` where they are strided."""
+    if x.layout.dense: return x.data + start * itemsize(x.dtype)
+    gather(scratch, x, start, count)
+    return scratch
+
+
+cdef inline const real* whole_word(const real* x, Py_ssize_t n, real* room) noexcept nogil:
+    """Elements that may be read 64 at a time, where there are n: those themselves or, of fewer, a copy."""
+    if n >= WORD: return x
+    memcpy(room, x, n * sizeof(real))
+    return room
+
+
 cdef void pack_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef uint8_t codes[STRIP + 8]
-    cdef Py_ssize_t i, start = 0, n = x.shape[0], count
-    while start < n:
-        count = min(n - start, <Py_ssize_t>STRIP)
-        for i in range(count):
-            codes[i] = not x[start + i] <= 0
-        pack_codes(codes, count, 1, bits + start // 8)
-        start += count
+    cdef real room[WORD]
+    cdef Py_ssize_t n = x.shape[0], i, k
+    cdef uint64_t word
+    for k in range((n + WORD - 1) // WORD):
+        i = WORD * k
+        word = ~at_least(<real*>ZEROS, whole_word(&x[i], n - i, room))
+        put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void pack_equal_(real[::1] x, real[::1] y, uint8_t* bits) noexcept nogil:
-    """Of a strip at most."""
-    cdef uint8_t codes[STRIP + 8]
-    cdef Py_ssize_t i
-    for i in range(x.shape[0]):
-        codes[i] = <uint8_t>(x[i] == y[i]) | (<uint8_t>(x[i] != x[i]) & <uint8_t>(y[i] != y[i]))
-    pack_codes(codes, x.shape[0], 1, bits)
+    cdef real room[2][WORD]
+    cdef Py_ssize_t n = x.shape[0], i, k
+    cdef const real* a
+    cdef const real* b
+    cdef uint64_t word
+    for k in range((n + WORD - 1) // WORD):
+        i = WORD * k
+        a, b = whole_word(&x[i], n - i, room[0]), whole_word(&y[i], n - i, room[1])
+        word = at_least(a, b) & at_least(b, a) | ~(at_least(a, a) | at_least(b, b))
+        put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
+
+
+cdef void pack_ones_(real[::1] x, uint8_t* bits) noexcept nogil:
+    cdef real room[WORD]
+    cdef Py_ssize_t n = x.shape[0], i, k
+    cdef uint64_t word
+    for k in range((n + WORD - 1) // WORD):
+        i = WORD * k
+        word = greater(whole_word(&x[i], n - i, room), <real*>ZEROS)
+        put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void unpack_(const uint8_t* bits, real[::1] y) noexcept nogil:
@@ -57,14 +84,10 @@ cdef void pack_equal(const Array* x, const Array* y, uint8_t* bits) noexcept nog
     to a NaN."""
     cdef char scratch[2][STRIP * 8]
     cdef Py_ssize_t start = 0, n = x.layout.size, count
-    cdef int size = itemsize(x.dtype)
     cdef const char* p
     while start < n:
-        count = n - start if n - start < STRIP else STRIP
-        p = x.data + start * size
-        if not x.layout.dense:
-            gather(&scratch[0][0], x, start, count)
-            p = &scratch[0][0]
+        count = min(n - start, <Py_ssize_t>STRIP)
+        p = strip_of(x, start, count, &scratch[0][0])
         gather(&scratch[1][0], y, start, count)
         if x.dtype == FLOAT32:
             pack_equal_[float](view1f(<float*>p, count), view1f(<float*>&scratch[1][0], count), bits + start // 8)
@@ -86,7 +109,7 @@ cdef void mask(const uint8_t* bits, int dtype, Py_ssize_t n, const char* g, char
 
 cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code, uint8_t* y) noexcept nogil:
     """y = whether the element has this code, a bool each"""
-    cdef uint8_t codes[STRIP + 8]
+    cdef uint8_t codes[STRIP]
     cdef Py_ssize_t i, start = 0, count
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
@@ -103,15 +126,25 @@ cdef bint zeros_and_ones(const Array* x) noexcept nogil:
     cdef const char* p
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
-        p = x.data + start * itemsize(x.dtype)
-        if not x.layout.dense:
-            gather(scratch, x, start, count)
-            p = scratch
+        p = strip_of(x, start, count, scratch)
         if x.dtype == FLOAT32:
             if others[float](view1f(<float*>p, count)): return False
         elif others[double](view1d(<double*>p, count)): return False
         start += count
     return True
+
+
+cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil:
+    """A bit for each element in row-major order, which is 0 or 1."""
+    cdef char scratch[STRIP * 8]
+    cdef Py_ssize_t start = 0, n = x.layout.size, count
+    cdef const char* p
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        p = strip_of(x, start, count, scratch)
+        if x.dtype == FLOAT32: pack_ones_[float](view1f(<float*>p, count), bits + start // 8)
+        else: pack_ones_[double](view1d(<double*>p, count), bits + start // 8)
+        start += count
 
 
 cdef bint others(real[::1] x) noexcept nogil:
@@ -127,14 +160,16 @@ cdef bint others(real[::1] x) noexcept nogil:
 
 cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
     """A bit for each element in row-major order: whether it is true."""
-    cdef uint8_t codes[STRIP + 8]
-    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i
+    cdef uint8_t strip[STRIP]
+    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k
+    cdef uint64_t word
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
-        gather(<char*>codes, mask, start, count)
-        for i in range(count):
-            codes[i] = codes[i] != 0
-        pack_codes(codes, count, 1, bits + start // 8)
+        gather(<char*>strip, mask, start, count)
+        for k in range((count + WORD - 1) // WORD):
+            i = WORD * k
+            word = nonzero(strip + i)
+            put_words(&word, min(count - i, <Py_ssize_t>WORD), 1, bits + (start + i) // 8)
         start += count
 
 

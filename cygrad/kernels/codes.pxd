@@ -1,12 +1,37 @@
-"""Codes of one bit or two for each element, packed: the first element is in the lowest bits of the first byte. Whole
-words are packed and unpacked by a multiplication or a few shifts; the bytes of a word are little-endian here."""
+"""Codes of one bit or two for each element, packed: of each 64 elements bit 0 of all, then bit 1 of all; of the rest in
+the end, fewer, so too. The first element is in the lowest bit; words are little-endian here. Kernels make and read them
+by words of 64 elements (include/cygrad/codes.h)."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from cygrad.kernels.array cimport real
+
+cdef extern from "cygrad/codes.h" nogil:
+    const double* ZEROS "cg_zeros"                  # 64 of them, also of single precision
+    uint64_t greater_f "cg_greater_f"(const float* x, const float* y)
+    uint64_t greater_d "cg_greater_d"(const double* x, const double* y)
+    uint64_t at_least_f "cg_at_least_f"(const float* x, const float* y)
+    uint64_t at_least_d "cg_at_least_d"(const double* x, const double* y)
+    uint64_t nonzero "cg_nonzero"(const uint8_t* x)     # which of 64 bytes are not 0
+    void spread_bits "cg_spread"(uint64_t low, uint64_t high, uint8_t* codes)      # as 64 bytes of 0 to 3
 
 cdef enum:
     BIT = 32                # dtypes of an operand that only the driver knows: a bit for each element, which a kernel
     PAIR                    # sees as a byte of 0 or 1; two bits, 0 to 3
+    WORD = 64               # elements
+
+
+cdef inline uint64_t greater(const real* x, const real* y) noexcept nogil:
+    """Which of 64 elements are x > y, as bits."""
+    if real is float: return greater_f(x, y)
+    else: return greater_d(x, y)
+
+
+cdef inline uint64_t at_least(const real* x, const real* y) noexcept nogil:
+    """Which of 64 elements are x >= y."""
+    if real is float: return at_least_f(x, y)
+    else: return at_least_d(x, y)
 
 
 cdef inline int bits_of(int dtype) noexcept nogil:
@@ -18,34 +43,30 @@ cdef inline Py_ssize_t packed_bytes(Py_ssize_t n, int bits) noexcept nogil:
     return (n * bits + 7) // 8
 
 
-cdef inline void pack_codes(uint8_t* codes, Py_ssize_t n, int bits, uint8_t* packed) noexcept nogil:
-    """`codes` are a byte each, of which no bit but the lowest `bits` is set, with room for 7 more behind them."""
-    cdef uint64_t eight
-    cdef uint32_t four
-    cdef Py_ssize_t i
-    memset(codes + n, 0, 7)
-    if bits == 1:                                   # bit 8 k goes to bit 56 + k; no two of the products meet
-        for i in range((n + 7) // 8):
-            memcpy(&eight, codes + 8 * i, 8)
-            packed[i] = <uint8_t>((eight * <uint64_t>0x0102040810204080) >> 56)
-    else:                                           # bits 8 k and 8 k + 1 go to 24 + 2 k
-        for i in range((n + 3) // 4):
-            memcpy(&four, codes + 4 * i, 4)
-            packed[i] = <uint8_t>((four * <uint32_t>0x01041040) >> 24)
+cdef inline void put_words(const uint64_t* words, Py_ssize_t n, int bits, uint8_t* packed) noexcept nogil:
+    """The codes of the last n elements, 1 to 64 of them; `words` are those of 64."""
+    cdef uint64_t both[2]
+    cdef uint64_t these = ~<uint64_t>0 >> (WORD - n)
+    both[0] = words[0] & these
+    if bits == 2:
+        both[1] = (words[1] & these) >> (WORD - n)
+        if n < WORD: both[0] |= (words[1] & these) << n
+    memcpy(packed, both, packed_bytes(n, bits))
 
 
 cdef inline void unpack_codes(const uint8_t* packed, Py_ssize_t n, int bits, uint8_t* codes) noexcept nogil:
-    """The other way; `codes` has room for 7 more."""
-    cdef uint64_t eight
-    cdef uint32_t four
-    cdef Py_ssize_t i
-    if bits == 1:                                   # byte k gets bit k of all, then 1 where it is not 0
-        for i in range((n + 7) // 8):
-            eight = (packed[i] * <uint64_t>0x0101010101010101) & <uint64_t>0x8040201008040201
-            eight = ((eight + <uint64_t>0x7F7F7F7F7F7F7F7F) >> 7) & <uint64_t>0x0101010101010101
-            memcpy(codes + 8 * i, &eight, 8)
-    else:
-        for i in range((n + 3) // 4):
-            four = packed[i]
-            four = (four | four << 6 | four << 12 | four << 18) & <uint32_t>0x03030303
-            memcpy(codes + 4 * i, &four, 4)
+    """A byte for each code; `codes` has room for a multiple of 64."""
+    cdef uint64_t both[2]
+    cdef uint64_t these
+    both[0] = both[1] = 0
+    while n >= WORD:
+        memcpy(both, packed, 8)
+        if bits == 2: memcpy(&both[1], packed + 8, 8)
+        spread_bits(both[0], both[1], codes)
+        packed, codes, n = packed + 8 * bits, codes + WORD, n - WORD
+    if n == 0: return
+    both[0] = both[1] = 0
+    memcpy(both, packed, packed_bytes(n, bits))
+    these = ~<uint64_t>0 >> (WORD - n)
+    if bits == 2: both[1] = (both[0] >> n | both[1] << (WORD - n)) & these
+    spread_bits(both[0] & these, both[1], codes)

@@ -2,10 +2,11 @@
 write of truth is 0 or 1; what they read may be any byte, since memory of others is seen as bools too."""
 
 from libc cimport math
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.codes cimport WORD, at_least, greater, nonzero
 from cygrad.kernels.mathematics cimport fabs
 
 ctypedef fused number:
@@ -94,27 +95,48 @@ cdef void logical_not_(number[::1] x, uint8_t[::1] y) noexcept nogil:
 # ---- choices ---------------------------------------------------------------------------------------------------------
 # What is chosen is read in any case: a branch would cost a miss for every second element of a random mask.
 
+cdef inline real larger(real a, real b) noexcept nogil:
+    b = a if a > b else b                           # one choice after the other: `or` would be a branch
+    return a if a != a else b                       # a NaN in either stays
+
+cdef inline real smaller(real a, real b) noexcept nogil:
+    b = a if a < b else b
+    return a if a != a else b
+
+cdef inline real clipped(real v, real low, real high) noexcept nogil:
+    v = low if v < low else v
+    v = low if low != low else v
+    v = high if v > high else v
+    return high if high != high else v
+
 cdef void maximum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real a, b
-    for i in range(z.shape[0]):                     # one choice after the other: `or` would be a branch
-        a, b = x[i], y[i]
-        b = a if a > b else b
-        z[i] = a if a != a else b                   # a NaN in either stays
+    for i in range(z.shape[0]):
+        z[i] = larger(x[i], y[i])
 
 cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real a, b
     for i in range(z.shape[0]):
-        a, b = x[i], y[i]
-        b = a if a < b else b
-        z[i] = a if a != a else b
+        z[i] = smaller(x[i], y[i])
 
-cdef void maximum_code(real[::1] x, real[::1] y, uint8_t[::1] c) noexcept nogil:
-    """1 where x > y, 2 where y > x, 3 where they are equal, 0 where one is a NaN."""
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = <uint8_t>(x[i] >= y[i]) | <uint8_t>(y[i] >= x[i]) << 1
+# A kernel of a name with _code makes codes for its gradient too: words of 64 elements, one for each bit.
+
+cdef void maximum_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    """1 where z follows x, 2 where y, 3 where they are equal, 0 where one is a NaN."""
+    cdef Py_ssize_t i, k
+    for k in range(z.shape[0] // WORD):
+        c[2 * k] = at_least(&x[WORD * k], &y[WORD * k])
+        c[2 * k + 1] = at_least(&y[WORD * k], &x[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            z[i] = larger(x[i], y[i])
+
+cdef void minimum_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i, k
+    for k in range(z.shape[0] // WORD):
+        c[2 * k] = at_least(&y[WORD * k], &x[WORD * k])
+        c[2 * k + 1] = at_least(&x[WORD * k], &y[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            z[i] = smaller(x[i], y[i])
 
 cdef void maximum_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     """The gradient of the maximum's x, by maximum_code; where one is a NaN, both have all of it."""
@@ -135,36 +157,52 @@ cdef void maximum_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nog
 
 cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v, low, high
     for i in range(out.shape[0]):
-        v, low, high = x[i], y[i], z[i]
-        v = low if v < low else v
-        v = low if low != low else v
-        v = high if v > high else v
-        out[i] = high if high != high else v
+        out[i] = clipped(x[i], y[i], z[i])
 
-cdef void clip_code(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+cdef inline uint64_t within(const real* x, const real* y, const real* z) noexcept nogil:
+    """Which of 64 elements follow x, ..."""
+    return at_least(x, y) & at_least(z, x)
+
+cdef inline uint64_t below(const real* x, const real* y, const real* z) noexcept nogil:
+    return greater(y, x) & greater(z, y)
+
+cdef inline uint64_t beyond(const real* x, const real* y, const real* z) noexcept nogil:
+    return greater(x, z) | greater(y, z)
+
+cdef void clip_code(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
     """Which of the three the result follows: 1, 2 or 3; x at the bounds too. 0: none, near a NaN or equal bounds."""
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):                     # no two of these are true at once
-        c[i] = (<uint8_t>((x[i] >= y[i]) & (x[i] <= z[i])) | <uint8_t>((x[i] < y[i]) & (y[i] < z[i])) << 1
-                | <uint8_t>((x[i] > z[i]) | (z[i] < y[i])) * 3)
+    cdef Py_ssize_t i, k
+    cdef uint64_t three
+    for k in range(out.shape[0] // WORD):           # no two of these are true at once
+        i = WORD * k
+        three = beyond(&x[i], &y[i], &z[i])
+        c[2 * k] = within(&x[i], &y[i], &z[i]) | three
+        c[2 * k + 1] = below(&x[i], &y[i], &z[i]) | three
+        for i in range(WORD * k, WORD * k + WORD):
+            out[i] = clipped(x[i], y[i], z[i])
 
-cdef void clip_code_x(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
+cdef void clip_code_x(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
     """1 where it follows x."""
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = (x[i] >= y[i]) & (x[i] <= z[i])
+    cdef Py_ssize_t i, k
+    for k in range(out.shape[0] // WORD):
+        c[k] = within(&x[WORD * k], &y[WORD * k], &z[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            out[i] = clipped(x[i], y[i], z[i])
 
-cdef void clip_code_y(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = (x[i] < y[i]) & (y[i] < z[i])
+cdef void clip_code_y(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i, k
+    for k in range(out.shape[0] // WORD):
+        c[k] = below(&x[WORD * k], &y[WORD * k], &z[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            out[i] = clipped(x[i], y[i], z[i])
 
-cdef void clip_code_z(real[::1] x, real[::1] y, real[::1] z, uint8_t[::1] c) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = (x[i] > z[i]) | (z[i] < y[i])
+cdef void clip_code_z(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i, k
+    for k in range(out.shape[0] // WORD):
+        c[k] = beyond(&x[WORD * k], &y[WORD * k], &z[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            out[i] = clipped(x[i], y[i], z[i])
 
 cdef void chosen_1(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     """g where the code is 1"""
@@ -195,10 +233,15 @@ cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept
         a, b = x[i], y[i]
         z[i] = a if c[i] else b
 
-cdef void where_code(uint8_t[::1] c, uint8_t[::1] code) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(code.shape[0]):
-        code[i] = c[i] != 0
+cdef void where_code(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] truth) noexcept nogil:
+    """1 where the condition is true."""
+    cdef Py_ssize_t i, k
+    cdef real a, b
+    for k in range(z.shape[0] // WORD):
+        truth[k] = nonzero(&c[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            a, b = x[i], y[i]
+            z[i] = a if c[i] else b
 
 cdef void where_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
@@ -242,6 +285,7 @@ cdef int table() except -1:
     driver.enter("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
     driver.enter("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
     driver.enter("maximum_code", <void*>maximum_code[float], <void*>maximum_code[double], 3)
+    driver.enter("minimum_code", <void*>minimum_code[float], <void*>minimum_code[double], 3)
     driver.enter("maximum_grad_x", <void*>maximum_grad_x[float], <void*>maximum_grad_x[double], 3)
     driver.enter("maximum_grad_y", <void*>maximum_grad_y[float], <void*>maximum_grad_y[double], 3)
     driver.enter("clip", <void*>clip_[float], <void*>clip_[double], 4)
@@ -253,8 +297,7 @@ cdef int table() except -1:
     driver.enter("chosen_2", <void*>chosen_2[float], <void*>chosen_2[double], 3)
     driver.enter("chosen_3", <void*>chosen_3[float], <void*>chosen_3[double], 3)
     driver.enter("where", <void*>where_[float], <void*>where_[double], 4)
-    driver.enter("where_code", NULL, NULL, 2)
-    driver.find("where_code").truth = <void*>where_code
+    driver.enter("where_code", <void*>where_code[float], <void*>where_code[double], 4)
     driver.enter("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
     driver.enter("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
     return 0

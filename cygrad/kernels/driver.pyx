@@ -5,20 +5,20 @@ hands out strips: where an operand is contiguous the strip lies in it; where it 
 is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
 strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
 A result larger than the cache is streamed: its strips are made in scratch and stored past the cache. Of packed codes
-(codes.pxd) a strip is unpacked before the call or packed after it.
+(codes.pxd) a strip is unpacked before the call; those that are kept for backward are made beside the result.
 
 Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
 
 import os
 
 from cython.parallel cimport prange
-from libc.stdint cimport uint8_t, uintptr_t
+from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
 )
-from cygrad.kernels.codes cimport BIT, bits_of, pack_codes, unpack_codes
+from cygrad.kernels.codes cimport BIT, WORD, bits_of, put_words, unpack_codes
 
 cdef extern from "cygrad/platform.h" nogil:
     const int CG_HAVE_OPENMP
@@ -46,7 +46,6 @@ cdef enum:
                             # computes for longer than memory takes does better without, and in strips of
     MADE = 8192             # bytes of its result, as each beginning costs 15 ns (exp of 16 million: 3.6 ms, not 4.5)
     PARTS = 4               # pieces of work for each thread, where there is much
-    BLOCK = 16 * STRIP      # elements that two loops read one after the other
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
@@ -300,8 +299,38 @@ cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size
         memset(strip, value[0], count)              # bools: no kernel has operands of two bytes
 
 
-cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Elements start .. stop of the result, by one thread."""
+cdef struct Codes:          # packed codes that a kernel makes beside its result
+    uint8_t* packed
+    int bits                # of a code: 1 or 2
+
+
+cdef void call_coding(void* f, int operands, char** p, const int* size, Py_ssize_t n, const Codes* codes,
+                      Py_ssize_t start) noexcept nogil:
+    """call() of a kernel that makes the codes of elements start .. start + n too; start is a multiple of 64. Kernels
+    make words of 64: the last few elements are copied, so that what lies behind them may be read and written."""
+    cdef char last[MAX_OPERANDS][WORD * 8]
+    cdef char* q[MAX_OPERANDS]
+    cdef uint64_t words[2]
+    cdef Py_ssize_t rest = n % WORD, whole = n - rest
+    cdef uint8_t* packed = codes.packed + start * codes.bits // 8
+    cdef int k
+    for k in range(operands): q[k] = p[k]
+    if whole > 0:
+        q[operands] = <char*>packed
+        call(f, operands + 1, q, whole)
+    if rest > 0:
+        for k in range(operands):
+            q[k] = &last[k][0]
+            if k < operands - 1: memcpy(q[k], p[k] + whole * size[k], rest * size[k])
+        q[operands] = <char*>words
+        call(f, operands + 1, q, WORD)
+        k = operands - 1
+        memcpy(p[k] + whole * size[k], q[k], rest * size[k])
+        put_words(words, rest, codes.bits, packed + whole * codes.bits // 8)
+
+
+cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Elements start .. stop of the result, by one thread, and their codes if they are wanted."""
     cdef char scratch[MAX_OPERANDS][STRIP * 8]
     cdef char made[MADE]
     cdef char* p[MAX_OPERANDS]
@@ -338,10 +367,11 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
             room = min(room, STRIP * 8 // size[k])
             packs[k] = True
     if flat and not streams:
-        call(f, n, p, stop - start)
+        if codes == NULL: call(f, n, p, stop - start)
+        else: call_coding(f, n, p, size, stop - start, codes, start)
         return
     asks = streams and not loop.computes
-    if coded: most = room                           # of codes, a byte each, the scratch has room for more
+    if coded or codes != NULL: most = room          # (of codes, a byte each, the scratch has room for more)
     if streams:
         if flat and not asks or most > MADE // size[n - 1]: most = MADE // size[n - 1]
         target, p[n - 1], step[n - 1] = p[n - 1], &made[0], 0
@@ -352,10 +382,9 @@ cdef void span(const Loop* loop, Array* a, Py_ssize_t start, Py_ssize_t stop) no
             elif bits[k]:
                 unpack_codes(<uint8_t*>a[k].data + start * bits[k] // 8, count, bits[k], <uint8_t*>p[k])
             elif asks and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
-        call(f, n, p, count)
+        if codes == NULL: call(f, n, p, count)
+        else: call_coding(f, n, p, size, count, codes, start)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
-        elif bits[n - 1]:
-            pack_codes(<uint8_t*>p[n - 1], count, bits[n - 1], <uint8_t*>a[n - 1].data + start * bits[n - 1] // 8)
         if streams:
             cg_stream(target, p[n - 1], count * size[n - 1])
             target += count * size[n - 1]
@@ -368,7 +397,7 @@ cdef inline bint streamed(const Loop* loop, const Array* a) noexcept nogil:
     """Whether a result is stored past the cache: large, dense, and none of the operands."""
     cdef const Array* y = &a[loop.operands - 1]
     cdef int k
-    if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense or y.dtype >= BIT: return False
+    if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense: return False
     for k in range(loop.operands - 1):
         if a[k].data == y.data: return False
     return True
@@ -377,9 +406,10 @@ cdef inline bint streamed(const Loop* loop, const Array* a) noexcept nogil:
 cdef struct Spans:
     const Loop* loop
     Array* a
+    const Codes* codes
 
 cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    span((<Spans*>job).loop, (<Spans*>job).a, start, stop)
+    span((<Spans*>job).loop, (<Spans*>job).a, (<Spans*>job).codes, start, stop)
 
 
 cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
@@ -406,18 +436,18 @@ cdef int each(const Loop* loop, Array* a) except -1:
     cdef char scratch[MAX_OPERANDS * SLOT]
     if t == 1:
         if n >= GRAIN:
-            with nogil: span(loop, a, 0, n)
+            with nogil: span(loop, a, NULL, 0, n)
         elif in_one_call(loop, a, p, scratch):
             call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
-            span(loop, a, 0, n)
+            span(loop, a, NULL, 0, n)
         return 0
-    return in_spans(loop, a, n, t)
+    return in_spans(loop, a, NULL, n, t)
 
 
-cdef int in_spans(const Loop* loop, Array* a, Py_ssize_t n, int t) except -1:
+cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, int t) except -1:
     """The work of each() by t threads."""
-    cdef Spans spans = Spans(loop, a)
+    cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
     with nogil: share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
     return 0
@@ -429,7 +459,6 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
     """in_one_call(), where operands may be packed codes: few, they are a byte each in `scratch`."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef int k
-    if n > FEW: return False
     for k in range(loop.operands):
         p[k] = a[k].data
         if a[k].dtype < BIT and a[k].layout.dense and a[k].layout.size == n: continue
@@ -437,53 +466,64 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
         if a[k].dtype < BIT:
             if k == loop.operands - 1 or not one_element(a[k].layout): return False
             fill(p[k], a[k].data, n, itemsize(a[k].dtype))
-        elif k < loop.operands - 1:
+        else:
             unpack_codes(<uint8_t*>a[k].data, n, bits_of(a[k].dtype), <uint8_t*>p[k])
     return True
 
 
 cdef int each_coded(const Loop* loop, Array* a) except -1:
-    """each() with operands or a result that are packed codes: of the elements of their layout, whatever it says of
-    memory. (Apart, so that each() pays nothing for them.)"""
+    """each() with operands that are packed codes: of the elements of their layout, whatever it says of memory. (Apart, so that each() pays nothing for them.)"""
     cdef Array* y = &a[loop.operands - 1]
     cdef Py_ssize_t n = y.layout.size
-    cdef int t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     cdef char* p[MAX_OPERANDS]
     cdef char scratch[MAX_OPERANDS * SLOT]
-    if t > 1: return in_spans(loop, a, n, t)
-    if n >= GRAIN:
-        with nogil: span(loop, a, 0, n)
-    elif in_one_coded_call(loop, a, p, scratch):
+    cdef int t
+    if n == 0: return 0
+    if n <= FEW and in_one_coded_call(loop, a, p, scratch):
         call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
-        if y.dtype >= BIT:
-            pack_codes(<uint8_t*>p[loop.operands - 1], n, bits_of(y.dtype), <uint8_t*>y.data)
-    elif n > 0:
-        span(loop, a, 0, n)
+        return 0
+    t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    if t > 1: return in_spans(loop, a, NULL, n, t)
+    if n >= GRAIN:
+        with nogil: span(loop, a, NULL, 0, n)
+    else: span(loop, a, NULL, 0, n)
     return 0
 
 
-cdef struct TwoSpans:
-    Spans first
-    Spans second
+cdef inline bint few_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, const Codes* codes) noexcept nogil:
+    """All of it for a word of elements at most, if operands are contiguous or one element: False where they are not."""
+    cdef char word[MAX_OPERANDS][WORD * 8]
+    cdef char* p[MAX_OPERANDS]
+    cdef uint64_t words[2]
+    cdef int k, last = loop.operands - 1, size
+    for k in range(last + 1):
+        p[k] = a[k].data
+        size = itemsize(a[k].dtype)
+        if a[k].layout.dense and a[k].layout.size == n:
+            if n == WORD: continue
+            p[k] = &word[k][0]
+            if k < last: memcpy(p[k], a[k].data, n * size)
+        elif k == last or not one_element(a[k].layout): return False
+        else:
+            p[k] = &word[k][0]
+            fill(p[k], a[k].data, n, size)
+    p[last + 1] = <char*>words
+    call(code(loop, a[last - 1].dtype), last + 2, p, WORD)
+    if n < WORD: memcpy(a[last].data, p[last], n * itemsize(a[last].dtype))
+    put_words(words, n, codes.bits, codes.packed)
+    return True
 
-cdef void two_spans(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    cdef Py_ssize_t end
-    while start < stop:
-        end = min(start + BLOCK, stop)
-        one_span(&(<TwoSpans*>job).first, start, end)
-        one_span(&(<TwoSpans*>job).second, start, end)
-        start = end
 
-
-cdef int each_two(const Loop* loop, Array* a, const Loop* other, Array* b) except -1:
-    """each_coded() of `loop`, then each() of `other`, which has as many results from the same operands: where these are
-    many it goes block by block, and the second finds them in the cache. Its result may be one of the operands."""
-    cdef Py_ssize_t n = b[other.operands - 1].layout.size
-    cdef TwoSpans job = TwoSpans(Spans(loop, a), Spans(other, b))
+cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1:
+    """each() of a kernel that makes codes beside its result: it takes words for them after the result, one for each bit
+    of 64 elements."""
+    cdef Py_ssize_t n = a[loop.operands - 1].layout.size
+    cdef Codes codes = Codes(packed, bits)
     cdef int t
-    if n <= BLOCK:
-        each_coded(loop, a)
-        return each(other, b)
-    t = threads_for(n * (other.double_cost if b[other.operands - 2].dtype == FLOAT64 else other.cost))
-    with nogil: share(two_spans, &job, n, ((n + t - 1) // t + STRIP - 1) // STRIP * STRIP, t)
+    if n == 0 or n <= WORD and few_with_codes(loop, a, n, &codes): return 0
+    t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    if t > 1: return in_spans(loop, a, &codes, n, t)
+    if n >= GRAIN:
+        with nogil: span(loop, a, &codes, 0, n)
+    else: span(loop, a, &codes, 0, n)
     return 0

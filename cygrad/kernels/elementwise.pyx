@@ -4,10 +4,11 @@ Operands come in the order of the formula, the result last. The result may be an
 it is written. A `_grad` kernel takes the output's gradient g first. The table at the end gives each its name."""
 
 from libc cimport math
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint64_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.codes cimport WORD, ZEROS, greater
 from cygrad.kernels.mathematics cimport fabs, log, pow, pow_of_ordinary, pow_ordinary, sqrt
 
 
@@ -55,11 +56,14 @@ cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = fabs(x[i])
 
-cdef void abs_code(real[::1] x, uint8_t[::1] c) noexcept nogil:
-    """1 where x > 0, 2 where x < 0, else 0"""
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = <uint8_t>(x[i] > 0) | <uint8_t>(x[i] < 0) << 1
+cdef void abs_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept nogil:
+    """The same with a code: 1 where x > 0, 2 where x < 0, else 0"""
+    cdef Py_ssize_t i, k
+    for k in range(y.shape[0] // WORD):
+        c[2 * k] = greater(&x[WORD * k], <real*>ZEROS)
+        c[2 * k + 1] = greater(<real*>ZEROS, &x[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            y[i] = fabs(x[i])
 
 cdef void abs_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i

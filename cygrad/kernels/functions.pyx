@@ -2,10 +2,11 @@
 kernels/elementwise.pyx: operands in the order of the formula, the result last; a `_grad` kernel takes g first, then
 what its operator keeps: x or y."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint64_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
+from cygrad.kernels.codes cimport WORD, ZEROS, at_least
 from cygrad.kernels.mathematics cimport (
     ROOT_2_PI, ROOT_EIGHT_PI, TO_EXP, TO_NORMAL, TO_SIGMOID, TWO_ROOT_PI, acos, acosh, all_near, asin, asinh, atan,
     atanh, bell, cos, cos_far, cosh, erf, exp, exp_near, expm1, far, gauss, gelu, log, log1p, logistic, normal, silu,
@@ -332,18 +333,20 @@ cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = 0 if x[i] <= 0 else x[i]             # a NaN stays a NaN
 
-cdef void relu_code(real[::1] y, uint8_t[::1] c) noexcept nogil:
-    """1 where y lets the gradient through"""
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = not y[i] <= 0
-
 cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]                                    # read in any case: a branch here costs a miss for every second sign
         dx[i] = 0 if y[i] <= 0 else v
+
+cdef void relu_gradient_code(real[::1] g, real[::1] y, real[::1] dx, uint64_t[::1] c) noexcept nogil:
+    """The same with a code: 1 where the gradient passes"""
+    cdef Py_ssize_t i, k
+    for k in range(dx.shape[0] // WORD):
+        c[k] = ~at_least(<real*>ZEROS, &y[WORD * k])
+        for i in range(WORD * k, WORD * k + WORD):
+            dx[i] = 0 if y[i] <= 0 else g[i]
 
 
 cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
@@ -399,7 +402,7 @@ cdef int table() except -1:
     enter("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2, 3)
     enter("gelu_tanh_grad", <void*>gelu_tanh_grad[float], <void*>gelu_tanh_grad[double], 3, 3)
     driver.enter("relu", <void*>relu_[float], <void*>relu_[double], 2)
-    driver.enter("relu_code", <void*>relu_code[float], <void*>relu_code[double], 2)
+    driver.enter("relu_gradient_code", <void*>relu_gradient_code[float], <void*>relu_gradient_code[double], 3)
     driver.enter("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
     return 0
 

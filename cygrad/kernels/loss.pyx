@@ -37,11 +37,6 @@ cdef void bce_slope_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx)
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - <real>t[i])
 
-cdef void bce_code(real[::1] t, uint8_t[::1] c) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(c.shape[0]):
-        c[i] = t[i] == 1
-
 cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
     """dt = -g x"""
     cdef Py_ssize_t i
@@ -132,7 +127,6 @@ cdef int table() except -1:
     driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
     driver.enter("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
     driver.enter("bce_slope_hard", <void*>bce_slope_hard[float], <void*>bce_slope_hard[double], 4)
-    driver.enter("bce_code", <void*>bce_code[float], <void*>bce_code[double], 2)
     driver.enter("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
     return 0
 

@@ -26,7 +26,7 @@ cdef class Elementwise(Operator):
     cdef bint has_number
     cdef Rule rules[3]
     cdef int width          # bits of a code
-    cdef Rule coder         # what makes the codes; loop NULL: there are none
+    cdef const Loop* coder  # value() that makes codes too; NULL: there are none
 
     cdef int slope(self, Rule* rule, list words, dict codes) except -1
     cdef bint later(self, Backward b, int i, int source) noexcept

@@ -7,7 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
+from cygrad.core.bridge cimport check_capture, lend
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
     OUTPUT, Backward, Call, Gradient, Node, Operator, Tensor, array_of, drop_gradient, edge_of,
@@ -40,8 +40,8 @@ cdef class Elementwise(Operator):
         dx, dy      for each input the rule of its gradient: a kernel and what it reads, in the kernel's order, such as
                     "div g x": g (the gradient), inputs, out, code, p (the number); "g" alone: it passes as it is; "":
                     none
-        code        a kernel, and the inputs that it reads: it makes a code of `bits` bits (1 or 2) for each element of
-                    the result, which is all that the gradients need and is kept, packed, in the place of the inputs
+        code        a kernel of the value that makes a code of `bits` bits (1 or 2) too for each element of the result:
+                    all that the gradients need, and kept, packed, in the place of the inputs
         number      whether the operator has a number for an attribute, which the value kernel takes after the inputs
         integers    how bools and integers are computed: TO_FLOATS (the default dtype, first), None (not at all), or by
                     a NumPy function
@@ -63,7 +63,7 @@ cdef class Elementwise(Operator):
         else: self.numpy = cls.integers
         self.width = cls.bits
         codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
-        self.slope(&self.coder, [*cls.code.split()], codes)
+        if cls.code: self.coder = driver.find(cls.code)
         for i, letter in enumerate(cls.inputs):
             self.slope(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
 
@@ -79,7 +79,7 @@ cdef class Elementwise(Operator):
     cdef bint needs_code(self, uint32_t wanted) noexcept:
         """Whether a gradient that is wanted reads the codes."""
         cdef int i, k
-        if self.coder.loop == NULL: return False
+        if self.coder == NULL: return False
         for i in range(self.n_in):
             if not (wanted >> i) & 1: continue
             for k in range(self.rules[i].n):
@@ -92,7 +92,7 @@ cdef class Elementwise(Operator):
 
     cdef const Loop* coder_for(self, uint32_t wanted) noexcept:
         """The kernel that makes these codes."""
-        return self.coder.loop
+        return self.coder
 
     cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept:
         """The kernel of the gradient of input i that reads them."""
@@ -124,7 +124,6 @@ cdef class Elementwise(Operator):
 
     cdef int forward(self, Call* c) except -1:
         cdef Array a[MAX_OPERANDS]
-        cdef Array coded[MAX_OPERANDS]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef double bits
@@ -138,9 +137,7 @@ cdef class Elementwise(Operator):
             n += 1
         a[n] = c.y[0]
         if not c.hidden: return driver.each(self.value, a)
-        for i in range(self.coder.n): coded[i] = a[self.coder.operands[i]]
-        coded[self.coder.n] = packed(c.y[1].data, c.y[0].layout, self.code_bits(c.wanted))
-        return driver.each_two(self.coder_for(c.wanted), coded, self.value, a)
+        return driver.each_with_codes(self.coder_for(c.wanted), a, self.code_bits(c.wanted), <uint8_t*>c.y[1].data)
 
     cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
         cdef uint32_t mask = 0
@@ -171,7 +168,7 @@ cdef class Elementwise(Operator):
         cdef double bits
         cdef Rule* rule
         cdef Tensor _kept = None
-        cdef uint32_t recorded = recorded_inputs(b.node) if self.coder.loop != NULL else 0
+        cdef uint32_t recorded = recorded_inputs(b.node) if self.coder != NULL else 0
         cdef int i, k, code
         cdef bint last, written
         for i in range(self.n_in):
@@ -196,7 +193,7 @@ cdef class Elementwise(Operator):
                         written = b.over(i, code, &a[rule.n])
                 if last and not written: written = b.over_gradient(i, &a[rule.n])
                 if not written: a[rule.n] = b.make(i, b.node.layout, b.node.dtype)
-                if self.coder.loop == NULL: driver.each(rule.loop, a)
+                if self.coder == NULL: driver.each(rule.loop, a)
                 else: driver.each_coded(self.slope_for(i, recorded), a)
                 for k in range(rule.n):
                     code = rule.operands[k]
@@ -207,15 +204,19 @@ cdef class Elementwise(Operator):
 
     cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out):
         """The codes for the kernels of the gradients. Returns who owns them, None where it is the node."""
-        cdef Tensor owner = dense_kept(b, CODE, out)
-        out[0] = packed(out.data, b.node.layout, self.code_bits(recorded))
+        cdef Tensor owner = None
+        out[0] = b.kept(CODE)
+        if not out.layout.dense: owner = dense_kept(b, CODE, out)
+        out.layout, out.dtype = b.node.layout, BIT if self.code_bits(recorded) == 1 else PAIR
         return owner
 
     cdef Tensor where_code(self, Context c, int code):
         """For formulas: a bool tensor of the shape of the result, true where an element has this code."""
         cdef Node node = c.b.node
         cdef Array a
-        cdef Tensor _kept = dense_kept(c.b, CODE, &a), y = fresh(lay.dense_like(node.layout), BOOL, OTHER)
+        cdef Tensor _kept, y
+        check_capture()                             # (a replay would not read other codes)
+        _kept, y = dense_kept(c.b, CODE, &a), fresh(lay.dense_like(node.layout), BOOL, OTHER)
         where_code_is(<const uint8_t*>a.data, y.layout.size, self.code_bits(recorded_inputs(node)), code,
                       <uint8_t*>y.buffer.data)
         return y

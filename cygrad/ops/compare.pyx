@@ -145,7 +145,7 @@ cdef class BitwiseNot(Bitwise):
 cdef class Maximum(Elementwise):
     """z = x where x > y, else y        dx = g where x > y, g / 2 where equal, else 0        dy = g - dx"""
     inputs, integers = "xy", np.maximum
-    code, bits = "maximum_code x y", 2
+    code, bits = "maximum_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"
 
@@ -157,7 +157,7 @@ cdef class Maximum(Elementwise):
 cdef class Minimum(Elementwise):
     """z = x where x < y, else y        dx = g where x < y, g / 2 where equal, else 0        dy = g - dx"""
     inputs, integers = "xy", np.minimum
-    code, bits = "maximum_code y x", 2
+    code, bits = "minimum_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"
 
@@ -171,7 +171,7 @@ cdef class Clip(Elementwise):
 
     Of one gradient a bit is kept, whether it is g; of several two, which of them."""
     inputs, integers = "xyz", np.clip
-    code, bits = "clip_code x y z", 2
+    code, bits = "clip_code", 2
     dx = "chosen_1 code g"
     dy = "chosen_2 code g"
     dz = "chosen_3 code g"
@@ -180,7 +180,7 @@ cdef class Clip(Elementwise):
         return 1 if lone(wanted) else 2
 
     cdef const driver.Loop* coder_for(self, uint32_t wanted) noexcept:
-        return self.coder.loop if not lone(wanted) else CLIP_X if wanted == 1 else CLIP_Y if wanted == 2 else CLIP_Z
+        return self.coder if not lone(wanted) else CLIP_X if wanted == 1 else CLIP_Y if wanted == 2 else CLIP_Z
 
     cdef const driver.Loop* slope_for(self, int i, uint32_t wanted) noexcept:
         return self.rules[0 if lone(wanted) else i].loop
@@ -202,7 +202,7 @@ cdef class Where(Elementwise):
     Keeps a bit of each condition. A condition that is broadcast is kept itself: one such mask often serves many calls,
     and where each of them kept bits of its own these would be more."""
     inputs, integers = "cxy", None                  # those are moved by their size
-    code = "where_code c"
+    code = "where_code"
     dx = "where_grad_x code g"
     dy = "where_grad_y code g"
 

@@ -78,7 +78,7 @@ cdef class Neg(Elementwise):
 cdef class Abs(Elementwise):
     """y = |x|        dx = g where x > 0, -g where x < 0, else 0"""
     integers = np.abs
-    code, bits = "abs_code x", 2
+    code, bits = "abs_code", 2
     dx = "abs_grad code g"
 
     cdef object formula(self, c, int i, g):

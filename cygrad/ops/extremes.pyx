@@ -7,7 +7,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, data_of, ensure_tensor
+from cygrad.core.formula cimport Context
+from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
 from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.run cimport apply1
 from cygrad.core.tensors cimport fresh
@@ -80,10 +81,12 @@ cdef class Extreme(Reduction):
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        cdef Tensor bits = c.output(1), chosen
+        cdef Tensor _kept, chosen
+        cdef Array bits
         check_capture()                             # (a replay would not unpack other bits)
+        _kept = dense_kept((<Context>c).b, OWN | 1, &bits)
         chosen = fresh(lay.from_shape(shape), (<Tensor>g).dtype, OTHER)
-        unpack_bits(<const uint8_t*>data_of(bits), chosen.dtype, chosen.layout.size, chosen.buffer.data)
+        unpack_bits(<const uint8_t*>bits.data, chosen.dtype, chosen.layout.size, chosen.buffer.data)
         return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
 
 

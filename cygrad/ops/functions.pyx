@@ -271,7 +271,7 @@ cdef class Relu(Elementwise):
 cdef class ReluGradient(Elementwise):
     """z = x where y > 0, else 0        dx = g where y > 0, else 0        dy = 0"""
     inputs, integers = "xy", None
-    code = "relu_code y"
+    code = "relu_gradient_code"
     dx = "chosen_1 code g"
     dy = "zero g"
 

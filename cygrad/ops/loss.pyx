@@ -4,6 +4,7 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.bridge cimport check_capture
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor, slot_from
@@ -13,7 +14,7 @@ from cygrad.core.source cimport warn_here
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
-from cygrad.kernels.bits cimport unpack_bits, zeros_and_ones
+from cygrad.kernels.bits cimport pack_ones, unpack_bits, zeros_and_ones
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport POWERS
@@ -34,7 +35,6 @@ cdef Loop* MUL_LOOP = driver.find("mul")
 cdef Loop* SQUARE_SLOPE = driver.find("square_slope")
 cdef Loop* BCE_LOOP = driver.find("bce")
 cdef Loop* BCE_SLOPE = driver.find("bce_slope")
-cdef Loop* BCE_CODE = driver.find("bce_code")
 cdef Loop* BCE_SLOPE_HARD = driver.find("bce_slope_hard")
 cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 
@@ -309,8 +309,7 @@ cdef class BceWithLogits(Operator):
         cdef Array a[3]
         cdef double total
         if c.hidden:
-            a[0], a[1] = c.x[1], packed(c.y[1].data, c.x[1].layout, 1)
-            driver.each_coded(BCE_CODE, a)
+            with nogil: pack_ones(&c.x[1], <uint8_t*>c.y[1].data)
         if reduction == NONE:
             a[0], a[1], a[2] = c.x[0], c.x[1], c.y[0]
             return driver.each(BCE_LOOP, a)
@@ -360,7 +359,9 @@ cdef class BceWithLogits(Operator):
 cdef Tensor hard_targets(Context c, Tensor x):
     """The targets of which bits are kept, in the shape and dtype of x."""
     cdef Array a
-    cdef Tensor _kept = dense_kept(c.b, CODE, &a), t = fresh(lay.dense_like(x.layout), x.dtype, OTHER)
+    cdef Tensor _kept, t
+    check_capture()                                 # (a replay would not read other targets)
+    _kept, t = dense_kept(c.b, CODE, &a), fresh(lay.dense_like(x.layout), x.dtype, OTHER)
     unpack_bits(<const uint8_t*>a.data, t.dtype, t.layout.size, t.buffer.data)
     return t
 
