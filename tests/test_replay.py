@@ -136,6 +136,26 @@ def test_hidden_outputs_are_planned():
     assert replay.run().tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("f", [
+    cg.abs, lambda x: cg.clip(x, 1.0, 2.0), lambda x: cg.maximum(x, 2.0), lambda x: cg.minimum(x, 3 - x), cg.sort,
+    lambda x: cg.where(x > 1, x, x * x), lambda x: cg.bce_with_logits(x, cg.tensor([0.0, 1.0, 1.0])),
+], ids=["abs", "clip", "maximum", "minimum", "sort", "where", "bce_with_logits"])
+def test_packed_codes_are_planned(f):
+    """Gradients follow the codes that the replay makes, also those that read them as a formula."""
+    x = cg.tensor([3.0, -1.0, 2.0]).attach_grad()
+    w = cg.tensor([1.0, 10.0, 100.0])
+
+    def gradient():
+        with cg.record():
+            y = (f(x * 1) * w).sum()
+        return cg.autograd.grad(y, x, create_graph=True)
+
+    replay = Replay(gradient)
+    with cg.no_grad():
+        x[...] = cg.tensor([-1.0, 2.0, 1.5])
+    assert replay.run().tolist() == gradient().tolist()
+
+
 def test_a_backward_pass_of_kernels():
     x = cg.ones(3).attach_grad()
 

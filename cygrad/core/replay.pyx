@@ -6,6 +6,7 @@ eager's bits and allocates nothing. This is what a net is made of."""
 cimport cython
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core cimport run as running
@@ -69,8 +70,8 @@ cdef class Replay:
             if not running.captures: running.foreign.clear()
         if not calls: raise RuntimeError("Replay: the function ran no operation on tensors")
         planned = {}                                # the buffer of an eager result -> what replays fill instead
-        self.steps = [self.plan(op, inputs, attributes, outputs, planned, others)
-                      for op, inputs, attributes, outputs in calls if outputs is not None]
+        self.steps = [self.plan(op, inputs, attributes, outputs, wanted, planned, others)
+                      for op, inputs, attributes, outputs, wanted in calls if outputs is not None]
         several = isinstance(result, (tuple, list))
         for y in result if several else (result,):
             if not isinstance(y, Tensor):
@@ -84,7 +85,7 @@ cdef class Replay:
         if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
         return self.results
 
-    cdef Step plan(self, Operator op, list inputs, attributes, outputs, dict planned, set others):
+    cdef Step plan(self, Operator op, list inputs, attributes, outputs, uint32_t wanted, dict planned, set others):
         """Everything that a step needs, allocated."""
         cdef Step s = Step.__new__(Step)
         cdef int n = len(inputs), i, k
@@ -104,7 +105,7 @@ cdef class Replay:
         s.c.n_in = n
         if op.promotes: prepare(op, s.operands, n)  # the inputs have one dtype already: casts are steps of their own
         for i in range(n): s.c.x[i] = s.operands[i].array
-        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view, s.c.wanted = n, 1, 0, -1, 0
+        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view, s.c.wanted = n, 1, 0, -1, wanted
         s.c.attributes = <void*>attributes
         op.infer(&s.c)
         s.outputs = []

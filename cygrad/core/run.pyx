@@ -312,7 +312,7 @@ cdef int capture(Flags* f, Operator op, Operand* x, int n, Call* c, Buffer** buf
         return 0
     inputs = [<object>x[i].tensor if x[i].buffer == NULL
               else on_buffer(x[i].buffer, x[i].array.layout, x[i].array.dtype) for i in range(n)]
-    (<list>f.capture).append((op, inputs, attributes, outputs))
+    (<list>f.capture).append((op, inputs, attributes, outputs, c.wanted if c.hidden else 0))
     return 0
 
 

@@ -41,6 +41,7 @@ cdef class Elementwise(Operator):
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1
 cdef uint32_t recorded_inputs(Node node) noexcept
 cdef Array packed(char* data, const Layout* layout, int bits) noexcept
+cdef Tensor has_code(Context c, const Layout* l, int bits, int code)
 cdef Tensor dense_kept(Backward b, int source, Array* out)
 cdef int by_numpy(Operator op, Call* c) except -1
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept

@@ -3,16 +3,18 @@ with broadcasting. View: of those that look at their input's memory otherwise.""
 
 import re
 
+from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture, lend
+from cygrad.core.bridge cimport lend
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
     OUTPUT, Backward, Call, Gradient, Node, Operator, Tensor, array_of, drop_gradient, edge_of,
 )
 from cygrad.core.memory cimport OTHER
+from cygrad.core.run cimport apply1
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, itemsize
@@ -212,14 +214,37 @@ cdef class Elementwise(Operator):
 
     cdef Tensor where_code(self, Context c, int code):
         """For formulas: a bool tensor of the shape of the result, true where an element has this code."""
-        cdef Node node = c.b.node
-        cdef Array a
-        cdef Tensor _kept, y
-        check_capture()                             # (a replay would not read other codes)
-        _kept, y = dense_kept(c.b, CODE, &a), fresh(lay.dense_like(node.layout), BOOL, OTHER)
-        where_code_is(<const uint8_t*>a.data, y.layout.size, self.code_bits(recorded_inputs(node)), code,
-                      <uint8_t*>y.buffer.data)
-        return y
+        return has_code(c, c.b.node.layout, self.code_bits(recorded_inputs(c.b.node)), code)
+
+
+@final
+cdef class HasCode(Operator):
+    """y = whether each element has a code, a bool; no gradient
+
+    The input is packed codes, the attributes are (code, bits, shape)."""
+
+    def __cinit__(self):
+        self.name = "has_code"
+
+    cdef int infer(self, Call* c) except -1:
+        c.y[0].layout = lay.from_shape((<tuple>c.attributes)[2])
+        c.y[0].dtype = BOOL
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef int code = (<tuple>c.attributes)[0], bits = (<tuple>c.attributes)[1]
+        with nogil: where_code_is(<const uint8_t*>c.x[0].data, c.y[0].layout.size, bits, code, <uint8_t*>c.y[0].data)
+        return 0
+
+
+cdef Operator HAS_CODE = HasCode()
+
+
+cdef Tensor has_code(Context c, const Layout* l, int bits, int code):
+    """For formulas: a bool tensor of this shape, true where the code in the hidden output 1 is this one."""
+    cdef Tensor t = c.output(1).detach()
+    if not t.layout.dense: t = t.copy()             # what an unpack hook gave
+    return apply1(HAS_CODE, t, (code, bits, lay.shape_tuple(l)))
 
 
 cdef class Truth(Elementwise):

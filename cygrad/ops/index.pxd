@@ -11,5 +11,4 @@ cdef void copy_input(Call* c) noexcept
 cdef Array clear(Backward b, int i) except *
 cdef Layout* like_input(const Array* x) except NULL
 cdef int place_dtype(Py_ssize_t n) noexcept
-cdef Tensor widened(Backward b, int category)
-cdef Tensor wide_places(Context c)
+cdef object wide_places(Context c)

@@ -14,11 +14,11 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture, lend
+from cygrad.core.bridge cimport lend
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, array_of, ensure_tensor
-from cygrad.core.memory cimport EXTERNAL, OTHER, WORKSPACE
+from cygrad.core.memory cimport EXTERNAL, WORKSPACE
 from cygrad.core.run cimport apply1, apply2, apply_list
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport choose
@@ -29,7 +29,7 @@ from cygrad.core.bridge import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import InplaceError, described
 from cygrad.core.layout import check_size
-from cygrad.ops.shape import broadcast_to, reshape
+from cygrad.ops.shape import astype, broadcast_to, reshape
 
 
 # ---- what these share ------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ cdef class GatherRanked(Gathering):
     cdef int backward(self, Backward b) except -1:
         cdef kernel.Places p
         cdef Array g = b.gradient(0), index, dx
-        cdef Tensor wide = widened(b, WORKSPACE)
+        cdef Tensor wide = widened(b)
         index = array_of(wide)
         b.done(OWN | 1)
         dx = clear(b, 0)
@@ -323,19 +323,18 @@ cdef int place_dtype(Py_ssize_t n) noexcept:
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 
 
-cdef Tensor widened(Backward b, int category):
+cdef Tensor widened(Backward b):
     """The kept places (output 1) as int64."""
     cdef Array kept = b.kept(OWN | 1), wide
-    cdef Tensor t = fresh(lay.dense_like(kept.layout), INT64, category)
+    cdef Tensor t = fresh(lay.dense_like(kept.layout), INT64, WORKSPACE)
     wide = array_of(t)
     lend(&wide, NULL, True)[...] = lend(&kept, NULL, False)
     return t
 
 
-cdef Tensor wide_places(Context c):
+cdef object wide_places(Context c):
     """The same for a formula."""
-    check_capture()                                 # (a replay would not read other places)
-    return widened(c.b, OTHER)
+    return astype(c.output(1).detach(), DTYPES[INT64])
 
 
 @final

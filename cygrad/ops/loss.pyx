@@ -4,22 +4,21 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor, slot_from
-from cygrad.core.memory cimport EXTERNAL, OTHER
+from cygrad.core.memory cimport EXTERNAL
+from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
-from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
-from cygrad.kernels.bits cimport pack_ones, unpack_bits, zeros_and_ones
+from cygrad.kernels.bits cimport pack_ones, zeros_and_ones
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport POWERS
 from cygrad.kernels.reduce cimport fold_into, sum_into
-from cygrad.ops.base cimport CODE, dense_kept, hide_bytes, packed
+from cygrad.ops.base cimport CODE, dense_kept, has_code, hide_bytes, packed
 from cygrad.ops.reduce cimport Spread, number_array, over, scale
 
 from cygrad.core.dtypes import DTYPES
@@ -27,7 +26,7 @@ from cygrad.core.errors import InplaceError, described
 from cygrad.ops.elementwise import sub
 from cygrad.ops.functions import sigmoid
 from cygrad.ops.index import one_hot
-from cygrad.ops.shape import reshape
+from cygrad.ops.shape import astype, reshape
 from cygrad.ops.softmax import softmax
 
 
@@ -301,7 +300,8 @@ cdef class BceWithLogits(Operator):
                              f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted == 1 and zeros_and_ones(&c.x[1]): return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
+        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay's may not be)
+            return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 
     cdef int forward(self, Call* c) except -1:
@@ -356,14 +356,9 @@ cdef class BceWithLogits(Operator):
         return g * (sigmoid(x) - (hard_targets(c, x) if slot_from((<Context>c).b.node, CODE) != NULL else c.input(1)))
 
 
-cdef Tensor hard_targets(Context c, Tensor x):
+cdef object hard_targets(Context c, Tensor x):
     """The targets of which bits are kept, in the shape and dtype of x."""
-    cdef Array a
-    cdef Tensor _kept, t
-    check_capture()                                 # (a replay would not read other targets)
-    _kept, t = dense_kept(c.b, CODE, &a), fresh(lay.dense_like(x.layout), x.dtype, OTHER)
-    unpack_bits(<const uint8_t*>a.data, t.dtype, t.layout.size, t.buffer.data)
-    return t
+    return astype(has_code(c, x.layout, 1, 1), DTYPES[x.dtype])
 
 
 cdef Operator CROSS_ENTROPY = CrossEntropy(), NLL = Nll(), MSE = Mse(), BCE_WITH_LOGITS = BceWithLogits()

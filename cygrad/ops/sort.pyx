@@ -10,7 +10,6 @@ from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport sort as kernel
 from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
