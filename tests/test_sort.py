@@ -1,5 +1,5 @@
-"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides. What
-sort and topk keep: places along the axis in the smallest integers that have room for them."""
+"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides.
+What sort and topk keep: places along the axis in the smallest integers that have room for them."""
 
 import numpy as np
 import pytest

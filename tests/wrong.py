@@ -1,5 +1,6 @@
 """Programs with a mistake in them, for the cases of wordings/."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -258,6 +259,26 @@ def replayed_mask():
 def twice_in_a_solver():
     x = VARIABLE()
     cg.optim.Sgd().set_parameters({"a": x, "b": x})
+
+
+def without_a_rule():
+    class Nothing(cg.optim.Solver):
+        pass
+
+    w, solver = VARIABLE(), Nothing()
+    solver.set_parameters({"w": w})
+    with cg.record():
+        y = (w * w).sum()
+    y.backward()
+    solver.update()
+
+
+def of_another_thread(x):
+    out = []
+    thread = threading.Thread(target=lambda: out.append(x * 2))
+    thread.start()
+    thread.join()
+    return out[0] + 1
 
 
 def incomplete():

@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any
+from typing import Any, final
 from typing_extensions import disjoint_base
 from cygrad.core.graph import Operator
 
@@ -11,6 +11,9 @@ class Elementwise(Operator):
     integers: Any
     code: str
     bits: int
+@final
+class HasCode(Operator):
+    pass
 class View(Operator):
     pass
 class Part(View):

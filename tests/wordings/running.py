@@ -7,7 +7,7 @@ from cygrad import bundles
 from cygrad.core.replay import Replay
 from cygrad.core.source import line_of
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
-from wrong import counting, failing_allocation, leaking, nested_failures
+from wrong import counting, failing_allocation, leaking, nested_failures, of_another_thread
 
 CASES = [
     (lambda: line_of(3, 0), TypeError, "line_of wants a code object, got int"),
@@ -17,6 +17,9 @@ CASES = [
     (lambda: Replay(lambda x: x.item(), cg.ones(1)), RuntimeError,
      "Replay: reading the values of a tensor cannot be captured, since a replay runs operators over fixed memory and "
      "would not do it again; compute it outside of the captured function"),
+    (lambda: Replay(of_another_thread, cg.ones(1)), RuntimeError,
+     "Replay: add reads what another thread computed meanwhile, which a replay would not compute again; compute it in "
+     "the thread that captures"),
     (lambda: Replay(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
      "Replay: outputs holds nothing before the first run(); call that first"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,

@@ -3,12 +3,14 @@
 import numpy as np
 
 import cygrad as cg
-from wrong import RESULT, incomplete, lying_solver, twice_in_a_solver
+from wrong import RESULT, incomplete, lying_solver, twice_in_a_solver, without_a_rule
 
 CASES = [
     (lambda: incomplete(), RuntimeError,
-     "update: the gradient of 'w' is incomplete: a backward failed after some of its contributions had been added; "
-     "zero_grad() and run the backward again, or assign a gradient"),
+     "update: the gradient of 'w' is incomplete: a backward failed, or the gradient was zeroed or assigned by a "
+     "hook, after some of its contributions had been added; zero_grad() and run the backward again, or assign a "
+     "gradient"),
+    (lambda: without_a_rule(), NotImplementedError, "Nothing has no step; a solver moves a parameter in Cython"),
     (lambda: twice_in_a_solver(), ValueError,
      "set_parameters: 'b' is the same tensor as 'a'; each is updated once, name it once"),
     (lambda: cg.optim.Sgd(lr=-0.1), ValueError,
