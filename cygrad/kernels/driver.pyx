@@ -472,8 +472,8 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
 
 
 cdef int each_coded(const Loop* loop, Array* a) except -1:
-    """each() with operands that are packed codes: of the elements of their layout, whatever it says of memory. (Apart, so
-    that each() pays nothing for them.)"""
+    """each() with operands that are packed codes: of the elements of their layout, whatever it says of memory. (Apart,
+    so that each() pays nothing for them.)"""
     cdef Array* y = &a[loop.operands - 1]
     cdef Py_ssize_t n = y.layout.size
     cdef char* p[MAX_OPERANDS]

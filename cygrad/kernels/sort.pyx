@@ -9,8 +9,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, integer, itemsize,
-    real,
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, integer,
+    itemsize, real,
 )
 
 cdef enum:
@@ -270,9 +270,9 @@ cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char*
 
 
 cdef void write_places(const place* a, Py_ssize_t count, const Array* y, Py_ssize_t at, Py_ssize_t step) noexcept nogil:
-    """`count` places to y, of INT64 or of any unsigned dtype that has room for them, from its element `at` on. Where y is
-    INT64 a may be the first half of where they go: to a compiler memory of two types is two memories; memcpy says that
-    it is one."""
+    """`count` places to y, of INT64 or of any unsigned dtype that has room for them, from its element `at` on. Where y
+    is INT64 a may be the first half of where they go: to a compiler memory of two types is two memories; memcpy says
+    that it is one."""
     cdef Py_ssize_t i
     cdef int64_t v
     if y.dtype == INT64:
