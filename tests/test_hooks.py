@@ -551,10 +551,10 @@ def test_a_solver_in_a_hook_waits_for_gradients_that_are_half_way():
         solver.update()
         seen.append((a.grad.tolist(), a.fresh_grad))
 
-    b.register_post_accumulate_grad_hook(update)
-    with cg.record():
-        y = (a * 3 * b).sum() + (a * 4).sum()
-    y.backward()
+    with b.register_post_accumulate_grad_hook(update):      # (which refers to b)
+        with cg.record():
+            y = (a * 3 * b).sum() + (a * 4).sum()
+        y.backward()
     assert seen == [([4, 4], False)] and a.fresh_grad
     solver.update()
     assert a.tolist() == [2 - 7, 3 - 7] and b.tolist() == [1 - 6, 1 - 9]
