@@ -113,6 +113,10 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
         s = arena.fit(size)
     if s != NULL: return s
     s = arena.grow(size, min(limit, bound(counters.live + size)))
+    if s == NULL and idle:                          # what could be decommitted lies in the lists, then
+        collect_idle()
+        s = arena.fit(size)
+        if s == NULL: s = arena.grow(size, min(limit, bound(counters.live + size)))
     if s == NULL: s = arena.grow(size, limit)
     if s == NULL:                                   # the limit or the system refuses: nothing that is free is kept then
         empty_cache()
