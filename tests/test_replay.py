@@ -236,8 +236,18 @@ def test_what_another_thread_computes():
         thread.join()
         return out.pop() + 1
 
-    with pytest.raises(RuntimeError, match="Replay: add reads what another thread computed meanwhile"):
+    with pytest.raises(RuntimeError, match="Replay: add uses what another thread computed meanwhile"):
         Replay(f, x)
+    with pytest.raises(RuntimeError, match="Replay: the result uses what another thread computed meanwhile"):
+        Replay(lambda x: (x + 1, of_another_thread(x))[1], x)
+
+
+def of_another_thread(x):
+    out = []
+    thread = threading.Thread(target=lambda: out.append(x * 2))
+    thread.start()
+    thread.join()
+    return out[0]
 
 
 def test_what_is_freed_while_it_is_captured():

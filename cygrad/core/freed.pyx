@@ -259,7 +259,7 @@ cdef class scope:
     """A scope that frees on exit every tensor made inside it by this thread, whoever refers to it, except what
     `keep(x)` (which returns x) has named, and gradients and solver states, which live as long as their variable or
     solver. A tensor whose memory others hold only loses its own hold. Scopes nest; what an inner one keeps belongs to
-    the outer one.
+    the outer one. In a generator a scope is open while its caller runs too, and frees what that makes.
 
     With `capped` a tensor that is still referred to on exit and was not kept is an error: the scope frees it as always,
     and raises RuntimeError with the number of such tensors and the shape, the dtype and the line of the first. A name

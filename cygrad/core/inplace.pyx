@@ -12,7 +12,7 @@ from cygrad.core.graph cimport (
     FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, current, is_result,
     is_variable, plug_inplace, ready, slots_of,
 )
-from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, drop
+from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, allocate_for, drop
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport pack
 from cygrad.core.run cimport (
@@ -98,7 +98,7 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             workspace = allocate(c.workspace_bytes, WORKSPACE)
             c.workspace = workspace.data
         for i in range(1, c.n_out):
-            buffers[i] = allocate(c.y[i].layout.size * itemsize(c.y[i].dtype), OTHER)
+            buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
             c.y[i].data = buffers[i].data
             made += 1
         lay.forget(c.y[0].layout)

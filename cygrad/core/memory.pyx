@@ -2,7 +2,7 @@
 
 Small buffers (up to 1 KiB) are cut from slabs of 4 KiB, header and data side by side. Medium ones (up to 1 MiB) have
 sizes rounded to one of 16 classes to a power of two, so that a freed one is kept for the next of its class; large ones
-are rounded to 512 bytes. Slabs, medium and large buffers are spans of the arena (core/arena.pyx). When nothing there
+are rounded to 128 bytes. Slabs, medium and large buffers are spans of the arena (core/arena.pyx). When nothing there
 fits, what is kept in the classes goes back to it first and is joined with its neighbours; only then are pages
 committed. So the memory of one size serves another, and a step whose shapes repeat asks the system for nothing.
 
@@ -34,7 +34,7 @@ cdef extern from "Python.h":
 cdef enum:
     HEADER = 64             # bytes before the data of a small buffer
     SMALL = 1024            # the largest small buffer
-    SLAB = 4096             # a page: where none of its buffers lives it can go back
+    SLAB = 4096             # a page, on most machines: what lives on in a slab keeps no more than that from the system
     MEDIUM = 1 << 20        # the largest buffer that is kept for another of its class
     SMALL_CLASSES = 16
     LARGE = 16 + 16 * 10    # the class of all larger ones

@@ -44,8 +44,10 @@ cdef class Replay:
     on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python
     control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would
     not do again: it writes in place, reads or copies values (item, numpy, tensor(x), a gradient that reads them),
-    draws random numbers, runs a backward pass without create_graph, or makes a result whose shape depends on values.
-    Raises TypeError if f returns anything but a tensor or a tuple of them."""
+    draws random numbers, runs a backward pass without create_graph, adds to a .grad or zeroes it, updates a solver,
+    runs another replay, uses what another thread computes, or makes a result whose shape depends on values. What Python
+    knows of memory (x.version, memory.stats) is a constant. Raises TypeError if f returns anything but a tensor or a
+    tuple of them."""
     cdef list steps
     cdef object results
     cdef bint ran
@@ -77,6 +79,7 @@ cdef class Replay:
             if not isinstance(y, Tensor):
                 raise TypeError(f"Replay: the function must return a tensor or a tuple of tensors; among what it "
                                 f"returned is {described(y)}")
+            check_foreign(y, others, "the result")
         self.results = tuple([in_plan(y, planned) for y in result]) if several else in_plan(result, planned)
 
     @property
@@ -94,10 +97,8 @@ cdef class Replay:
             raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be "
                                f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
+        for x in inputs: check_foreign(x, others, op.name)
         s.inputs = [in_plan(x, planned) for x in inputs]
-        if any([isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others for x in s.inputs]):
-            raise RuntimeError(f"Replay: {op.name} reads what another thread computed meanwhile, which a replay would "
-                               f"not compute again; compute it in the thread that captures")
         s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
@@ -126,6 +127,14 @@ cdef class Replay:
         for s in self.steps: s.op.forward(&s.c)
         self.ran = True
         return self.results
+
+
+cdef int check_foreign(x, set others, str who) except -1:
+    """That no other thread has computed `x` during the capture."""
+    if isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others:
+        raise RuntimeError(f"Replay: {who} uses what another thread computed meanwhile, which a replay would not "
+                           f"compute again; compute it in the thread that captures")
+    return 0
 
 
 cdef object in_plan(x, dict planned):

@@ -301,7 +301,8 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
 cdef int capture(Flags* f, Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes) except -1:
     """Let the thread's list take note of an operation, with tensors of its own on operands and results, hidden ones
     too: what a user frees stays, and no other result has its memory while the list lives. A view is noted with None:
-    its memory is that of an input. The results of a thread that captures nothing are foreign to those that do."""
+    its memory is that of an input. The results of a thread that captures nothing are foreign to those that do. (Hidden
+    outputs are made for wanted gradients, so a replay must know which were wanted.)"""
     cdef list outputs = None if c.view >= 0 else []
     cdef list inputs
     cdef int i, k

@@ -6,19 +6,12 @@ from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, itemsize, real, view1d, view1f
 from cygrad.kernels.codes cimport WORD, ZEROS, at_least, greater, nonzero, put_words, unpack_codes
-from cygrad.kernels.driver cimport STRIP, gather
+from cygrad.kernels.driver cimport STRIP, gather, strip_of
 
 ctypedef fused place:
     uint16_t
     uint32_t
     int64_t
-
-
-cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t count, char* scratch) noexcept nogil:
-    """Elements of x from `start` on, packed in `scratch` where they are strided."""
-    if x.layout.dense: return x.data + start * itemsize(x.dtype)
-    gather(scratch, x, start, count)
-    return scratch
 
 
 cdef inline const real* whole_word(const real* x, Py_ssize_t n, real* room) noexcept nogil:

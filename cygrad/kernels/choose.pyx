@@ -4,19 +4,13 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, gather, scatter
+from cygrad.kernels.driver cimport STRIP, gather, scatter, strip_of
 
 ctypedef fused word:        # elements by their size alone
     uint8_t
     uint16_t
     uint32_t
     uint64_t
-
-cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t count, char* scratch) noexcept nogil:
-    """Elements start .. start + count of x, in its memory or packed in `scratch`."""
-    if x.layout.dense: return x.data + start * itemsize(x.dtype)
-    gather(scratch, x, start, count)
-    return scratch
 
 
 cdef inline void choose_(const uint8_t* c, const word* x, Py_ssize_t x_step, const word* y, Py_ssize_t y_step, word* z,

@@ -1,6 +1,6 @@
 from libc.stdint cimport uint8_t
 
-from cygrad.kernels.array cimport Array
+from cygrad.kernels.array cimport Array, itemsize
 
 cdef enum:
     STRIP = 512             # elements of one packed strip: four operands stay in the first-level cache
@@ -33,3 +33,9 @@ cdef int threads_for(Py_ssize_t work) noexcept nogil
 cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
+
+cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t count, char* scratch) noexcept nogil:
+    """Elements start .. start + count of x, in its memory or, where they are strided, packed in `scratch`."""
+    if x.layout.dense: return x.data + start * itemsize(x.dtype)
+    gather(scratch, x, start, count)
+    return scratch

@@ -18,7 +18,7 @@ CASES = [
      "Replay: reading the values of a tensor cannot be captured, since a replay runs operators over fixed memory and "
      "would not do it again; compute it outside of the captured function"),
     (lambda: Replay(of_another_thread, cg.ones(1)), RuntimeError,
-     "Replay: add reads what another thread computed meanwhile, which a replay would not compute again; compute it in "
+     "Replay: add uses what another thread computed meanwhile, which a replay would not compute again; compute it in "
      "the thread that captures"),
     (lambda: Replay(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
      "Replay: outputs holds nothing before the first run(); call that first"),
