@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, itemsize, real, view1d, view1f
+from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, real, view1d, view1f
 from cygrad.kernels.codes cimport WORD, ZEROS, at_least, greater, nonzero, put_words, unpack_codes
 from cygrad.kernels.driver cimport STRIP, gather, strip_of
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, gather, scatter, strip_of
+from cygrad.kernels.driver cimport STRIP, scatter, strip_of
 
 ctypedef fused word:        # elements by their size alone
     uint8_t
