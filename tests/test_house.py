@@ -90,6 +90,11 @@ def test_the_map_of_the_core_is_true():
         assert not wrong, f"core/{path.name} imports {', '.join(wrong)}: below it in CONTRIBUTING's map"
 
 
+def test_only_core_slots_looks_into_a_slot():
+    others = [p for p in SOURCES if p.stem != "slots" and re.search(r"\.content\b", p.read_text())]
+    assert not others
+
+
 def test_the_reader_of_imports_sees_them_all():
     """The reader above, against Python's own on the .py files; and it finds what is wrong in each form."""
     for path in SOURCES:

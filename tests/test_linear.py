@@ -108,7 +108,8 @@ def test_rows_that_do_not_lie_side_by_side_are_packed_in_strips(dtype, strip, bi
     rows = 9 * 20 * 20
     want = np.concatenate([a[:, 1:-1, 2:-2].reshape(rows, 4) @ m.T + (b if bias else 0)]).reshape(y.shape)
     np.testing.assert_allclose(found[0][0], want, rtol=1e-4, atol=1e-4)
-    assert set(workspace) == {strip, 256 * 16 * np.dtype(dtype).itemsize}
+    strip_of_g = 256 * 16 * np.dtype(dtype).itemsize
+    assert set(workspace) == {strip, strip + strip_of_g, strip_of_g}      # for y, for dw, for dx
 
 
 def test_strips_of_no_rows():

@@ -7,15 +7,15 @@ from libc.stdint cimport uint8_t, uint32_t
 from cygrad.core cimport layout as lay
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
-    KEPT, OWN, Node, Operator, Slot, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of,
+    Node, Operator, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of,
 )
 from cygrad.core.hooks cimport call_watched
 from cygrad.core.inplace cimport check_family, check_writable, follow
-from cygrad.core.memory cimport keep
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
 from cygrad.core.running cimport check_stack
+from cygrad.core.slots cimport OWN, Slot, save_buffer
 from cygrad.core.tape cimport expect_cycles
 from cygrad.core.tensors cimport view_of
 from cygrad.core.views cimport put_node, written
@@ -176,10 +176,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
     for value in tensors:
         if value is None: continue
         t = <Tensor>value
-        s[k].source = source_of(t, inputs, outputs, nr)
-        s[k].dtype, s[k].layout, s[k].what.buffer = t.dtype, lay.share(t.layout), t.buffer
-        s[k].kind, s[k].version = KEPT, t.buffer.version
-        keep(t.buffer)
+        save_buffer(&s[k], source_of(t, inputs, outputs, nr), t.buffer, t.layout, t.dtype)
         k += 1
     enrol(node, f)
     if f.pack != NULL: pack(node, f)

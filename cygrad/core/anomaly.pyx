@@ -5,13 +5,14 @@ import numpy as np
 
 from cygrad.core.bridge cimport lend
 from cygrad.core.extras cimport extras_of, give_extras
-from cygrad.core.graph cimport EXTRAS, Backward, Gradient, Node, Tensor, array_of, edge_of, plug
+from cygrad.core.graph cimport EXTRAS, Gradient, Node, Tensor, array_of, edge_of, plug
 from cygrad.core.memory cimport Buffer
 from cygrad.core.source cimport where
+from cygrad.core.turn cimport Turn
 from cygrad.kernels.array cimport Array, itemsize
 
 
-cdef bint any_nan(Backward b, const Gradient* g, int n) except -1:
+cdef bint any_nan(Turn b, const Gradient* g, int n) except -1:
     """Whether one of `n` gradients of the node's outputs (b.g) or inputs (b.dx) has a NaN."""
     cdef Array a
     cdef int k

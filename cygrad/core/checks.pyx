@@ -1,8 +1,9 @@
 """What would go wrong in a backward pass, said before anything has changed."""
 
 from cygrad.core cimport saved
-from cygrad.core.graph cimport FREED, KEPT, PACKED, TRAINING, Node, Slot, raise_rewritten, slots_of
+from cygrad.core.graph cimport FREED, TRAINING, Node, check_slot, slots_of
 from cygrad.core.packing cimport check_packed
+from cygrad.core.slots cimport Slot
 
 from cygrad.core.errors import GraphFreedError
 
@@ -22,8 +23,7 @@ cdef int check_node(Node node, int mode) except -1:
         raise RuntimeError(f"backward was asked for in {wanted} mode, but {node.name()} was recorded in {was} mode; "
                            f"leave train_mode out, or record the graph anew")
     for k in range(node.n_slots):
-        if s[k].kind == KEPT and s[k].version != s[k].what.buffer.version:
-            raise_rewritten(node, &s[k])
-        elif s[k].kind == PACKED: check_packed(node, &s[k])
+        check_slot(node, &s[k])
+        check_packed(node, &s[k])
     if saved.checking: saved.compare(node)
     return 0

@@ -15,8 +15,9 @@ from cpython.object cimport PyObject
 
 from cygrad.core.extras cimport extras_of
 from cygrad.core.graph cimport (
-    EXTRAS, PACKED, Extras, Leaf, Node, PyObject_GC_UnTrack, Slot, Tensor, edge_of, put_grad, release_packed, slots_of,
+    EXTRAS, Extras, Leaf, Node, PyObject_GC_UnTrack, Tensor, edge_of, put_grad, slots_of,
 )
+from cygrad.core.slots cimport Slot, empty_slot, object_in
 
 ctypedef int (*visit_t)(PyObject*, void*) noexcept
 ctypedef int (*traverse_t)(PyObject*, visit_t, void*) noexcept
@@ -58,7 +59,7 @@ cdef int traverse_node(PyObject* o, visit_t visit, void* arg) noexcept:
         stop = visit_one(edge_of(<Node>o, i).node, visit, arg)
         if stop: return stop
     for k in range((<Node>o).n_slots):
-        if s[k].kind == PACKED: stop = visit_one(s[k].what.packed, visit, arg)
+        stop = visit_one(object_in(&s[k]), visit, arg)
         if stop: return stop
     return visit_extras(<Node>o, visit, arg) if (<Node>o).flags & EXTRAS else 0
 
@@ -66,7 +67,10 @@ cdef int traverse_node(PyObject* o, visit_t visit, void* arg) noexcept:
 cdef int clear_node(PyObject* o) noexcept:
     cdef Node n = <Node>o
     cdef Extras extras
-    release_packed(n)
+    cdef Slot* s = slots_of(n)
+    cdef int k
+    for k in range(n.n_slots):
+        if object_in(&s[k]) != NULL: empty_slot(&s[k])
     if n.op is not None and n.op.whole: n.attributes = None
     if n.flags & EXTRAS:
         extras = extras_of(n)

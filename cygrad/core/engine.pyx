@@ -16,7 +16,7 @@ from cygrad.core.anomaly cimport any_nan, raise_nan
 from cygrad.core.extras cimport kept_of
 from cygrad.core.formula cimport by_formula, zeros_for
 from cygrad.core.graph cimport (
-    EXTRAS, FEW, FREED, IN_PART, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, TO_MAKE, WRITE, Backward, Edge,
+    EXTRAS, FEW, FREED, MAX_OUTPUTS, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Edge,
     Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, free_slots, is_tracked, output_layout, share_gradient, sole,
 )
 from cygrad.core.gradients cimport (
@@ -29,6 +29,7 @@ from cygrad.core.modes cimport Flags, flags
 from cygrad.core.packing cimport repack, unpack
 from cygrad.core.running cimport begin, check_stack, end, runs
 from cygrad.core.source cimport refuse_capture
+from cygrad.core.turn cimport IN_PART, TO_MAKE, Turn, run_stages
 from cygrad.core.walk cimport Entry, Walk
 
 import cygrad.core.signs  # no-cython-lint: plugs itself into the pool
@@ -110,7 +111,7 @@ cdef class Pass(Walk):
         else: self.whole(leaf)
         return 0
 
-    cdef void arrived_directly(self, Backward b) noexcept:
+    cdef void arrived_directly(self, Turn b) noexcept:
         """The gradients that the kernel itself wrote to variables have arrived."""
         cdef int i
         cdef Node leaf
@@ -203,7 +204,7 @@ cdef class Pass(Walk):
             self.results[position] = as_tensor(g, node.dtype, self.graph)
         return 0
 
-    cdef int turn(self, Backward b, Py_ssize_t at) except -1:
+    cdef int turn(self, Turn b, Py_ssize_t at) except -1:
         """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
@@ -248,7 +249,7 @@ cdef class Pass(Walk):
             self.close(b, node)
         return 0
 
-    cdef int open(self, Backward b, Node node) except -1:
+    cdef int open(self, Turn b, Node node) except -1:
         """Room for the gradients of a node's inputs."""
         cdef int i
         b.g, b.dx, b.want = b.few_g, b.few_dx, b.few_want
@@ -265,7 +266,7 @@ cdef class Pass(Walk):
             b.want[i] = 0
         return 0
 
-    cdef bint wants(self, Backward b, Node node) except -1:
+    cdef bint wants(self, Turn b, Node node) except -1:
         """Which inputs want a gradient, and which of those are variables whose .grad may be written directly."""
         cdef Entry* child
         cdef Edge edge
@@ -300,7 +301,7 @@ cdef class Pass(Walk):
         if g.buffer == NULL or not sole(g.buffer, g.layout, output_layout(node, output_nr), node.dtype): return NULL
         return g
 
-    cdef int compute(self, Backward b, Node node) except -1:
+    cdef int compute(self, Turn b, Node node) except -1:
         """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""
         cdef list packed = None
         cdef tuple outputs = None
@@ -311,10 +312,8 @@ cdef class Pass(Walk):
         if node.flags & PACKS: packed = unpack(node, flags())
         if saved.checking: saved.compare(node)
         nan = any_nan(b, b.g, node.n_out) if self.watched else False
-        if node.op.fused and not self.graph:
-            node.op.backward(b)
-            b.give_back(True)
-        else: by_formula(node, b)
+        if not node.op.fused or self.graph: by_formula(node, b)
+        elif not run_stages(b): by_formula(node, b)
         for k in range(node.n_out): self.forget_one(&b.g[k])
         if outputs is not None: after_node(node, b, outputs)
         if self.watched and not nan and any_nan(b, b.dx, node.n_in): raise_nan(node)
@@ -327,7 +326,7 @@ cdef class Pass(Walk):
         if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
         if node.flags & EXTRAS: forget_hooks(node)
 
-    cdef int hand_on(self, Backward b, Node node, bint zero) except -1:
+    cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
         """Give each input its gradient; `zero`: where there is none it is zeros."""
         cdef Edge edge
         cdef int i
@@ -342,10 +341,10 @@ cdef class Pass(Walk):
             self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
         return 0
 
-    cdef void close(self, Backward b, Node node) noexcept:
+    cdef void close(self, Turn b, Node node) noexcept:
         """Whatever happened: nothing stays lent."""
         cdef int k
-        b.give_back(False)                          # (a kernel that fails may have written one of two)
+        b.return_grad(False)                          # (a kernel that fails may have written one of two)
         self.arrived_directly(b)
         for k in range(node.n_out): self.forget_one(&b.g[k])
         for k in range(node.n_in): self.forget_one(&b.dx[k])
@@ -356,7 +355,7 @@ cdef class Pass(Walk):
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
         """The whole pass: the walk, then the turns."""
-        cdef Backward b = Backward.__new__(Backward)
+        cdef Turn b = Turn.__new__(Turn)
         cdef Flags* f = flags()
         cdef int recording = f.recording, training = f.training
         cdef void* around = f.node

@@ -3,18 +3,18 @@
 cimport cython
 
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture
 from cygrad.core.graph cimport (
-    BITS, CONSTANT, EMPTY, OWN, Backward, Edge, Gradient, Node, Slot, Tensor, attach, edge_of, output_layout,
-    raise_rewritten, slot_from, socket,
+    Edge, Gradient, Node, Tensor, attach, check_slot, edge_of, output_layout, slot_from, socket,
 )
 from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport OTHER, Buffer, hold
+from cygrad.core.slots cimport OWN, Slot, buffer_in, elements, has_elements, sign_bits
 from cygrad.core.tensors cimport fresh, new_tensor
+from cygrad.core.turn cimport Turn
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
 
@@ -27,7 +27,7 @@ from cygrad.core.dtypes import DTYPES
 cdef class Context:
     """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
 
-    def __cinit__(self, Backward b not None):
+    def __cinit__(self, Turn b not None):
         self.b = b
 
     @property
@@ -78,23 +78,23 @@ cdef class Context:
     cdef Tensor tensor(self, Slot* s):
         """What a slot keeps, without its place in the graph."""
         cdef Tensor t
-        if s == NULL or s.kind == EMPTY:
+        if s == NULL or not has_elements(s):
             raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
-        if s.kind != CONSTANT and s.version != s.what.buffer.version: raise_rewritten(self.b.node, s)
-        if s.need == BITS:                          # ones where the output was positive, zeros elsewhere
+        check_slot(self.b.node, s)
+        if sign_bits(s) != NULL:                    # ones where the output was positive, zeros elsewhere
             check_capture()                         # (a replay would not pack the bits again)
             t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
-            unpack_bits(<const uint8_t*>s.what.buffer.data, s.dtype, s.layout.size, t.buffer.data)
-        elif s.kind == CONSTANT:
+            unpack_bits(sign_bits(s), s.dtype, s.layout.size, t.buffer.data)
+        elif buffer_in(s) == NULL:                  # a number
             t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
-            memcpy(t.buffer.data, &s.what.number, itemsize(s.dtype))
+            memcpy(t.buffer.data, elements(s).data, itemsize(s.dtype))
         else:
-            hold(s.what.buffer)
-            t = new_tensor(s.what.buffer, lay.share(s.layout), s.dtype)
+            hold(buffer_in(s))
+            t = new_tensor(buffer_in(s), lay.share(s.layout), s.dtype)
         return t
 
 
-cdef bint flows_on(Tensor t, Node node, Backward b) noexcept:
+cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
     """Whether `t` is one of the gradients that `node` was given."""
     cdef int k
     for k in range(node.n_out):
@@ -120,7 +120,7 @@ cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) exc
     return 0
 
 
-cdef int by_formula(Node node, Backward b) except -1:
+cdef int by_formula(Node node, Turn b) except -1:
     """The gradients by the operator's formula over tensors; recorded under create_graph only."""
     cdef int i
     cdef Tensor t

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 from cygrad.core cimport layout as lay
 from cygrad.core.graph cimport (
     Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, plugged, put_grad,
-    ready, seize, share_gradient, sole,
+    ready, lock_grad, share_gradient, sole,
 )
 from cygrad.core.memory cimport (
     EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, hold, mark_gradient, unmark_gradient,
@@ -135,7 +135,7 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
 
 cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
     """Overwrite .grad with `g`, or add it; takes `g` over. `number` is the pass that does it."""
-    cdef bint seized = seize(leaf, number)
+    cdef bint locked = lock_grad(leaf, number)
     cdef Tensor grad                                # ours while the kernel runs: another thread may assign x.grad
     cdef Tensor made = None                         # what takes its place once it is whole
     cdef Array a[3]
@@ -169,12 +169,12 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
         drop_gradient(g)
         return 0
     finally:
-        if seized: leaf.writer = 0
+        if locked: leaf.writer = 0
 
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
     """The same with a gradient that has a graph: .grad becomes it, or the sum, or a copy of what others have too."""
-    cdef bint seized = seize(leaf, number)
+    cdef bint locked = lock_grad(leaf, number)
     try:
         if not over and leaf.grad is not None:
             if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
@@ -183,7 +183,7 @@ cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except 
             t = apply1(plugged("copy"), t, None)
         return put_grad(leaf, t)
     finally:
-        if seized: leaf.writer = 0
+        if locked: leaf.writer = 0
 
 
 cdef class Collected:

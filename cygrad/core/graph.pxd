@@ -1,16 +1,18 @@
-"""The contract of the graph: Operator, Tensor, Slot, Node, Leaf. Operators of other packages cimport this file.
+"""The contract of the graph: Operator, Tensor, Node, Leaf. Operators of other packages cimport this file.
 
 A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the Node that made it. A Node is one recorded
 operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
-holds a buffer and never a tensor, so recording alone makes no cycle; core/cycles.pyx shows the garbage collector what
+(core/slots.pxd) holds a buffer and never a tensor, so recording alone makes no cycle; core/cycles.pyx shows the garbage collector what
 users can make one of."""
 
 cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from cygrad.core.layout cimport forget, share
 from cygrad.core.memory cimport EXTERNAL, ZEROS, Buffer, drop, hold, make, mark_gradient
+from cygrad.core.slots cimport OWN, Slot, find_slot
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef extern from "Python.h":
@@ -24,24 +26,9 @@ cdef enum:
 
     OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k,
     SIGNS_ALONE = 1 << 30   # and this one says that of outputs only signs are needed, in this call
-    OWN = 0x80              # Slot.source: input i, or OWN | k for output k
 
 cdef enum State:
     RECORDED, RUNNING, FREED
-
-cdef enum Wanted:           # Backward.want: a gradient is not wanted (0), or is, or target() has lent .grad for it and
-    TO_MAKE = 1             # ... it has not been written,
-    DELIVERED               # ... it has been written whole,
-    IN_PART                 # ... the kernel failed while it might have been writing
-
-cdef enum SlotKind:
-    EMPTY, KEPT, CONSTANT
-    PACKED                  # what.packed is a pair (what saved_tensors_hooks made of it, its Watch)
-
-cdef enum SlotNeed:
-    VALUES                  # the elements
-    SIGNS                   # which of them are positive: a bit each, once nobody else holds the elements
-    BITS                    # ... and that is what the buffer holds now
 
 cdef struct Call:           # one execution: what infer() reads and writes, and what forward() computes
     int n_in
@@ -55,19 +42,50 @@ cdef struct Call:           # one execution: what infer() reads and writes, and 
     char* workspace
     void* attributes        # a borrowed Python object
 
-cdef union Kept:
-    Buffer* buffer
-    double number           # a constant, in the dtype's own bits
-    void* packed            # a counted Python object
+cdef enum:
+    MAX_STAGES = 4          # of one node's backward
+    MAX_TEMPORARIES = 2
+    TEMPORARY = 40          # Stage.computes: bit i is the gradient of input i, bit TEMPORARY + t temporary t
+    REST = 39               # ... and this one stands for all inputs from here on
 
-cdef struct Slot:
-    Kept what
-    Layout* layout
-    uint32_t version        # the buffer's when it was kept
-    uint8_t source
-    uint8_t kind
-    uint8_t dtype
-    uint8_t need            # a SlotNeed
+cdef enum Writes:           # Stage.writes: where a stage can leave what it computes
+    TO_NEW_MEMORY           # where nothing is yet
+    OVER_GRAD               # ... or over a variable's .grad, where that is to be overwritten
+    ADDING                  # ... or added to what is there, where BackwardCall.adds has a bit for it
+
+cdef struct Stage:          # One step of a node's backward, declared before any runs. The engine places what the stage
+                            # computes, runs it, and releases what no later stage reads.
+    uint64_t computes
+    uint64_t saved          # what it reads of the saved inputs and outputs, bits as in keeps(); of that, and of the
+    uint32_t gradients      # gradients of the outputs that it reads (bit k; MAX_OUTPUTS + t: temporary t), if
+    uint64_t donated_saved  # ... nobody else holds it and no later stage reads it, these may be written over, element
+    uint32_t donated_gradients      # ... by element, with the first that it computes
+    const Layout* like      # the shape of what it computes; NULL: each gradient has its input's
+    size_t workspace_bytes
+    uint8_t writes          # a Writes
+    bint view               # it computes nothing: each gradient is the one that it reads, seen by gradient_view()
+
+cdef struct BackwardCall:   # one execution of a node's backward: what plan_backward() reads, and what run_backward() does
+    int n_in
+    int n_out
+    int n_kept
+    int n_stages
+    int dtype               # of the gradients
+    Py_ssize_t size         # elements of the largest of them
+    uint8_t* want           # for each input whether its gradient is wanted, ...
+    uint64_t recorded       # ... and was when the node was recorded: bit i
+    void* attributes        # a borrowed Python object
+    const Layout* y         # of output 0
+    const Layout** x        # of each input whose gradient is wanted
+    Array* g                # the gradients of the outputs; data is NULL where none came
+    Array* kept             # what is saved, with
+    uint8_t* sources        # ... what each of them is, and
+    bint* as_bits           # ... whether one bit an element is all that is left of it
+    Array* dx               # what a stage writes to, ...
+    Array temporaries[MAX_TEMPORARIES]
+    uint64_t adds           # ... and which of that (bit i) has something that is to be added to
+    char* workspace
+    Stage stages[MAX_STAGES]
 
 cdef struct Gradient:       # on its way: one hold and one gradient role on the buffer, one count on the layout
     Buffer* buffer
@@ -83,7 +101,7 @@ cdef class Operator:
     cdef readonly bint promotes     # bring the inputs to one dtype
     cdef readonly int apart         # ... but for the first so many, such as a mask
     cdef readonly bint floats       # ... a floating one
-    cdef readonly bint fused        # backward() is written; otherwise formula() runs with recording off
+    cdef readonly bint fused        # plan_backward() and run_backward() are written; else formula() runs instead
     cdef readonly bint differentiable
     cdef readonly bint by_mode      # forward depends on train mode
     cdef readonly bint whole        # formula() gives the gradients of all inputs at once, a tuple
@@ -95,8 +113,10 @@ cdef class Operator:
 
     cdef int infer(self, Call* c) except -1
     cdef int forward(self, Call* c) except -1
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept
-    cdef int backward(self, Backward b) except -1
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL
     cdef object formula(self, c, int i, g)
 
 
@@ -174,47 +194,6 @@ cdef class Tensor:
     cdef object __weakref__
 
 
-cdef class Backward:
-    """One node's turn in a backward pass: what an operator's `backward` works with.
-
-    gradient() and kept() lend arrays; done() and done_gradient() say that this was the last use, and the
-    memory goes back at once (or into the next result: over()); make() and over() give the array to write gradient i
-    to; target() gives the variable's own `.grad` instead, where that may be written directly: wrote() says that it has
-    been written whole. sum_so_far() gives what other nodes have contributed to gradient i, to be added to in place:
-    added() says that this has been done."""
-    cdef Node node
-    cdef bint retain        # the graph stays: nothing may be taken out of it
-    cdef bint graph         # gradients are tensors with a graph
-    cdef Gradient* g        # n_out of them
-    cdef Gradient* dx       # n_in of them
-    cdef uint8_t* want
-    cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
-    cdef bint first[FEW]    # ... and is to be overwritten
-    cdef uint64_t number    # the pass
-    cdef void* lent[FEW]    # the .grad that target() gave out, counted until wrote() or give_back()
-    cdef bint seized[FEW]
-    cdef Gradient* sums[FEW]    # what has come for input i so far, if it may be written to, or NULL
-    cdef Gradient few_g[MAX_OUTPUTS]
-    cdef Gradient few_dx[FEW]
-    cdef uint8_t few_want[FEW]
-
-    cdef Array gradient(self, int k) noexcept
-    cdef Array kept(self, int source) except *
-    cdef const uint8_t* bits(self, int source) noexcept
-    cdef void done(self, int source) noexcept
-    cdef void done_gradient(self, int k) noexcept
-    cdef Array make(self, int i, const Layout* like, int dtype) except *
-    cdef bint over(self, int i, int source, Array* out) noexcept
-    cdef bint over_gradient(self, int i, Array* out) noexcept
-    cdef int same_gradient(self, int i, bint last) except -1
-    cdef bint target(self, int i, Array* out, bint* first) noexcept
-    cdef bint sum_so_far(self, int i, Array* out) noexcept
-    cdef void added(self, int i) noexcept
-    cdef void wrote(self, int i) noexcept
-    cdef void give_back(self, bint whole) noexcept
-    cdef const Layout* input_layout(self, int i) noexcept
-
-
 ctypedef object (*apply1_t)(Operator, object, object)
 ctypedef object (*apply2_t)(Operator, object, object, object)
 ctypedef object (*apply_inplace_t)(Operator, Tensor, object, object)
@@ -225,14 +204,10 @@ ctypedef void (*note_t)(Tensor) noexcept
 
 ctypedef int (*renew_t)(Tensor) except -1
 
-ctypedef void (*slot_observer_t)(Node, Slot*) noexcept
-
 cdef bint collected                     # whether the garbage collector is shown nodes (expect_cycles)
 cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef lend_t lend_buffer         # core/bridge.pyx plugs it in: the buffer protocol
 cdef renew_t renew_place        # core/views.pyx plugs it in: where a stale tensor stands now
-cdef slot_observer_t slot_kept      # while a profile is open (memory/log.pyx): a node's slot keeps a buffer, ...
-cdef slot_observer_t slot_emptied   # ... and is about to let it go; else NULL
 cdef note_t note_made           # core/freed.pyx plugs it in: for each new tensor while the thread has a memory.scope()
 cdef void plug_run(apply1_t one, apply2_t two) noexcept
 cdef void plug_inplace(apply_inplace_t inplace) noexcept
@@ -242,14 +217,51 @@ cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
 cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
-cdef void release_packed(Node n) noexcept
-cdef int raise_rewritten(Node node, Slot* s) except -1
+cdef int check_slot(Node node, const Slot* s) except -1
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1
 cdef int plug(str name, f) except -1
-cdef bint seize(Leaf leaf, uint64_t number) noexcept
+cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
 cdef uint64_t next_number() noexcept
 
+
+cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
+    """Whether input i (source i) or output k (source OWN | k) is saved."""
+    cdef int k
+    for k in range(b.n_kept):
+        if b.sources[k] == source: return True
+    return False
+
+cdef inline Array saved(const BackwardCall* b, int source) noexcept nogil:
+    """What is saved from a source, which the stage has declared."""
+    cdef int k = 0
+    while b.sources[k] != source: k += 1
+    return b.kept[k]
+
+cdef inline const uint8_t* saved_bits(const BackwardCall* b, int source) noexcept nogil:
+    """The same, where one bit for each element (it is positive) is all that is left; else NULL."""
+    cdef int k = 0
+    while b.sources[k] != source: k += 1
+    return <const uint8_t*>b.kept[k].data if b.as_bits[k] else NULL
+
+cdef uint64_t EVERY_INPUT           # Stage.computes: each gradient that is wanted
+
+cdef inline uint64_t temporary(int t) noexcept nogil:
+    """The bit of Stage.computes for a temporary."""
+    return <uint64_t>1 << (TEMPORARY + t)
+
+cdef inline uint32_t reads_temporary(int t) noexcept nogil:
+    """... and that of Stage.gradients."""
+    return <uint32_t>1 << (MAX_OUTPUTS + t)
+
+cdef inline Stage* add_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
+    """The next stage of a node's backward: it reads all gradients of outputs, and writes to new memory."""
+    cdef Stage* s = &b.stages[b.n_stages]
+    b.n_stages += 1
+    memset(s, 0, sizeof(Stage))
+    s.computes = computes
+    s.gradients = (<uint32_t>1 << b.n_out) - 1
+    return s
 
 cdef inline int ready(Tensor t) except -1:
     """Let `t` have memory. A gradient that is known to be zero has none until somebody reads or writes it. Raises
@@ -343,8 +355,4 @@ cdef inline Slot* slots_of(Node n) noexcept:
 
 cdef inline Slot* slot_from(Node n, int source) noexcept:
     """The slot that keeps input i (source i) or output k (source OWN | k); NULL: none does."""
-    cdef Slot* s = slots_of(n)
-    cdef int k
-    for k in range(n.n_slots):
-        if s[k].source == source: return &s[k]
-    return NULL
+    return find_slot(slots_of(n), n.n_slots, source)

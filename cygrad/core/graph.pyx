@@ -1,4 +1,4 @@
-"""Tensor, Node, Operator and Backward: the four that know each other, with Leaf beside them.
+"""Tensor, Node and Operator: the three that know each other, with Leaf beside them.
 
 Executing an operation is core/run.pyx, the backward pass core/engine.pyx; both stand on what is here."""
 
@@ -16,7 +16,10 @@ from cygrad.core cimport layout as lay
 from cygrad.core.release cimport empty_list, let_go_later
 from cygrad.core.running cimport runs
 from cygrad.core.memory cimport (
-    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, drop, let_go, mark_gradient, recategorise, unmark_gradient,
+    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, drop, mark_gradient, recategorise, unmark_gradient,
+)
+from cygrad.core.slots cimport (
+    Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
 )
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -34,6 +37,7 @@ cdef extern from "Python.h":
 cdef object converter = None                        # core.bridge.asarray: arrays and lists become tensors
 
 collected = False
+EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 
 cdef uint64_t recorded = 0                          # nodes made so far: their order
 
@@ -55,11 +59,20 @@ cdef class Operator:
     cdef int forward(self, Call* c) except -1:
         raise NotImplementedError(f"{self.name} has no forward")
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        raise NotImplementedError(f"{self.name} has no fused backward")
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """Declare the stages of backward by add_stage(); without any, the formula computes the gradients."""
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        """Compute what a stage declares, into b.dx and b.temporaries."""
+        raise NotImplementedError("an operator that plans a backward has no run_backward")
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        """The gradient of input i as a view of what a stage reads, whose layout is `g`."""
+        raise NotImplementedError(f"{self.name} has no gradient_view")
 
     cdef object formula(self, c, int i, g):
         """The gradient of input `i` as a tensor, from the output's gradient `g` (of several outputs: a tuple) and what
@@ -71,41 +84,12 @@ cdef class Operator:
 
 
 # ---- Node ------------------------------------------------------------------------------------------------------------
-slot_kept = slot_emptied = NULL
-
 
 cdef void free_slots(Node n) noexcept:
     """Let go of all that `n` keeps."""
     cdef Slot* s = slots_of(n)
     cdef int k
-    for k in range(n.n_slots):
-        empty_slot(&s[k])
-
-
-cdef void release_packed(Node n) noexcept:
-    """Let go of what saved_tensors_hooks made of what `n` keeps."""
-    cdef Slot* s = slots_of(n)
-    cdef int k
-    for k in range(n.n_slots):
-        if s[k].kind == PACKED: empty_slot(&s[k])
-
-
-cdef void empty_slot(Slot* s) noexcept:
-    cdef int kind = s.kind
-    if kind == EMPTY: return
-    if slot_emptied != NULL and kind == KEPT: slot_emptied(None, s)
-    if s.need == SIGNS: unsign(s)
-    s.kind = EMPTY                                  # first: the end of external memory can run Python, which may look
-    lay.forget(s.layout)
-    if kind == KEPT: let_go(s.what.buffer)
-    elif kind == PACKED: Py_DECREF(<object>s.what.packed)
-
-
-cdef inline void unsign(Slot* s) noexcept:
-    """The slot gives up its claim on signs (or takes all that the buffer holds)."""
-    s.need = VALUES
-    s.what.buffer.signs -= 1
-    s.what.buffer.link = NULL
+    for k in range(n.n_slots): empty_slot(&s[k])
 
 
 @cython.no_gc
@@ -163,13 +147,16 @@ cdef class Node:
     def saved_bytes(self):
         """Bytes of the distinct buffers that this node keeps for backward, leaves and external memory not counted."""
         cdef Slot* s = slots_of(self)
+        cdef Buffer* b
         cdef size_t total = 0
+        cdef int j, k
         for k in range(self.n_slots):
-            if s[k].kind != KEPT or s[k].what.buffer.parameters or s[k].what.buffer.flags & EXTERNAL: continue
+            b = buffer_in(&s[k])
+            if b == NULL or b.parameters or b.flags & EXTERNAL: continue
             for j in range(k):
-                if s[j].kind == KEPT and s[j].what.buffer == s[k].what.buffer: break
+                if buffer_in(&s[j]) == b: break
             else:
-                total += s[k].what.buffer.nbytes
+                total += b.nbytes
         return total
 
     def __repr__(self):
@@ -185,7 +172,7 @@ cdef class Leaf(Node):
         put_grad(self, None)
 
 
-cdef bint seize(Leaf leaf, uint64_t number) noexcept:
+cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept:
     """Wait until nobody else writes .grad, then be who does: kernels release the GIL, and two sums into one place lose
     one. False if this thread does already, further out; else set leaf.writer to 0 when done."""
     cdef unsigned long thread = PyThread_get_thread_ident()
@@ -212,7 +199,7 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     return 0
 
 
-# ---- Backward --------------------------------------------------------------------------------------------------------
+# ---- gradients and slots ---------------------------------------------------------------------------------------------
 
 cdef void drop_gradient(Gradient* g) noexcept:
     if g.buffer == NULL: return
@@ -224,8 +211,9 @@ cdef void drop_gradient(Gradient* g) noexcept:
     g.layout = NULL
 
 
-cdef int raise_rewritten(Node node, Slot* s) except -1:
-    return raise_rewritten_at(node, s.layout, s.version, s.what.buffer)
+cdef int check_slot(Node node, const Slot* s) except -1:
+    """That what a slot saves is as it was."""
+    return raise_rewritten_at(node, s.layout, s.version, buffer_in(s)) if was_written(s) else 0
 
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
@@ -235,151 +223,6 @@ cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buf
         f"{node.name()}{recorded} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
         f"has been written in place since{written} and is at version {b.version}; write to a copy(), or compute what "
         f"needs it before the write{gradient}")
-
-
-@cython.freelist(4)
-cdef class Backward:
-    """One node's turn in a backward pass, over buffers."""
-
-    cdef Array gradient(self, int k) noexcept:
-        """The gradient of output `k`, lent until done_gradient(k)."""
-        cdef Array a
-        a.dtype = self.node.dtype
-        a.layout = self.g[k].layout
-        a.data = self.g[k].buffer.data + a.layout.offset * itemsize(a.dtype)
-        return a
-
-    cdef Array kept(self, int source) except *:
-        """What was kept of input i (source i) or output k (source OWN | k), lent until done(source)."""
-        cdef Slot* s = slot_from(self.node, source)
-        cdef Array a
-        if s == NULL or s.kind == EMPTY:
-            raise RuntimeError(f"{self.node.name()} asks in backward for what it does not keep")
-        if s.kind == KEPT and s.version != s.what.buffer.version: raise_rewritten(self.node, s)
-        a.dtype = s.dtype
-        a.layout = s.layout
-        a.data = (<char*>&s.what.number if s.kind == CONSTANT
-                  else s.what.buffer.data + s.layout.offset * itemsize(s.dtype))
-        return a
-
-    cdef const uint8_t* bits(self, int source) noexcept:
-        """What is kept from `source` as one bit an element, if it has come to that; else NULL."""
-        cdef Slot* s = slot_from(self.node, source)
-        return <const uint8_t*>s.what.buffer.data if s != NULL and s.kind == KEPT and s.need == BITS else NULL
-
-    cdef void done(self, int source) noexcept:
-        """What is kept from `source` is not needed any more: unless the graph is retained, it goes back now."""
-        cdef Slot* s = slot_from(self.node, source)
-        if not self.retain and s != NULL: empty_slot(s)
-
-    cdef void done_gradient(self, int k) noexcept:
-        drop_gradient(&self.g[k])
-
-    cdef Array make(self, int i, const Layout* like, int dtype) except *:
-        """New memory for gradient i, of the shape `like`."""
-        cdef Array a
-        cdef Buffer* b
-        cdef Layout* l = lay.dense_like(like)
-        try:
-            b = allocate_for(l, dtype, GRADIENTS)
-        except:
-            lay.forget(l)
-            raise
-        self.dx[i].buffer = b
-        self.dx[i].layout = l
-        a.data, a.layout, a.dtype = b.data, l, dtype
-        return a
-
-    cdef bint over(self, int i, int source, Array* out) noexcept:
-        """Let gradient i be written over what is kept from `source`, if nobody else holds it; the kept array may still
-        be read, element by element, while it is overwritten. False: it may not, nothing has changed. The caller knows
-        that the gradient has its shape."""
-        cdef Slot* s = slot_from(self.node, source)
-        cdef Buffer* b
-        if self.retain or s == NULL or s.kind != KEPT: return False
-        b = s.what.buffer
-        if not sole(b, s.layout, s.layout, self.node.dtype): return False
-        if slot_emptied != NULL: slot_emptied(None, s)
-        if s.need == SIGNS: unsign(s)
-        s.kind = EMPTY
-        b.saved -= 1
-        mark_gradient(b)
-        self.dx[i].buffer = b
-        self.dx[i].layout = s.layout
-        out.data, out.layout, out.dtype = b.data, s.layout, self.node.dtype
-        return True
-
-    cdef bint over_gradient(self, int i, Array* out) noexcept:
-        """The same with the gradient of output 0."""
-        cdef Buffer* b = self.g[0].buffer
-        if not sole(b, self.g[0].layout, self.node.layout, self.node.dtype): return False
-        self.dx[i] = self.g[0]
-        self.g[0].buffer = NULL
-        self.g[0].layout = NULL
-        out.data, out.layout, out.dtype = b.data, self.dx[i].layout, self.node.dtype
-        return True
-
-    cdef int same_gradient(self, int i, bint last) except -1:
-        """Gradient i is the gradient of output 0 itself."""
-        if last:
-            self.dx[i] = self.g[0]
-            self.g[0].buffer = NULL
-            self.g[0].layout = NULL
-        else:
-            share_gradient(&self.g[0], &self.dx[i])
-        return 0
-
-    cdef bint target(self, int i, Array* out, bint* first) noexcept:
-        """The .grad of the variable that input i is, to be written (first) or added to; False: use make()."""
-        cdef Leaf leaf
-        if i >= FEW or self.into[i] == NULL: return False
-        leaf = <Leaf>self.into[i]
-        self.into[i] = NULL
-        self.seized[i] = seize(leaf, self.number)   # which may have waited: look again
-        if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
-                or leaf.grad.buffer.flags & ZEROS):
-            if self.seized[i]: leaf.writer = 0
-            return False
-        Py_INCREF(leaf.grad)
-        self.lent[i] = <void*>leaf.grad
-        out.data = leaf.grad.buffer.data + leaf.grad.layout.offset * itemsize(leaf.grad.dtype)
-        out.layout, out.dtype = leaf.grad.layout, leaf.grad.dtype
-        first[0] = self.first[i]
-        return True
-
-    cdef bint sum_so_far(self, int i, Array* out) noexcept:
-        """What other nodes have contributed to gradient i of an intermediate; False: nothing that is ours alone."""
-        if i >= FEW or self.sums[i] == NULL: return False
-        out.layout, out.dtype = self.sums[i].layout, self.node.dtype
-        out.data = self.sums[i].buffer.data + out.layout.offset * itemsize(out.dtype)
-        return True
-
-    cdef void added(self, int i) noexcept:
-        """What sum_so_far() gave has this contribution in it."""
-        self.sums[i] = NULL
-        self.want[i] = DELIVERED
-
-    cdef void wrote(self, int i) noexcept:
-        """The .grad that target() lent for input i has its contribution: a new version, which others may write."""
-        if self.lent[i] == NULL: return
-        (<Tensor>self.lent[i]).buffer.version += 1
-        if self.seized[i]: (<Leaf>edge_of(self.node, i).node).writer = 0
-        Py_DECREF(<object>self.lent[i])
-        self.lent[i] = NULL
-        self.want[i] = DELIVERED
-
-    cdef void give_back(self, bint whole) noexcept:
-        """The kernel has ended; where it failed, what is still lent may hold a part of its contribution."""
-        cdef int i
-        for i in range(FEW):
-            if self.lent[i] == NULL: continue
-            self.wrote(i)
-            if not whole: self.want[i] = IN_PART
-
-    cdef const Layout* input_layout(self, int i) noexcept:
-        """The shape that gradient i must have."""
-        cdef Edge e = edge_of(self.node, i)
-        return output_layout(<Node>e.node, e.output_nr)
 
 
 # ---- Tensor ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-from cygrad.core.graph cimport Backward, Gradient, Leaf, Node
+from cygrad.core.graph cimport Gradient, Leaf, Node
+from cygrad.core.turn cimport Turn
 
 cdef int on_outputs(Node node, Gradient* g, bint graph) except -1
 cdef int before_node(Node node, Gradient* g, bint graph) except -1
-cdef int after_node(Node node, Backward b, tuple outputs) except -1
+cdef int after_node(Node node, Turn b, tuple outputs) except -1
 cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1
 cdef tuple outputs_of(Node node, const Gradient* g, bint graph)
 cdef void forget_hooks(Node node) noexcept

@@ -7,11 +7,12 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cygrad.core cimport layout as lay
 from cygrad.core.extras cimport extras_of, give_extras
 from cygrad.core.graph cimport (
-    Backward, Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
+    Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout,
 )
 from cygrad.core.gradients cimport as_tensor, flowing_in, gradient_of
 from cygrad.core.memory cimport Buffer
 from cygrad.core.tape cimport expect_cycles
+from cygrad.core.turn cimport Turn
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.dtypes import DTYPES
@@ -94,7 +95,7 @@ cdef int before_node(Node node, Gradient* g, bint graph) except -1:
     return 0
 
 
-cdef int after_node(Node node, Backward b, tuple outputs) except -1:
+cdef int after_node(Node node, Turn b, tuple outputs) except -1:
     """The hooks that run after a node: each is called with the gradients of its inputs and of its outputs."""
     cdef int i
     what = f"a hook of {node.name()}"

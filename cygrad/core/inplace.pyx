@@ -9,7 +9,7 @@ from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_write
 from cygrad.core.extras cimport keep_for, kept_of
 from cygrad.core.graph cimport (
-    FEW, MAX_OUTPUTS, NULL_REQ, OWN, Call, Leaf, Node, Operator, Slot, Tensor, array_of, attach, current, is_result,
+    FEW, MAX_OUTPUTS, NULL_REQ, Call, Leaf, Node, Operator, Tensor, array_of, attach, current, is_result,
     is_variable, plug_inplace, ready, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, allocate_for, drop
@@ -18,6 +18,7 @@ from cygrad.core.packing cimport pack
 from cygrad.core.run cimport (
     Operand, give_plain, give_tensor, note, plain_operand, prepare, release_operand, release_operands, wanted_of,
 )
+from cygrad.core.slots cimport OWN, Slot
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.tensors cimport copy_plain
 from cygrad.core.views cimport check_place, put_node, written

@@ -9,9 +9,10 @@ from libc.string cimport memset
 from cygrad.core cimport saved
 from cygrad.core.anomaly cimport remember_line
 from cygrad.core.graph cimport (
-    TRAINING, Edge, Node, PyObject_GC_Track, Slot, collected, next_number, slot_kept, slots_of,
+    TRAINING, Edge, Node, PyObject_GC_Track, collected, next_number, slots_of,
 )
 from cygrad.core.modes cimport Flags
+from cygrad.core.slots cimport Slot, slot_saved
 from cygrad.core.tape cimport link
 from cygrad.kernels.array cimport Layout
 
@@ -69,7 +70,7 @@ cdef inline int enrol(Node node, Flags* f) except -1:
     node.seq = next_number()
     if saved.checking: saved.remember(node)
     if f.anomaly: remember_line(node)
-    if slot_kept != NULL:
-        for k in range(node.n_slots): slot_kept(node, &slots_of(node)[k])
+    if slot_saved != NULL:
+        for k in range(node.n_slots): slot_saved(<void*>node, &slots_of(node)[k])
     link(node, f)
     return 0

@@ -2,16 +2,13 @@
 in backward the tensor that `unpack` makes of it. A Watch tells whether the memory that was packed has been written to
 since, as long as it lives: what is packed may be a copy, but the gradient that the program means is another then."""
 
-from cpython.ref cimport Py_DECREF, Py_INCREF
-
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport (
-    KEPT, PACKED, PACKS, SIGNS, VALUES, Node, Slot, Tensor, raise_rewritten_at, ready, slot_emptied, slots_of,
-)
-from cygrad.core.memory cimport WATCHED, Buffer, hold, keep, let_go, plug_unwatch
+from cygrad.core.graph cimport PACKS, Node, Tensor, raise_rewritten_at, ready, slots_of
+from cygrad.core.memory cimport WATCHED, Buffer, hold, plug_unwatch
 from cygrad.core.modes cimport Flags
+from cygrad.core.slots cimport OWN, Slot, buffer_in, object_in, restore_buffer, save_object
 from cygrad.core.tape cimport expect_cycles
-from cygrad.core.tensors cimport new_tensor
+from cygrad.core.tensors cimport copy_plain, new_tensor
 
 from cygrad.core.dtypes import DTYPES
 
@@ -48,27 +45,21 @@ cdef int pack(Node node, Flags* f) except -1:
     """Let the thread's hooks have all that `node` keeps."""
     cdef tuple hooks = <tuple>f.pack
     cdef Slot* s = slots_of(node)
+    cdef Buffer* b
     cdef int recording = f.recording, k
     cdef void* around = f.pack
     expect_cycles()                                 # what a hook returns may refer to anything
     f.recording, f.pack = False, NULL               # what a hook computes is its own affair
     try:
         for k in range(node.n_slots):
-            if s[k].kind != KEPT: continue
-            hold(s[k].what.buffer)
-            t = new_tensor(s[k].what.buffer, lay.share(s[k].layout), s[k].dtype)
+            b = buffer_in(&s[k])
+            if b == NULL: continue
+            hold(b)
+            t = new_tensor(b, lay.share(s[k].layout), s[k].dtype)
             (<Tensor>t).detached = True
-            entry = (hooks[0](t), hooks[1], watch(s[k].what.buffer))
+            entry = (hooks[0](t), hooks[1], watch(b))
             t = None
-            if s[k].need == SIGNS:
-                s[k].what.buffer.signs -= 1
-                s[k].what.buffer.link = NULL
-                s[k].need = VALUES
-            if slot_emptied != NULL: slot_emptied(None, &s[k])
-            let_go(s[k].what.buffer)
-            Py_INCREF(entry)
-            s[k].what.packed = <void*>entry
-            s[k].kind = PACKED
+            save_object(&s[k], entry)
             node.flags |= PACKS
     finally:
         f.recording, f.pack = recording, around
@@ -77,7 +68,9 @@ cdef int pack(Node node, Flags* f) except -1:
 
 cdef int check_packed(Node node, Slot* s) except -1:
     """That the memory that was packed is as it was, or gone."""
-    cdef Watch w = (<tuple>s.what.packed)[2]
+    cdef Watch w
+    if object_in(s) == NULL: return 0
+    w = (<tuple>object_in(s))[2]
     if w.buffer != NULL and w.buffer.version != s.version:
         raise_rewritten_at(node, s.layout, s.version, w.buffer)
     return 0
@@ -93,9 +86,9 @@ cdef list unpack(Node node, Flags* f):
     f.recording, f.pack = False, NULL
     try:
         for k in range(node.n_slots):
-            if s[k].kind != PACKED: continue
+            if object_in(&s[k]) == NULL: continue
             check_packed(node, &s[k])
-            entry = <tuple>s[k].what.packed
+            entry = <tuple>object_in(&s[k])
             value = entry[1](entry[0])
             if not isinstance(value, Tensor):
                 raise TypeError(f"saved_tensors_hooks: unpack returned {type(value).__name__}; it must return the "
@@ -105,15 +98,11 @@ cdef list unpack(Node node, Flags* f):
                 raise ValueError(
                     f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack was "
                     f"given a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
+            if s[k].source & OWN and s[k].source & ~OWN >= node.n_out and not t.layout.dense:
+                t = copy_plain(t)                   # a hidden output, which operators read as one run of memory
             ready(t)
             out.append((k, entry, s[k].version))
-            lay.forget(s[k].layout)
-            s[k].layout = lay.share(t.layout)
-            s[k].what.buffer = t.buffer
-            s[k].kind = KEPT
-            s[k].version = t.buffer.version
-            keep(t.buffer)
-            Py_DECREF(entry)
+            restore_buffer(&s[k], t.buffer, t.layout)
     finally:
         f.recording, f.pack = recording, around
     return out
@@ -125,11 +114,8 @@ cdef void repack(Node node, list packed) noexcept:
     cdef int k
     for number, entry, version in packed:
         k = number
-        if s[k].kind != KEPT: continue
-        let_go(s[k].what.buffer)
-        Py_INCREF(entry)
-        s[k].what.packed = <void*>entry
-        s[k].kind = PACKED
+        if buffer_in(&s[k]) == NULL: continue
+        save_object(&s[k], entry)
         s[k].version = version
 
 

@@ -13,13 +13,14 @@ from libc.string cimport memcpy
 from cygrad.core cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph cimport (
-    CONSTANT, FEW, KEPT, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, OWN, SIGNS, SIGNS_ALONE, Call, Node, Operator, Slot, Tensor,
-    attach, ensure_tensor, fill, is_tracked, note_made, plug_run, plugged, ready, shell,
+    FEW, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, SIGNS_ALONE, Call, Node, Operator, Tensor, attach, ensure_tensor, fill,
+    is_tracked, note_made, plug_run, plugged, ready, shell,
 )
-from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, hold, keep
+from cygrad.core.memory cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, hold
 from cygrad.core.modes cimport Flags, flags
 from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.packing cimport pack
+from cygrad.core.slots cimport OWN, Slot, claim_signs, save_buffer, save_number
 from cygrad.core.source cimport warn_here
 from cygrad.core.views cimport join
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, Array, Layout
@@ -170,27 +171,13 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
         while mask:
             i = lowest_bit(mask)
             mask &= mask - 1
-            if i < OUTPUT:
-                s[k].source = i
-                s[k].dtype = c.x[i].dtype
-                s[k].layout = lay.share(c.x[i].layout)
-                s[k].what.buffer = x[i].buffer
-            else:
-                s[k].source = OWN | (i - OUTPUT)
-                s[k].dtype = c.y[i - OUTPUT].dtype
-                s[k].layout = lay.share(c.y[i - OUTPUT].layout)
-                s[k].what.buffer = buffers[i - OUTPUT]
-                if signs and not s[k].what.buffer.signs and s[k].layout.dense and s[k].layout.offset == 0:
-                    s[k].need = SIGNS               # one such slot a buffer: its link names the node
-                    s[k].what.buffer.signs = 1
-                    s[k].what.buffer.link = <void*>node
-            if s[k].what.buffer == NULL:
-                s[k].kind = CONSTANT
-                s[k].what.number = x[i].number
-            else:
-                s[k].kind = KEPT
-                s[k].version = s[k].what.buffer.version
-                keep(s[k].what.buffer)
+            if i >= OUTPUT:
+                i -= OUTPUT
+                save_buffer(&s[k], OWN | i, buffers[i], c.y[i].layout, c.y[i].dtype)
+                if signs and not buffers[i].signs and c.y[i].layout.dense and c.y[i].layout.offset == 0:
+                    claim_signs(&s[k], <void*>node)
+            elif x[i].buffer == NULL: save_number(&s[k], i, x[i].number, c.x[i].layout, c.x[i].dtype)
+            else: save_buffer(&s[k], i, x[i].buffer, c.x[i].layout, c.x[i].dtype)
             k += 1
     node.op = op
     node.attributes = attributes

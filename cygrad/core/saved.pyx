@@ -7,7 +7,8 @@ pay one test."""
 import os
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport BITS, KEPT, Node, Slot, slots_of
+from cygrad.core.graph cimport Node, slots_of
+from cygrad.core.slots cimport Slot, buffer_in, elements, sign_bits, was_written
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport STRIP, gather
 
@@ -23,12 +24,10 @@ cdef bytes checksum(Slot* s):
     """Of the elements that the slot sees."""
     import hashlib
 
-    cdef Array a
+    cdef Array a = elements(s)
     cdef char strip[STRIP * 8]
     cdef Py_ssize_t start, count
     digest = hashlib.blake2b(digest_size=16)
-    a.data = s.what.buffer.data + s.layout.offset * itemsize(s.dtype)
-    a.layout, a.dtype = s.layout, s.dtype
     if s.layout.dense: digest.update(<const char[:s.layout.size * itemsize(s.dtype)]>a.data if s.layout.size else b"")
     for start in range(0, 0 if s.layout.dense else s.layout.size, STRIP):
         count = min(<Py_ssize_t>STRIP, s.layout.size - start)
@@ -43,7 +42,7 @@ cdef int remember(Node node) except -1:
     cdef int k
     filename, line, _ = where()
     for k in range(node.n_slots):
-        if s[k].kind == KEPT: known[<size_t>&s[k]] = node.seq, checksum(&s[k]), f"{filename}:{line}"
+        if buffer_in(&s[k]) != NULL: known[<size_t>&s[k]] = node.seq, checksum(&s[k]), f"{filename}:{line}"
     return 0
 
 
@@ -52,7 +51,7 @@ cdef int compare(Node node) except -1:
     cdef Slot* s = slots_of(node)
     cdef int k
     for k in range(node.n_slots):
-        if s[k].kind != KEPT or s[k].need == BITS or s[k].version != s[k].what.buffer.version: continue
+        if buffer_in(&s[k]) == NULL or sign_bits(&s[k]) != NULL or was_written(&s[k]): continue
         seq, then, place = known.get(<size_t>&s[k], (None, None, None))
         if seq != node.seq or checksum(&s[k]) == then: continue
         raise InplaceError(

@@ -3,9 +3,10 @@ consumer's slot or the user, and cost nothing then; when that somebody lets go t
 
 from libc.stdint cimport uint8_t
 
-from cygrad.core.graph cimport BITS, RECORDED, SIGNS, Node, Slot, slot_kept, slots_of
-from cygrad.core.memory cimport OTHER, Buffer, allocate, drop, keep, let_go, plug_shrink
+from cygrad.core.graph cimport RECORDED, Node, slots_of
+from cygrad.core.memory cimport OTHER, Buffer, allocate, drop, plug_shrink
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.slots cimport SIGNS, Slot, buffer_in, replace_by_bits, was_written
 from cygrad.kernels.bits cimport pack_signs
 
 
@@ -20,10 +21,10 @@ cdef void shrink(Buffer* b) noexcept:
     cdef int k
     if node.state != RECORDED: return
     for k in range(node.n_slots):
-        if s[k].need == SIGNS and s[k].what.buffer == b: break
+        if s[k].need == SIGNS and buffer_in(&s[k]) == b: break
     else:
         return
-    if s[k].version != b.version or s[k].layout.size < 64: return
+    if was_written(&s[k]) or s[k].layout.size < 64: return
     f.op = <void*>node.op
     try:
         bits = allocate((s[k].layout.size + 7) // 8, OTHER)
@@ -32,15 +33,8 @@ cdef void shrink(Buffer* b) noexcept:
     finally:
         f.op = around
     pack_signs(b.data, s[k].dtype, s[k].layout.size, <uint8_t*>bits.data)
-    keep(bits)
+    replace_by_bits(&s[k], bits, <void*>node)
     drop(bits)
-    b.signs = 0
-    b.link = NULL
-    s[k].need = BITS
-    s[k].what.buffer = bits
-    s[k].version = 0
-    if slot_kept != NULL: slot_kept(node, &s[k])
-    let_go(b)
 
 
 plug_shrink(shrink)

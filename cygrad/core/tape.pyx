@@ -6,9 +6,10 @@ cimport cython
 from cpython.object cimport PyObject
 
 from cygrad.core cimport graph
-from cygrad.core.graph cimport KEPT, Node, PyObject_GC_Track, Slot, slots_of
+from cygrad.core.graph cimport Node, PyObject_GC_Track, slots_of
 from cygrad.core.memory cimport EXTERNAL, Buffer
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.slots cimport Slot, buffer_in
 
 import cygrad.core.cycles  # no-cython-lint: before the first node is made
 
@@ -112,9 +113,8 @@ cdef size_t kept_bytes(void* t) noexcept:
     while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
-            if s[k].kind != KEPT: continue
-            b = s[k].what.buffer
-            if b.mark or b.parameters or b.flags & EXTERNAL: continue
+            b = buffer_in(&s[k])
+            if b == NULL or b.mark or b.parameters or b.flags & EXTERNAL: continue
             b.mark = 1
             total += b.nbytes
         p = (<Node>p).after
@@ -124,11 +124,13 @@ cdef size_t kept_bytes(void* t) noexcept:
 cdef void kept_unmark(void* t) noexcept:
     cdef void* p = (<Tape>t).head.after
     cdef Slot* s
+    cdef Buffer* b
     cdef int k
     while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
-            if s[k].kind == KEPT: s[k].what.buffer.mark = 0
+            b = buffer_in(&s[k])
+            if b != NULL: b.mark = 0
         p = (<Node>p).after
 
 

@@ -21,24 +21,37 @@ ctypedef void (*dgemm_t)(char*, char*, int*, int*, int*, double*, double*, int*,
 ctypedef void (*set_threads_t)(int) noexcept nogil
 ctypedef int (*get_threads_t)() noexcept nogil
 
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_lock(long* lock)
+    void cg_unlock(long* lock)
+
+cdef long lock = 0              # of the two numbers below, and of BLAS's own number of threads
 cdef sgemm_t sgemm = NULL
 cdef dgemm_t dgemm = NULL
 cdef set_threads_t set_threads = NULL
 cdef get_threads_t get_threads = NULL
-cdef int running = 0            # products under way, in all threads; under the GIL
+cdef int running = 0            # products under way, in all threads
 cdef int given = 1              # BLAS's threads before the first of them
 
 cdef int load() except -1:
     """Take the pointers."""
-    global sgemm, dgemm, set_threads, get_threads
-    import ctypes
+    global sgemm, dgemm
     import importlib
+
+    capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
+    dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
+    find_threads()
+    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: it says so
+    return 0
+
+
+cdef int find_threads() except -1:
+    """How BLAS's own number of threads is read and set, if that is known."""
+    global set_threads, get_threads
+    import ctypes
     from pathlib import Path
 
     import scipy
-    capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
-    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))
-    dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
     for library in sorted(Path(scipy.__file__).parent.parent.glob("scipy.libs/*openblas*")):
         handle = ctypes.CDLL(str(library))
         for name in ("scipy_openblas_{}_num_threads", "openblas_{}_num_threads"):
@@ -62,25 +75,30 @@ def blas_info():
     return f"scipy.linalg.cython_blas of SciPy {scipy.__version__} ({threads})"
 
 
-cdef void begin() noexcept:
+cdef void begin() noexcept nogil:
     """One product more: the first makes BLAS work alone."""
     global running, given
+    cg_lock(&lock)
     if running == 0 and get_threads != NULL:
         given = get_threads()
         if given != 1: set_threads(1)
     running += 1
+    cg_unlock(&lock)
 
 
-cdef void end() noexcept:
+cdef void end() noexcept nogil:
     """One product less: the last gives BLAS its threads back."""
     global running
+    cg_lock(&lock)
     running -= 1
     if running == 0 and given != 1: set_threads(given)
+    cg_unlock(&lock)
 
 
 def _after_fork():
     """The products of the parent's other threads never end in a child."""
     global running
+    cg_unlock(&lock)                                # (another thread may have had it)
     if running > 0:
         running = 1
         end()
@@ -115,15 +133,18 @@ cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
               &p.lda, &p.beta, <double*>c, &p.ldc)
 
 
-cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1:
+cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 nogil:
     """Raises ValueError for a product of (m, k) and (k, n) whose sizes 32 bits do not hold: BLAS's interface here."""
-    if m > 0x7fffffff or n > 0x7fffffff or k > 0x7fffffff:
-        raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
+    if m > 0x7fffffff or n > 0x7fffffff or k > 0x7fffffff: return refuse_sizes(m, n, k)
     return 0
 
 
+cdef int refuse_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 with gil:
+    raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
+
+
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
-              const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1:
+              const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
     beta 0 does not read C. Raises ValueError for sizes that 32 bits do not hold."""
     cdef int size = itemsize(dtype), t
@@ -135,13 +156,14 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
             for row in range(m): memset(c + row * ldc * size, 0, n * size)
         return 0
     check_sizes(m, n, max(k, lda, ldb, ldc))
-    if sgemm == NULL: load()
+    if sgemm == NULL:
+        with gil: load()
     lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
     t = threads_for(m * n * k // 32)
     p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
     begin()
     if m * n * k < 16 * GRAIN: panel(&p, 0, m)
     else:
-        with nogil: share(panel, &p, m, (m + t - 1) // t, t)
+        share(panel, &p, m, (m + t - 1) // t, t)
     end()
     return 0

@@ -26,9 +26,9 @@ cdef int enter(str name, void* single, void* double, int operands, int cost=*, i
 cdef int enter_all(str name, void* single, void* double, void* whole, void* truth, int operands) except -1
 cdef int enter_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
-cdef int each(const Loop* loop, Array* a) except -1
-cdef int each_coded(const Loop* loop, Array* a) except -1
-cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1
+cdef int each(const Loop* loop, Array* a) except -1 nogil
+cdef int each_coded(const Loop* loop, Array* a) except -1 nogil
+cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1 nogil
 cdef int threads_for(Py_ssize_t work) noexcept nogil
 cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil

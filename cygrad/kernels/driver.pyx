@@ -426,7 +426,7 @@ cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* s
     return True
 
 
-cdef int each(const Loop* loop, Array* a) except -1:
+cdef int each(const Loop* loop, Array* a) except -1 nogil:
     """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
     or strides of 0 where they are broadcast. The dtype of the last operand before the result chooses the kernel, which
     has() for it; masks and the results of comparisons are bools beside it. The result may be one of the operands."""
@@ -436,7 +436,7 @@ cdef int each(const Loop* loop, Array* a) except -1:
     cdef char scratch[MAX_OPERANDS * SLOT]
     if t == 1:
         if n >= GRAIN:
-            with nogil: span(loop, a, NULL, 0, n)
+            span(loop, a, NULL, 0, n)
         elif in_one_call(loop, a, p, scratch):
             call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
@@ -445,11 +445,11 @@ cdef int each(const Loop* loop, Array* a) except -1:
     return in_spans(loop, a, NULL, n, t)
 
 
-cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, int t) except -1:
+cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, int t) except -1 nogil:
     """The work of each() by t threads."""
     cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
-    with nogil: share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
+    share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
     return 0
 
 
@@ -471,7 +471,7 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
     return True
 
 
-cdef int each_coded(const Loop* loop, Array* a) except -1:
+cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     """each() with operands that are packed codes: of the elements of their layout, whatever it says of memory. (Apart,
     so that each() pays nothing for them.)"""
     cdef Array* y = &a[loop.operands - 1]
@@ -485,9 +485,7 @@ cdef int each_coded(const Loop* loop, Array* a) except -1:
         return 0
     t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     if t > 1: return in_spans(loop, a, NULL, n, t)
-    if n >= GRAIN:
-        with nogil: span(loop, a, NULL, 0, n)
-    else: span(loop, a, NULL, 0, n)
+    span(loop, a, NULL, 0, n)
     return 0
 
 
@@ -515,7 +513,7 @@ cdef inline bint few_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, 
     return True
 
 
-cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1:
+cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1 nogil:
     """each() of a kernel that makes codes beside its result: it takes words for them after the result, one for each bit
     of 64 elements."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
@@ -524,7 +522,5 @@ cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) 
     if n == 0 or n <= WORD and few_with_codes(loop, a, n, &codes): return 0
     t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     if t > 1: return in_spans(loop, a, &codes, n, t)
-    if n >= GRAIN:
-        with nogil: span(loop, a, &codes, 0, n)
-    else: span(loop, a, &codes, 0, n)
+    span(loop, a, &codes, 0, n)
     return 0

@@ -278,9 +278,9 @@ cdef void dropout_some(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
         dropout_[double](d.key, first, dropped, scale, view1d(<double*>d.x + start, n), view1d(<double*>d.y + start, n))
 
 
-cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1:
+cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1 nogil:
     """y = x / (1 - p) where it is kept, 0 with probability p; which it is, key, counter and place say. y may be x."""
     cdef int t = threads_for(n)
     cdef Dropout d = Dropout(dtype, key, counter, p, x, y)
-    with nogil: share(dropout_some, &d, n, whole_blocks(n, t), t)
+    share(dropout_some, &d, n, whole_blocks(n, t), t)
     return 0

@@ -291,7 +291,7 @@ cdef inline bint further(Py_ssize_t step, Py_ssize_t than) noexcept nogil:
     return than != 0 and (step == 0 or llabs(step) > llabs(than))
 
 
-cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Array* y) except -1:
+cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Array* y) except -1 nogil:
     """y = the fold of x, y dense in memory of its own but described in the shape of x, with strides of 0 along what is
     reduced. `by` (NULL for folds that do not look at it) is described in the shape of x too, and constant along what is
     reduced."""
@@ -343,19 +343,16 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
             if order[d].n > w.others[0].n:          # the longest comes first: parts are cut from it
                 w.others[w.reduced - 1] = w.others[0]
                 w.others[0] = order[d]
-    if lx.size < 16384:
-        walk(&w, lx.size)
-    else:
-        with nogil: walk(&w, lx.size)
+    walk(&w, lx.size)
     return 0
 
 
-cdef int sum_into(const Array* x, const Array* y) except -1:
+cdef int sum_into(const Array* x, const Array* y) except -1 nogil:
     """y = the sum of x, described as fold_into() wants it."""
     return fold_into(&folds.SUM, x, NULL, y)
 
 
-cdef int sum_to(const Array* x, const Array* y) except -1:
+cdef int sum_to(const Array* x, const Array* y) except -1 nogil:
     """y = x summed over what broadcasting had repeated; y is dense, its shape broadcasts to that of x."""
     cdef Layout seen = x.layout[0]
     cdef Py_ssize_t strides[MAX_NDIM]

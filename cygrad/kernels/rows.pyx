@@ -441,14 +441,11 @@ cdef inline void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogi
 
 
 cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,
-                   const char* y, char* z) noexcept:
+                   const char* y, char* z) noexcept nogil:
     """z = loop(x) or loop(x, y) along n of (outer, n, inner), dense all of them; of a narrow loop the result is (outer,
     inner). None of the sizes is 0."""
     cdef Rows job = Rows(loop, dtype, n, x, y, z, NULL, NULL, 0, 0, inner, TILE)
-    if outer * n * inner < 16384:
-        share_outer(&job, outer)
-    else:
-        with nogil: share_outer(&job, outer)
+    share_outer(&job, outer)
 
 
 cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:

@@ -10,9 +10,10 @@ from libc.stdint cimport uintptr_t
 from cygrad.core cimport layout as lay
 from cygrad.core.external cimport Lender
 from cygrad.core.graph cimport (
-    KEPT, OWN, Leaf, Node, Slot, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of,
+    Leaf, Node, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of,
 )
 from cygrad.core.memory cimport EXTERNAL, Buffer
+from cygrad.core.slots cimport OWN, Slot, buffer_in
 from cygrad.core.tape cimport Tape, root
 
 from cygrad.core.memory import CATEGORY_NAMES
@@ -61,7 +62,7 @@ def holders(Tensor t not None):
     for node in living_nodes():
         s = slots_of(node)
         for k in range(node.n_slots):
-            if s[k].kind != KEPT or s[k].what.buffer != b: continue
+            if buffer_in(&s[k]) != b: continue
             who = f"kept for backward by {node.name()} (its {source_name(s[k].source)})"
             keepers[who] = keepers.get(who, 0) + 1
             kept += 1

@@ -5,11 +5,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memmove
 
-from cygrad.core cimport graph
+from cygrad.core cimport slots
 from cygrad.core.bridge cimport HEAD
-from cygrad.core.graph cimport KEPT, Node, Slot
+from cygrad.core.graph cimport Node
 from cygrad.core.memory cimport ALLOCATED, CATEGORIES, EXTERNAL, FREED, SAVED, Buffer, counters, set_observer
 from cygrad.core.modes cimport Flags, flags
+from cygrad.core.slots cimport Slot, buffer_in
 from cygrad.memory cimport sites as about
 from cygrad.memory.scopes cimport Open
 from cygrad.memory.states cimport HELD, LET_GO, MARKED, Entry, Event, State
@@ -50,17 +51,19 @@ cdef void observe(int kind, Buffer* b, int before) noexcept:
     write(kind, <uintptr_t>b, b.nbytes, b.category, before, site)
 
 
-cdef void observe_kept(Node node, Slot* s) noexcept:
+cdef void observe_kept(void* node, Slot* s) noexcept:
     """A slot keeps a buffer for backward. (Parameters and memory of others are not counted as saved.)"""
+    cdef Buffer* b = buffer_in(s)
     cdef uint32_t site
-    if s.kind != KEPT or s.what.buffer.category != SAVED or s.what.buffer.flags & EXTERNAL: return
-    site = about.keeper(node, s)
-    if site: write(HELD, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, site)
+    if b == NULL or b.category != SAVED or b.flags & EXTERNAL: return
+    site = about.keeper(<Node>node, s)
+    if site: write(HELD, <uintptr_t>b, <size_t>s, SAVED, SAVED, site)
 
 
-cdef void observe_emptied(Node node, Slot* s) noexcept:
+cdef void observe_emptied(void* node, Slot* s) noexcept:
     """A slot is about to let go of a buffer."""
-    if not s.what.buffer.flags & EXTERNAL: write(LET_GO, <uintptr_t>s.what.buffer, <size_t>s, SAVED, SAVED, 0)
+    cdef Buffer* b = buffer_in(s)
+    if not b.flags & EXTERNAL: write(LET_GO, <uintptr_t>b, <size_t>s, SAVED, SAVED, 0)
 
 
 cdef inline void write(int kind, uintptr_t buffer, size_t nbytes, int category, int before, uint32_t site) noexcept:
@@ -144,7 +147,7 @@ cdef class EventLog(Open):
         self.began, self.began_ns = cg_ticks(), cg_now()
         self.link(&logs)
         set_observer(observe)
-        graph.slot_kept, graph.slot_emptied = observe_kept, observe_emptied
+        slots.slot_saved, slots.slot_emptied = observe_kept, observe_emptied
 
     cpdef stop(self):
         """Until now. Asks for no memory."""
@@ -152,7 +155,7 @@ cdef class EventLog(Open):
         self.ended, self.ended_ns = cg_ticks() - self.began, cg_now() - self.began_ns
         if logs != NULL: return
         set_observer(NULL)
-        graph.slot_kept = graph.slot_emptied = NULL
+        slots.slot_saved = slots.slot_emptied = NULL
 
     def __len__(self):
         """How many events there were."""

@@ -8,9 +8,10 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memcmp, memcpy
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport BITS, OWN, Node, Slot
+from cygrad.core.graph cimport Node
 from cygrad.core.memory cimport shaping
 from cygrad.core.modes cimport Flags
+from cygrad.core.slots cimport OWN, Slot, sign_bits
 from cygrad.core.source cimport ours
 from cygrad.kernels.array cimport MAX_NDIM, Layout
 
@@ -227,7 +228,7 @@ cdef uint32_t keeper(Node node, const Slot* s) noexcept:
     cdef uint32_t role = KEEPER | <uint32_t>s.source << 8
     if node.n_in == 1: role |= ONE_INPUT
     if node.n_out == 1: role |= ONE_OUTPUT
-    if s.need == BITS: role |= SIGN_BITS
+    if sign_bits(s) != NULL: role |= SIGN_BITS
     return site_of(<void*>node.op, role, 0, 0)
 
 

@@ -1,10 +1,11 @@
 """The bases that operators share. An elementwise operator is its value kernel and, for each input, a rule: a kernel and
 what it reads. What backward keeps follows from the rules."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
+from cygrad.core.attributes cimport Attributes
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport Backward, Call, Node, Operator, Tensor
+from cygrad.core.graph cimport BackwardCall, Call, Node, Operator, Tensor
 from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.driver cimport Loop
 
@@ -17,8 +18,14 @@ cdef enum:
 cdef struct Rule:
     const Loop* loop        # NULL: the gradient passes as it is (same), or there is none
     bint same
+    bint coded              # it reads codes
     int n
     int operands[4]
+    uint64_t saved          # what it reads of the saved inputs and outputs
+
+cdef class Number(Attributes):
+    cdef readonly object number
+    cdef double value       # the same for kernels
 
 cdef class Elementwise(Operator):
     cdef int n_in
@@ -29,22 +36,21 @@ cdef class Elementwise(Operator):
     cdef const Loop* coder  # value() that makes codes too; NULL: there are none
 
     cdef int slope(self, Rule* rule, list words, dict codes) except -1
-    cdef bint later(self, Backward b, int i, int source) noexcept
     cdef int plan_code(self, Call* c) except -1
-    cdef bint needs_code(self, uint32_t wanted) noexcept
-    cdef int code_bits(self, uint32_t wanted) noexcept
-    cdef const Loop* coder_for(self, uint32_t wanted) noexcept
-    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept
-    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out)
+    cdef bint needs_code(self, uint32_t wanted) noexcept nogil
+    cdef int code_bits(self, uint32_t wanted) noexcept nogil
+    cdef const Loop* coder_for(self, uint32_t wanted) noexcept nogil
+    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil
+    cdef int code_source(self, const BackwardCall* b) noexcept nogil
+    cdef Array codes(self, const BackwardCall* b) noexcept nogil
     cdef Tensor where_code(self, Context c, int code)
 
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1
 cdef uint32_t recorded_inputs(Node node) noexcept
-cdef Array packed(char* data, const Layout* layout, int bits) noexcept
+cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code)
-cdef Tensor dense_kept(Backward b, int source, Array* out)
 cdef int by_numpy(Operator op, Call* c) except -1
-cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept
+cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil
 
 cdef class Truth(Elementwise):
     pass

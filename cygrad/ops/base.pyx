@@ -8,10 +8,11 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
+from cygrad.core.attributes cimport Attributes
 from cygrad.core.bridge cimport lend
 from cygrad.core.formula cimport Context
 from cygrad.core.graph cimport (
-    OUTPUT, Backward, Call, Gradient, Node, Operator, Tensor, array_of, drop_gradient, edge_of,
+    ADDING, OUTPUT, OWN, BackwardCall, Call, Node, Operator, Stage, Tensor, add_stage, edge_of, saved,
 )
 from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1
@@ -21,10 +22,12 @@ from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, 
 from cygrad.kernels.bits cimport where_code_is
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.reduce cimport sum_to
 
 from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
+
+cdef extern from "cygrad/platform.h" nogil:
+    int lowest_bit "cg_lowest_bit64"(uint64_t x)
 
 TO_FLOATS = "to floats"
 
@@ -33,6 +36,13 @@ cdef enum:
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
 cdef driver.Loop* ADD_LOOP = driver.find("add")
+
+
+cdef class Number(Attributes):
+    """The attributes of an operator with a number."""
+
+    def __init__(self, number):
+        self.number, self.value = number, number
 
 
 cdef class Elementwise(Operator):
@@ -75,10 +85,13 @@ cdef class Elementwise(Operator):
         elif words:
             rule.loop = driver.find(words[0])
             rule.n = len(words) - 1
-            for k, word in enumerate(words[1:]): rule.operands[k] = codes[word]
+            for k, word in enumerate(words[1:]):
+                rule.operands[k] = codes[word]
+                if codes[word] >= 0 and word != "code": rule.saved |= bit_of_source(codes[word])
+                if word == "code": rule.coded = True
         return 0
 
-    cdef bint needs_code(self, uint32_t wanted) noexcept:
+    cdef bint needs_code(self, uint32_t wanted) noexcept nogil:
         """Whether a gradient that is wanted reads the codes."""
         cdef int i, k
         if self.coder == NULL: return False
@@ -88,15 +101,15 @@ cdef class Elementwise(Operator):
                 if self.rules[i].operands[k] == CODE: return True
         return False
 
-    cdef int code_bits(self, uint32_t wanted) noexcept:
+    cdef int code_bits(self, uint32_t wanted) noexcept nogil:
         """How many bits a code has where the gradients of these inputs are wanted."""
         return self.width
 
-    cdef const Loop* coder_for(self, uint32_t wanted) noexcept:
+    cdef const Loop* coder_for(self, uint32_t wanted) noexcept nogil:
         """The kernel that makes these codes."""
         return self.coder
 
-    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept:
+    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil:
         """The kernel of the gradient of input i that reads them."""
         return self.rules[i].loop
 
@@ -135,13 +148,13 @@ cdef class Elementwise(Operator):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
         if self.has_number:
-            put_number(&a[n], &bits, <object>c.attributes, c.y[0].dtype)
+            put_number(&a[n], &bits, (<Number>c.attributes).value, c.y[0].dtype)
             n += 1
         a[n] = c.y[0]
         if not c.hidden: return driver.each(self.value, a)
         return driver.each_with_codes(self.coder_for(c.wanted), a, self.code_bits(c.wanted), <uint8_t*>c.y[1].data)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         cdef uint32_t mask = 0
         cdef int i, k, code
         for i in range(self.n_in):
@@ -153,68 +166,59 @@ cdef class Elementwise(Operator):
                 elif code >= 0: mask |= <uint32_t>1 << code
         return mask
 
-    cdef bint later(self, Backward b, int i, int source) noexcept:
-        """Whether the gradient of an input after i reads `source` too."""
-        cdef int j, k
-        for j in range(i + 1, self.n_in):
-            if not b.want[j]: continue
-            if source == G and (self.rules[j].same or self.rules[j].loop != NULL): return True
-            for k in range(self.rules[j].n):
-                if self.rules[j].operands[k] == source: return True
-        return False
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """For each input a stage, over what it is the last to read."""
+        cdef int i
+        cdef Rule* rule
+        cdef Stage* s
+        for i in range(self.n_in):
+            rule = &self.rules[i]
+            if not b.want[i]: continue
+            if rule.same: add_stage(b, <uint64_t>1 << i).view = True
+            elif rule.loop != NULL:
+                s = add_stage(b, <uint64_t>1 << i)
+                s.saved = s.donated_saved = rule.saved
+                if rule.coded: s.saved |= bit_of_source(self.code_source(b))
+                s.donated_gradients, s.like = 1, b.y
+        return 0
 
-    cdef int backward(self, Backward b) except -1:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return lay.share(g)
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[MAX_OPERANDS]
         cdef Layout seen[4]
         cdef Py_ssize_t strides[4][MAX_NDIM]
         cdef double bits
-        cdef Rule* rule
-        cdef Tensor _kept = None
-        cdef uint32_t recorded = recorded_inputs(b.node) if self.coder != NULL else 0
-        cdef int i, k, code
-        cdef bint last, written
-        for i in range(self.n_in):
-            if not b.want[i]: continue
-            rule = &self.rules[i]
-            last = not self.later(b, i, G)
-            if rule.same:
-                b.same_gradient(i, last)
-            elif rule.loop != NULL:
-                for k in range(rule.n):
-                    code = rule.operands[k]
-                    if code == G: a[k] = b.gradient(0)
-                    elif code == NUMBER: put_number(&a[k], &bits, b.node.attributes, b.node.dtype)
-                    elif code == CODE: _kept = self.read_code(b, recorded, &a[k])
-                    else: a[k] = b.kept(code)
-                    spread(&a[k], b.node.layout, &seen[k], strides[k])
-                written = False                     # over what is read here for the last time, or into new memory
-                for k in range(rule.n):
-                    code = rule.operands[k]
-                    if code >= 0 and code != CODE and not written and not self.later(b, i, code) \
-                            and lay.same_shape(b.kept(code).layout, b.node.layout):
-                        written = b.over(i, code, &a[rule.n])
-                if last and not written: written = b.over_gradient(i, &a[rule.n])
-                if not written: a[rule.n] = b.make(i, b.node.layout, b.node.dtype)
-                if self.coder == NULL: driver.each(rule.loop, a)
-                else: driver.each_coded(self.slope_for(i, recorded), a)
-                for k in range(rule.n):
-                    code = rule.operands[k]
-                    if code >= 0 and not self.later(b, i, code): b.done(code)
-                if last: b.done_gradient(0)
-            if not lay.same_shape(b.input_layout(i), b.node.layout): narrow(b, i)
-        return 0
+        cdef int i = lowest_bit(b.stages[stage].computes), k, code
+        cdef Rule* rule = &self.rules[i]
+        for k in range(rule.n):
+            code = rule.operands[k]
+            if code == G: a[k] = b.g[0]
+            elif code == NUMBER: put_number(&a[k], &bits, (<Number>b.attributes).value, b.dtype)
+            elif code == CODE: a[k] = self.codes(b)
+            else: a[k] = saved(b, code)
+            spread(&a[k], b.y, &seen[k], strides[k])
+        a[rule.n] = b.dx[i]
+        if self.coder == NULL: return driver.each(rule.loop, a)
+        return driver.each_coded(self.slope_for(i, b.recorded), a)
 
-    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out):
-        """The codes for the kernels of the gradients. Returns who owns them, None where it is the node."""
-        cdef Tensor owner = None
-        out[0] = b.kept(CODE)
-        if not out.layout.dense: owner = dense_kept(b, CODE, out)
-        out.layout, out.dtype = b.node.layout, BIT if self.code_bits(recorded) == 1 else PAIR
-        return owner
+    cdef int code_source(self, const BackwardCall* b) noexcept nogil:
+        """Where the codes are."""
+        return CODE
+
+    cdef Array codes(self, const BackwardCall* b) noexcept nogil:
+        """The codes, as the kernels of the gradients read them."""
+        return packed(saved(b, CODE).data, b.y, self.code_bits(b.recorded))
 
     cdef Tensor where_code(self, Context c, int code):
         """For formulas: a bool tensor of the shape of the result, true where an element has this code."""
         return has_code(c, c.b.node.layout, self.code_bits(recorded_inputs(c.b.node)), code)
+
+
+cdef inline uint64_t bit_of_source(int source) noexcept nogil:
+    """The bit of keeps() that stands for a source."""
+    return <uint64_t>1 << (OUTPUT + (source & ~OWN) if source & OWN else source)
 
 
 @final
@@ -282,41 +286,14 @@ cdef uint32_t recorded_inputs(Node node) noexcept:
     return mask
 
 
-cdef Tensor dense_kept(Backward b, int source, Array* out):
-    """What is kept from `source` as one run of memory; what an unpack hook gave may be strided. Returns who owns it,
-    None where it is the node."""
-    cdef Tensor t
-    out[0] = b.kept(source)
-    if out.layout.dense: return None
-    t = fresh(lay.dense_like(out.layout), out.dtype, OTHER)
-    gather(t.buffer.data, out, 0, out.layout.size)
-    out[0] = array_of(t)
-    return t
-
-
-cdef Array packed(char* data, const Layout* layout, int bits) noexcept:
+cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil:
     """Packed codes of elements of a layout, as the driver reads and writes them."""
     cdef Array a
     a.data, a.layout, a.dtype = data, layout, BIT if bits == 1 else PAIR
     return a
 
 
-cdef int narrow(Backward b, int i) except -1:
-    """Gradient i, of the shape of the output, summed over what broadcasting had repeated."""
-    cdef Gradient wide = b.dx[i]
-    cdef Array x, y
-    b.dx[i].buffer = NULL
-    try:
-        y = b.make(i, b.input_layout(i), b.node.dtype)
-        x.layout, x.dtype = wide.layout, b.node.dtype
-        x.data = wide.buffer.data + wide.layout.offset * itemsize(x.dtype)
-        sum_to(&x, &y)
-    finally:
-        drop_gradient(&wide)
-    return 0
-
-
-cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept:
+cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil:
     """Let `a` be seen in the shape of `target`, by a layout on the caller's stack; one element needs none."""
     cdef const Layout* l = a.layout
     cdef int d, i
@@ -331,7 +308,7 @@ cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strid
     a.layout = seen
 
 
-cdef inline void put_number(Array* a, double* bits, object number, int dtype) except *:
+cdef inline void put_number(Array* a, double* bits, double number, int dtype) noexcept nogil:
     """An array of one element, the number, on the caller's stack."""
     if dtype == FLOAT32: (<float*>bits)[0] = <float>number
     else: bits[0] = number
@@ -346,7 +323,7 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     cdef int i
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     dtype = arrays[0].dtype
-    if c.attributes != NULL and <object>c.attributes is not None: arrays.append(<object>c.attributes)
+    if c.attributes != NULL and <object>c.attributes is not None: arrays.append((<Number>c.attributes).number)
     out = lend(&c.y[0], NULL, True)
     try:
         if op.numpy is None: raise TypeError
@@ -381,33 +358,32 @@ cdef class View(Operator):
     cdef int forward(self, Call* c) except -1:
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Layout* l = self.see_back(b.g[0].layout, b.input_layout(0), b.node.attributes)
-        b.same_gradient(0, True)
-        lay.forget(b.dx[0].layout)
-        b.dx[0].layout = l
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
         return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return self.see_back(g, b.x[0], <object>b.attributes)
 
 
 cdef class Part(View):
     """The base of views that show each element of a part of their input once: the gradient goes to that part, added to
     what other parts have contributed, so that several make no array of zeros for each."""
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).writes = ADDING
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[3]
-        cdef bint first = False, lent = False, so_far = b.sum_so_far(0, &a[1])
+        cdef bint adds = b.adds & 1
         cdef Layout* l
-        if not so_far:
-            lent = b.target(0, &a[1], &first)
-            if not lent: a[1], first = b.make(0, b.input_layout(0), b.node.dtype), True
-            if first: memset(a[1].data, 0, a[1].layout.size * itemsize(a[1].dtype))
-        l = self.see(a[1].layout, b.node.attributes)
-        a[0] = b.gradient(0)
-        a[1].data += (l.offset - a[1].layout.offset) * itemsize(a[1].dtype)
+        with gil: l = self.see(b.dx[0].layout, <object>b.attributes)
+        if not adds: memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
+        a[0], a[1] = b.g[0], b.dx[0]
+        a[1].data += (l.offset - b.dx[0].layout.offset) * itemsize(b.dtype)
         a[1].layout = l
         a[2] = a[1]
-        try: driver.each(COPY_LOOP if first else ADD_LOOP, a)
-        finally: lay.forget(l)
-        if so_far: b.added(0)
-        if lent: b.wrote(0)
+        driver.each(ADD_LOOP if adds else COPY_LOOP, a)
+        with gil: lay.forget(l)
         return 0

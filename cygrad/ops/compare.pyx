@@ -6,7 +6,7 @@ from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor, slot_from
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, ensure_tensor, is_saved, saved, slot_from
 from cygrad.core.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout
@@ -176,13 +176,13 @@ cdef class Clip(Elementwise):
     dy = "chosen_2 code g"
     dz = "chosen_3 code g"
 
-    cdef int code_bits(self, uint32_t wanted) noexcept:
+    cdef int code_bits(self, uint32_t wanted) noexcept nogil:
         return 1 if lone(wanted) else 2
 
-    cdef const driver.Loop* coder_for(self, uint32_t wanted) noexcept:
+    cdef const driver.Loop* coder_for(self, uint32_t wanted) noexcept nogil:
         return self.coder if not lone(wanted) else CLIP_X if wanted == 1 else CLIP_Y if wanted == 2 else CLIP_Z
 
-    cdef const driver.Loop* slope_for(self, int i, uint32_t wanted) noexcept:
+    cdef const driver.Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil:
         return self.rules[0 if lone(wanted) else i].loop
 
     cdef object formula(self, c, int i, g):
@@ -190,7 +190,7 @@ cdef class Clip(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1 if lone(wanted) else i + 1), g, 0))
 
 
-cdef inline bint lone(uint32_t wanted) noexcept:
+cdef inline bint lone(uint32_t wanted) noexcept nogil:
     """Whether the gradient of no more than one input is wanted."""
     return wanted & (wanted - 1) == 0
 
@@ -212,13 +212,14 @@ cdef class Where(Elementwise):
     cdef int plan_code(self, Call* c) except -1:
         return Elementwise.plan_code(self, c) if c.x[0].layout.size == c.y[0].layout.size else 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return Elementwise.keeps(self, c, wanted) if c.hidden else 1
 
-    cdef Tensor read_code(self, Backward b, uint32_t recorded, Array* out):
-        if slot_from(b.node, CODE) != NULL: return Elementwise.read_code(self, b, recorded, out)
-        out[0] = b.kept(0)
-        return None
+    cdef int code_source(self, const BackwardCall* b) noexcept nogil:
+        return CODE if is_saved(b, CODE) else 0
+
+    cdef Array codes(self, const BackwardCall* b) noexcept nogil:
+        return Elementwise.codes(self, b) if is_saved(b, CODE) else saved(b, 0)
 
     cdef int forward(self, Call* c) except -1:
         cdef Array a[4]

@@ -159,7 +159,7 @@ cdef class Einsum(Operator):
             if z.layout != NULL: lay.forget(z.layout)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef object formula(self, c, int i, g):

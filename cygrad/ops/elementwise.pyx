@@ -9,10 +9,10 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize
-from cygrad.ops.base cimport Elementwise
+from cygrad.ops.base cimport Elementwise, Number
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.compare import logical_and, logical_not, logical_or, where
@@ -134,20 +134,24 @@ cdef class Pow(Elementwise):
     number, integers = True, np.power
     dx = "pow_grad g x p"
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        return 0 if <object>c.attributes in (0, 1) else Elementwise.keeps(self, c, wanted)
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        cdef double p = (<Number>c.attributes).value
+        return 0 if p == 0 or p == 1 else Elementwise.keeps(self, c, wanted)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array dx
-        p = <object>b.node.attributes
-        if p == 1: return b.same_gradient(0, True)
-        if p != 0: return Elementwise.backward(self, b)
-        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
-        memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef double p = (<Number>b.attributes).value
+        if p == 1: add_stage(b, 1).view = True
+        elif p == 0: add_stage(b, 1).donated_gradients = 1
+        else: Elementwise.plan_backward(self, b)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        if (<Number>b.attributes).value != 0: return Elementwise.run_backward(self, b, stage)
+        memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
         return 0
 
     cdef object formula(self, c, int i, g):
-        p = c.attributes
+        p = c.attributes.number
         if p == 1: return c.locally_constant(g)
         return g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
 
@@ -270,7 +274,7 @@ def pow(x, p):
     if t.dtype < FLOAT32 and p < 0:
         raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is no integer; use {float(p)}, or cast with "
                          f"astype first")
-    return apply1(POW, t, p)
+    return apply1(POW, t, Number(p))
 
 def power(x, y):
     """x to the power of y, elementwise with broadcasting; of integers an integer.

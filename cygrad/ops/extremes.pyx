@@ -8,8 +8,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport OTHER, WORKSPACE, Buffer, allocate, drop
+from cygrad.core.graph cimport (
+    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, saved,
+)
+from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport driver, folds
@@ -19,8 +21,7 @@ from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport sum_into
 from cygrad.kernels.scan cimport arg
-from cygrad.ops.base cimport dense_kept
-from cygrad.ops.reduce cimport Reduction, Spread, axes_of, over, read_axes, refuse_nothing
+from cygrad.ops.reduce cimport Axes, Reduction, Spread, over, read_axes, refuse_nothing
 
 from cygrad.ops.reduce import reduced, spread
 from cygrad.ops.reduce import sum as sum_of
@@ -39,7 +40,7 @@ cdef class Extreme(Reduction):
 
     cdef int infer(self, Call* c) except -1:
         cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
-        refuse_nothing(self.name, c.x[0].layout, <tuple>c.attributes)
+        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
         Reduction.infer(self, c)
         if c.wanted and c.y[0].dtype >= FLOAT32:
             c.n_out, c.hidden = 2, 1
@@ -50,41 +51,38 @@ cdef class Extreme(Reduction):
         cdef Spread y
         self.fold(c, self.kind, NULL, &c.y[0])
         if not c.hidden: return 0
-        over(&y, &c.y[0], c.x[0].layout, <tuple>c.attributes)
+        over(&y, &c.y[0], c.x[0].layout, c.attributes)
         with nogil: pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 2 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), dx = b.make(0, b.input_layout(0), b.node.dtype), share, bits
-        cdef Tensor _kept = dense_kept(b, OWN | 1, &bits)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved = self.keeps(NULL, 1)
+        s.workspace_bytes = b.y.size * itemsize(b.dtype)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array dx = b.dx[0], share = b.g[0]
         cdef Array a[3]
         cdef Spread wide
-        cdef Buffer* workspace = allocate(b.node.layout.size * itemsize(b.node.dtype), WORKSPACE)
-        unpack_bits(<const uint8_t*>bits.data, dx.dtype, dx.layout.size, dx.data)
-        b.done(OWN | 1)
-        share.data, share.layout, share.dtype = workspace.data, lay.dense_like(b.node.layout), b.node.dtype
-        try:
-            over(&wide, &share, dx.layout, b.node.attributes)
-            sum_into(&dx, &wide.array)              # how many share in it
-            a[0], a[1], a[2] = g, share, share
-            driver.each(DIV_LOOP, a)
-            a[0], a[1], a[2] = wide.array, dx, dx
-            driver.each(MUL_LOOP, a)
-        finally:
-            lay.forget(share.layout)
-            drop(workspace)
-        b.done_gradient(0)
-        return 0
+        cdef Layout dense = b.y[0]                  # of the shares
+        unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
+        share.data, share.layout = b.workspace, &dense
+        over(&wide, &share, dx.layout, b.attributes)
+        sum_into(&dx, &wide.array)                  # how many share in it
+        a[0], a[1], a[2] = b.g[0], share, share
+        driver.each(DIV_LOOP, a)
+        a[0], a[1], a[2] = wide.array, dx, dx
+        return driver.each(MUL_LOOP, a)
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        cdef Tensor _kept, chosen
-        cdef Array bits
+        cdef Tensor chosen
+        cdef Array bits = (<Context>c).b.kept(OWN | 1)
         check_capture()                             # (a replay would not unpack other bits)
-        _kept = dense_kept((<Context>c).b, OWN | 1, &bits)
         chosen = fresh(lay.from_shape(shape), (<Tensor>g).dtype, OTHER)
         unpack_bits(<const uint8_t*>bits.data, chosen.dtype, chosen.layout.size, chosen.buffer.data)
         return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
@@ -118,7 +116,7 @@ cdef class Place(Reduction):
         self.fused = self.differentiable = False
 
     cdef int infer(self, Call* c) except -1:
-        refuse_nothing(self.name, c.x[0].layout, <tuple>c.attributes)
+        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
         Reduction.infer(self, c)
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense:
@@ -128,13 +126,15 @@ cdef class Place(Reduction):
     cdef int forward(self, Call* c) except -1:
         cdef const Layout* l = c.x[0].layout
         cdef const char* x = c.x[0].data
-        cdef tuple axes = axes_of(l, <tuple>c.attributes)
+        cdef uint32_t mask = (<Axes>c.attributes).mask
         cdef Py_ssize_t n = l.size, inner = 1
-        cdef int d
+        cdef int d = l.ndim - 1
         if l.size == 0: return 0
-        if len(axes) < l.ndim:
-            n = l.shape[<int>axes[0]]
-            for d in range(<int>axes[0] + 1, l.ndim): inner *= l.shape[d]
+        if mask != (<uint32_t>1 << l.ndim) - 1:     # one axis
+            while not mask >> d & 1:
+                inner *= l.shape[d]
+                d -= 1
+            n = l.shape[d]
         if not l.dense:
             gather(c.workspace, &c.x[0], 0, l.size)
             x = c.workspace

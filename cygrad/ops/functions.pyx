@@ -6,12 +6,12 @@ import numpy as np
 from cython cimport final
 from libc.stdint cimport uint8_t
 
-from cygrad.core.graph cimport Backward, Operator
+from cygrad.core.graph cimport BackwardCall, Operator, saved_bits
 from cygrad.core.run cimport apply1, apply2
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
-from cygrad.ops.base cimport OUT, Elementwise
+from cygrad.ops.base cimport OUT, Elementwise, Number
 
 from cygrad.core.errors import described
 from cygrad.ops.compare import where
@@ -202,7 +202,7 @@ cdef class Softplus(Elementwise):
     dx = "softplus_grad g out p"
 
     cdef object formula(self, c, int i, g):
-        return -g * expm1(c.output(0) * -c.attributes)
+        return -g * expm1(c.output(0) * -c.attributes.number)
 
 
 @final
@@ -249,18 +249,14 @@ cdef class Relu(Elementwise):
     def __cinit__(self):
         self.signs = True
 
-    cdef int backward(self, Backward b) except -1:
-        cdef const uint8_t* bits = b.bits(OUT)
-        cdef Array g, dx
-        if bits == NULL: return Elementwise.backward(self, b)
-        g = b.gradient(0)
-        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef const uint8_t* bits = saved_bits(b, OUT)
+        cdef Array dx = b.dx[0], g = b.g[0]
+        if bits == NULL: return Elementwise.run_backward(self, b, stage)
         if not g.layout.dense:
             gather(dx.data, &g, 0, dx.layout.size)
             g = dx
         mask(bits, dx.dtype, dx.layout.size, g.data, dx.data)
-        b.done(OUT)
-        b.done_gradient(0)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -369,7 +365,7 @@ def softplus(x, beta=1.0):
     if isinstance(beta, bool) or not isinstance(beta, (int, float)):
         raise TypeError(f"softplus: beta is a Python number, got {type(beta).__name__}")
     if beta == 0: raise ValueError("softplus: beta is 0; it scales x and must not be 0")
-    return apply1(SOFTPLUS, x, beta)
+    return apply1(SOFTPLUS, x, Number(beta))
 
 def silu(x):
     """x sigmoid(x), elementwise."""

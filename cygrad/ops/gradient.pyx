@@ -3,10 +3,19 @@
 from cython cimport final
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.attributes cimport Attributes
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
 from cygrad.core.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, Array
+from cygrad.ops.reduce cimport binary
+
+
+cdef class Factor(Attributes):
+    """The attributes of scale_gradient: the number."""
+    cdef readonly double factor
+
+    def __init__(self, double factor):
+        self.factor = factor
 
 
 @final
@@ -25,20 +34,15 @@ cdef class ScaleGradient(Operator):
     cdef int forward(self, Call* c) except -1:
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array a[3]
-        cdef double s = b.node.attributes, bits
-        if b.node.dtype == FLOAT32: (<float*>&bits)[0] = <float>s
-        else: bits = s
-        a[0] = b.gradient(0)
-        a[1].data, a[1].layout, a[1].dtype = <char*>&bits, lay.SCALAR, b.node.dtype
-        if not b.over_gradient(0, &a[2]): a[2] = b.make(0, b.node.layout, b.node.dtype)
-        driver.each(MUL_LOOP, a)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).donated_gradients = 1
         return 0
 
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        return binary(MUL_LOOP, &b.g[0], (<Factor>b.attributes).factor, &b.dx[0])
+
     cdef object formula(self, c, int i, g):
-        return g * c.attributes
+        return g * c.attributes.factor
 
 
 @final
@@ -79,4 +83,4 @@ def scale_gradient(x, s):
     cdef Tensor t = ensure_tensor(x)
     if isinstance(s, bool) or not isinstance(s, (int, float)):
         raise TypeError(f"scale_gradient: s must be a Python number, got {type(s).__name__}")
-    return apply1(SCALE_GRADIENT, t, float(s))
+    return apply1(SCALE_GRADIENT, t, Factor(s))

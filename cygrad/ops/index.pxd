@@ -1,5 +1,5 @@
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport Backward, Call, Tensor
+from cygrad.core.graph cimport Call, Tensor
 from cygrad.kernels.array cimport Array, Layout
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1
@@ -8,7 +8,7 @@ cdef Tensor own(Tensor t, Tensor written)
 cdef Tensor index_tensor(v, Tensor written)
 cdef Tensor zero_like(Tensor g, tuple shape)
 cdef void copy_input(Call* c) noexcept
-cdef Array clear(Backward b, int i) except *
+cdef void clear(const Array* dx) noexcept nogil
 cdef Layout* like_input(const Array* x) except NULL
 cdef int place_dtype(Py_ssize_t n) noexcept
 cdef object wide_places(Context c)

@@ -10,15 +10,17 @@ import operator
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, array_of, ensure_tensor
-from cygrad.core.memory cimport EXTERNAL, WORKSPACE
+from cygrad.core.graph cimport (
+    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, array_of, ensure_tensor, saved,
+)
+from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.run cimport apply1, apply2, apply_list
 from cygrad.core.tensors cimport fresh
 from cygrad.kernels cimport choose
@@ -45,15 +47,15 @@ cdef int check_indices(str name, const Array* x, int axis, int n, const Array* i
     return 0
 
 
-cdef int check_again(Backward b, int axis, int n, const Array* index) except -1:
+cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index) except -1 nogil:
     """The same in backward: a write through NumPy is one that versions do not see, and memory would."""
-    cdef const Layout* x = b.input_layout(0)
     cdef int k
     cdef int64_t bad
     for k in range(n):
-        if kernel.bad_index(&index[k], x.shape[axis + k], &bad):
-            raise InplaceError(f"{b.node.name()}: index {bad} was in range in forward and is not now, for a dimension "
-                               f"of size {x.shape[axis + k]}; it has been written meanwhile: give a copy()")
+        if kernel.bad_index(&index[k], b.x[0].shape[axis + k], &bad):
+            with gil:
+                raise InplaceError(f"{op.name}: index {bad} was in range in forward and is not now, for a dimension of "
+                                   f"size {b.x[0].shape[axis + k]}; it has been written meanwhile: give a copy()")
     return 0
 
 
@@ -86,11 +88,9 @@ cdef void copy_input(Call* c) noexcept:
     if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
 
 
-cdef Array clear(Backward b, int i) except *:
-    """Zeros for gradient i."""
-    cdef Array dx = b.make(i, b.input_layout(i), b.node.dtype)
+cdef void clear(const Array* dx) noexcept nogil:
+    """dx = 0"""
     memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
-    return dx
 
 
 cdef Layout* like_input(const Array* x) except NULL:
@@ -145,22 +145,23 @@ cdef class Take(Operator):
         if not good: check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return ((<uint32_t>1 << c.n_in) - 2) if wanted & 1 else 0
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        if b.want[0]: add_stage(b, 1).saved = (<uint64_t>1 << b.n_in) - 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
         cdef Array index[MAX_NDIM]
-        cdef Array g = b.gradient(0), dx
-        cdef int axis = b.node.attributes[0], k, n = b.node.n_in - 1
-        if not b.want[0]: return 0
-        for k in range(n): index[k] = b.kept(k + 1)
-        check_again(b, axis, n, index)
-        dx = clear(b, 0)
-        kernel.aim(&p, &dx, &g, axis, n, index)
-        with nogil: kernel.add(&p)
-        for k in range(n): b.done(k + 1)
-        b.done_gradient(0)
+        cdef int axis, k, n = b.n_in - 1
+        with gil: axis = (<tuple>b.attributes)[0]
+        for k in range(n): index[k] = saved(b, k + 1)
+        check_again(self, b, axis, n, index)
+        clear(&b.dx[0])
+        kernel.aim(&p, &b.dx[0], &b.g[0], axis, n, index)
+        kernel.add(&p)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -204,7 +205,7 @@ cdef class AddAt(Operator):
         if not good: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return ((<uint32_t>1 << c.n_in) - 4) if wanted & 2 else 0
 
     cdef object formula(self, c, int i, g):
@@ -250,21 +251,22 @@ cdef class Gathering(Operator):
         if not good: check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 2 if wanted & 1 else 0
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        if b.want[0]: add_stage(b, 1).saved = 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
-        cdef Array g = b.gradient(0), index, dx
-        cdef int axis = b.node.attributes
-        if not b.want[0]: return 0
-        index = b.kept(1)
-        check_again(b, axis, 1, &index)
-        dx = clear(b, 0)
-        kernel.aim_along(&p, &dx, &g, axis, &index)
-        with nogil: kernel.add(&p)
-        b.done(1)
-        b.done_gradient(0)
+        cdef Array index = saved(b, 1)
+        cdef int axis
+        with gil: axis = <object>b.attributes
+        check_again(self, b, axis, 1, &index)
+        clear(&b.dx[0])
+        kernel.aim_along(&p, &b.dx[0], &b.g[0], axis, &index)
+        kernel.add(&p)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -297,19 +299,26 @@ cdef class GatherRanked(Gathering):
         if c.hidden: lend(&c.y[1], NULL, True)[...] = lend(&c.x[1], NULL, False)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return <uint32_t>2 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s
+        if not b.want[0]: return 0
+        s = add_stage(b, 1)
+        s.saved, s.workspace_bytes = <uint64_t>2 << OUTPUT, b.y.size * sizeof(int64_t)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
-        cdef Array g = b.gradient(0), index, dx
-        cdef Tensor wide = widened(b)
-        index = array_of(wide)
-        b.done(OWN | 1)
-        dx = clear(b, 0)
-        kernel.aim_along(&p, &dx, &g, b.node.attributes, &index)
-        with nogil: kernel.add(&p)
-        b.done_gradient(0)
+        cdef Array index = saved(b, OWN | 1)
+        cdef int axis
+        with gil: axis = <object>b.attributes
+        widen(&index, <int64_t*>b.workspace)
+        index.data, index.dtype = b.workspace, INT64
+        clear(&b.dx[0])
+        kernel.aim_along(&p, &b.dx[0], &b.g[0], axis, &index)
+        kernel.add(&p)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -323,13 +332,17 @@ cdef int place_dtype(Py_ssize_t n) noexcept:
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 
 
-cdef Tensor widened(Backward b):
-    """The kept places (output 1) as int64."""
-    cdef Array kept = b.kept(OWN | 1), wide
-    cdef Tensor t = fresh(lay.dense_like(kept.layout), INT64, WORKSPACE)
-    wide = array_of(t)
-    lend(&wide, NULL, True)[...] = lend(&kept, NULL, False)
-    return t
+cdef void widen(const Array* places, int64_t* wide) noexcept nogil:
+    """Kept places, which are dense, as int64."""
+    cdef Py_ssize_t n = places.layout.size, k
+    if places.dtype == UINT8:
+        for k in range(n): wide[k] = (<const uint8_t*>places.data)[k]
+    elif places.dtype == UINT16:
+        for k in range(n): wide[k] = (<const uint16_t*>places.data)[k]
+    elif places.dtype == UINT32:
+        for k in range(n): wide[k] = (<const uint32_t*>places.data)[k]
+    else:
+        for k in range(n): wide[k] = (<const int64_t*>places.data)[k]
 
 
 cdef object wide_places(Context c):
@@ -363,7 +376,7 @@ cdef class ScatterAdd(Operator):
         if not good: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 2 if wanted & 4 else 0
 
     cdef object formula(self, c, int i, g):

@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport EVERY_INPUT, BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
 from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply1, apply_list
 from cygrad.core.tensors cimport fresh
@@ -67,18 +67,12 @@ cdef class Join(Operator):
             lay.forget(l)
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef int i, last = -1
-        cdef Layout* l
-        for i in range(b.node.n_in):
-            if b.want[i]: last = i
-        for i in range(last + 1):
-            if not b.want[i]: continue
-            l = self.part(b.g[0].layout, i, b.node.attributes)
-            b.same_gradient(i, i == last)
-            lay.forget(b.dx[i].layout)
-            b.dx[i].layout = l
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, EVERY_INPUT).view = True
         return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return self.part(g, i, <tuple>b.attributes)
 
     cdef object formula(self, c, int i, g):
         axis, starts = c.attributes
@@ -204,12 +198,12 @@ cdef class Pad(Operator):
             lay.forget(l)
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Layout* l = inner(b.g[0].layout, b.node.attributes[0])
-        b.same_gradient(0, True)
-        lay.forget(b.dx[0].layout)
-        b.dx[0].layout = l
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
         return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return inner(g, (<tuple>b.attributes)[0])
 
     cdef object formula(self, c, int i, g):
         for d, ((before, _), n) in enumerate(zip(c.attributes[0], c.shape(0))):
@@ -236,13 +230,15 @@ cdef class Triangle(Operator):
         kernel.wipe(&c.y[0], <object>c.attributes, self.upper)
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), dx
-        if not b.over_gradient(0, &dx):
-            dx = b.make(0, b.node.layout, b.node.dtype)
-            kernel.copy(&g, &dx)
-            b.done_gradient(0)
-        kernel.wipe(&dx, b.node.attributes, self.upper)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).donated_gradients = 1
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef int k
+        with gil: k = <object>b.attributes
+        if b.dx[0].data != b.g[0].data: kernel.copy(&b.g[0], &b.dx[0])
+        kernel.wipe(&b.dx[0], k, self.upper)
         return 0
 
     cdef object formula(self, c, int i, g):

@@ -4,13 +4,15 @@ The products are BLAS's. A matrix goes to it as it lies where one of its two ste
 other is packed into the workspace first: of a batch one matrix at a time, of a linear's rows one strip."""
 
 from cython cimport final
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport OUTPUT, OWN, SIGNS_ALONE, Backward, Call, Operator, Tensor, ensure_tensor, sole
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.graph cimport (
+    ADDING, OUTPUT, OVER_GRAD, OWN, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor,
+    reads_temporary, saved, saved_bits, temporary,
+)
 from cygrad.core.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
@@ -38,7 +40,7 @@ cdef struct Matrix:         # as BLAS takes it: row-major, or the transpose of o
     bint transposed
 
 
-cdef bint fits(const Layout* l) noexcept:
+cdef bint fits(const Layout* l) noexcept nogil:
     """Whether the last two dimensions can go to BLAS as they lie."""
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
@@ -46,13 +48,13 @@ cdef bint fits(const Layout* l) noexcept:
             or (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1))
 
 
-cdef size_t room(const Array* a) noexcept:
+cdef size_t room(const Array* a) noexcept nogil:
     """Bytes to pack one matrix of `a`; 0 if it fits as it lies."""
     if fits(a.layout): return 0
     return a.layout.shape[a.layout.ndim - 2] * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
-cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept:
+cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept nogil:
     """The matrix at `offset` of `a`, packed into the workspace if it must be."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
@@ -82,7 +84,8 @@ cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
 
     def __cinit__(self):
-        self.name, self.promotes, self.fused, self.differentiable = "matmul", True, True, True
+        self.name = "matmul"
+        self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -119,45 +122,34 @@ cdef class MatMul(Operator):
             return 0
         return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), x, y
-        if b.want[1]:
-            x = b.kept(0)
-            gradient_product(b, 1, &x, True, &g, False)
-            b.done(0)
-        if b.want[0]:
-            y = b.kept(1)
-            gradient_product(b, 0, &g, False, &y, True)
-            b.done(1)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """dy, then dx: each added straight to a variable's .grad where it may be."""
+        cdef Stage* s
+        cdef Array other
+        cdef int i
+        for i in range(1, -1, -1):
+            if not b.want[i]: continue
+            other = saved(b, 1 - i)
+            s = add_stage(b, 1 << i)
+            s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, room(&b.g[0]) + room(&other)
         return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef int i = 1 if b.want[1] and stage == 0 else 0
+        cdef Array other = saved(b, 1 - i)
+        cdef double beta = b.adds >> i & 1
+        if i: return products(&other, True, &b.g[0], False, &b.dx[1], beta, b.workspace)
+        return products(&b.g[0], False, &other, True, &b.dx[0], beta, b.workspace)
 
     cdef object formula(self, c, int i, g):
         return matmul(g, swapped(c.input(1))) if i == 0 else matmul(swapped(c.input(0)), g)
 
 
-cdef int gradient_product(Backward b, int i, const Array* x, bint tx, const Array* y, bint ty) except -1:
-    """Gradient i = op(x) op(y), summed over a batch that was repeated; straight into a variable's .grad where it
-    may."""
-    cdef Array out
-    cdef bint first = True
-    cdef Buffer* workspace = NULL
-    cdef size_t bytes = room(x) + room(y)
-    if bytes: workspace = allocate(bytes, WORKSPACE)
-    try:
-        if not b.target(i, &out, &first): out = b.make(i, b.input_layout(i), b.node.dtype)
-        products(x, tx, y, ty, &out, 0 if first else 1, workspace.data if workspace != NULL else NULL)
-        b.wrote(i)
-    finally:
-        if workspace != NULL: drop(workspace)
-    return 0
-
-
 cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
-                  char* workspace) except -1:
+                  char* workspace) except -1 nogil:
     """z = op(x) op(y) + beta z for every matrix of the batch; where z has fewer than x and y they are summed into
     it."""
     cdef const Layout* lx = x.layout
@@ -218,7 +210,8 @@ cdef class Linear(Operator):
     The activation is written over the product."""
 
     def __cinit__(self):
-        self.name, self.promotes, self.fused, self.differentiable = "linear", True, True, True
+        self.name = "linear"
+        self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -263,51 +256,49 @@ cdef class Linear(Operator):
             driver.each(VALUES[kind], copies)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         cdef uint32_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
-        cdef int kind = place(<object>c.attributes)
+        cdef int kind
+        with gil: kind = place(<object>c.attributes)
         if kind < 0: return inputs
         return inputs | <uint32_t>1 << OUTPUT | (SIGNS_ALONE if kind == 0 else 0)
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """s, a temporary over g, where there is an activation; dw, straight to .grad; db, over .grad; dx."""
+        cdef uint32_t source = 1 if b.attributes == NULL or is_none(b.attributes) else reads_temporary(0)
+        cdef Array g = b.g[0], x, w
+        cdef Stage* s
+        if source != 1:
+            s = add_stage(b, temporary(0))
+            s.saved, s.like, s.donated_gradients = <uint64_t>1 << OUTPUT, b.y, 1
+            g.layout = b.y
+        if b.want[1]:
+            x = saved(b, 0)
+            s = add_stage(b, 2)
+            s.saved, s.gradients, s.writes, s.workspace_bytes = 1, source, ADDING, room_flat(&g) + room_flat(&x)
+        if b.n_in == 3 and b.want[2]:
+            s = add_stage(b, 4)
+            s.gradients, s.writes = source, OVER_GRAD
+        if b.want[0]:
+            w = saved(b, 1)
+            s = add_stage(b, 1)
+            s.saved, s.gradients, s.workspace_bytes = 2, source, room_flat(&g) + room(&w)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef const Stage* s = &b.stages[stage]
+        cdef Array g = b.temporaries[0] if s.gradients != 1 else b.g[0], other
         cdef Layout rows
         cdef Py_ssize_t dims[4]
-        cdef Array g = b.gradient(0), x, w, out
-        cdef Buffer* sloped = NULL
-        cdef Buffer* pack_g = NULL
-        cdef Buffer* pack = NULL
-        cdef bint first = True
-        cdef int dtype = b.node.dtype
-        try:
-            if b.node.attributes is not None: sloped = times_slope(b, &g)
-            if room_flat(&g): pack_g = allocate(room_flat(&g), WORKSPACE)
-            elif g.layout.ndim != 2: g = strip(&g, 0, rows_of(g.layout), &rows, dims, NULL)
-            if b.want[1]:
-                x = b.kept(0)
-                if room_flat(&x): pack = allocate(room_flat(&x), WORKSPACE)
-                if not b.target(1, &out, &first): out = b.make(1, b.input_layout(1), dtype)
-                product_of_rows(&g, &x, &out, 0 if first else 1, data_of(pack_g), data_of(pack))
-                b.wrote(1)
-                b.done(0)
-            if b.node.n_in == 3 and b.want[2]:
-                first = False
-                if not b.first[2] or not b.target(2, &out, &first): out = b.make(2, b.input_layout(2), dtype)
-                sum_to(&g, &out)
-                b.wrote(2)
-            if b.want[0]:
-                w = b.kept(1)
-                if pack != NULL: drop(pack)
-                pack = NULL
-                if room(&w): pack = allocate(room(&w), WORKSPACE)
-                out = b.make(0, b.input_layout(0), dtype)
-                row_products(&g, &w, False, &out, 0, data_of(pack_g), data_of(pack))
-                b.done(1)
-            b.done_gradient(0)
-        finally:
-            if pack != NULL: drop(pack)
-            if pack_g != NULL: drop(pack_g)
-            if sloped != NULL: drop(sloped)
-        return 0
+        if s.computes == temporary(0): return times_slope(b)
+        if s.computes == 4:
+            if lies_flat(g.layout): g = strip(&g, 0, rows_of(g.layout), &rows, dims, NULL)
+            return sum_to(&g, &b.dx[2])
+        if s.computes == 2:
+            other = saved(b, 0)
+            return product_of_rows(&g, &other, &b.dx[1], b.adds >> 1 & 1, b.workspace, b.workspace + room_flat(&g))
+        other = saved(b, 1)
+        return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + room_flat(&g))
 
     cdef object formula(self, c, int i, g):
         y = None if c.attributes is None else c.output(0)
@@ -335,37 +326,31 @@ cdef int place(object activation) noexcept:
     return 0 if activation == "relu" else 1 if activation == "tanh" else 2
 
 
-cdef Buffer* times_slope(Backward b, Array* g) except? NULL:
-    """Multiply the gradient of the output by the slope of the activation: over itself where nobody else has it, or else
-    in a workspace, which is returned. What was kept of the output goes."""
-    cdef const uint8_t* bits = b.bits(OWN)
-    cdef Buffer* workspace = NULL
+cdef int times_slope(BackwardCall* b) except -1 nogil:
+    """The gradient of the output times the slope of the activation, as the temporary."""
+    cdef const uint8_t* bits = saved_bits(b, OWN)
     cdef Array a[3]
-    a[0] = a[2] = g[0]
-    if not sole(b.g[0].buffer, g.layout, b.node.layout, g.dtype):
-        workspace = allocate(b.node.layout.size * itemsize(g.dtype), WORKSPACE)
-        a[2].data, a[2].layout = workspace.data, b.node.layout
-    try:
-        if bits == NULL:
-            a[1] = b.kept(OWN)
-            driver.each(SLOPES[place(b.node.attributes)], a)
-        else:
-            if workspace != NULL: gather(workspace.data, &a[0], 0, a[0].layout.size)
-            mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
-    except:
-        if workspace != NULL: drop(workspace)
-        raise
-    b.done(OWN)
-    g[0] = a[2]
-    return workspace
+    cdef int kind
+    a[0], a[2] = b.g[0], b.temporaries[0]
+    if bits == NULL:
+        with gil: kind = place(<object>b.attributes)
+        a[1] = saved(b, OWN)
+        return driver.each(SLOPES[kind], a)
+    if a[0].data != a[2].data: gather(a[2].data, &a[0], 0, a[0].layout.size)
+    mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
+    return 0
 
 
-cdef bint lies_flat(const Layout* l) noexcept:
+cdef inline bint is_none(const void* attributes) noexcept nogil:
+    with gil: return <object>attributes is None
+
+
+cdef bint lies_flat(const Layout* l) noexcept nogil:
     """Whether all dimensions but the last can be seen as one, and the matrix goes to BLAS so."""
     return l.dense or l.ndim == 2 and fits(l)
 
 
-cdef Py_ssize_t rows_at_once(const Array* a) noexcept:
+cdef Py_ssize_t rows_at_once(const Array* a) noexcept nogil:
     """How many rows of `a`, its dimensions but the last taken together, go to BLAS at a time: all, or those that are
     packed."""
     cdef const Layout* l = a.layout
@@ -373,17 +358,13 @@ cdef Py_ssize_t rows_at_once(const Array* a) noexcept:
     return rows_of(l) if lies_flat(l) else min(rows_of(l), max(<Py_ssize_t>STRIP_ROWS, STRIP // row))
 
 
-cdef size_t room_flat(const Array* a) noexcept:
+cdef size_t room_flat(const Array* a) noexcept nogil:
     """Bytes to pack so many rows; 0 if `a` can be seen so as it lies."""
     return 0 if lies_flat(a.layout) else rows_at_once(a) * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
-cdef inline char* data_of(const Buffer* workspace) noexcept:
-    return workspace.data if workspace != NULL else NULL
-
-
 cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_ssize_t* dims,
-                 char* workspace) noexcept:
+                 char* workspace) noexcept nogil:
     """`n` rows of `a` from `row` on, as a matrix; `dims` has room for two sizes and two steps."""
     cdef Array m = a[0]
     cdef const Layout* l = a.layout
@@ -403,7 +384,7 @@ cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_
 
 
 cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, double beta, char* pack,
-                      char* workspace) except -1:
+                      char* workspace) except -1 nogil:
     """y = x op(w) + beta y, row by row; y is dense. `pack` is for rows of x, `workspace` for w."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
@@ -418,7 +399,7 @@ cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, d
 
 
 cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double beta, char* pack_x,
-                         char* pack_y) except -1:
+                         char* pack_y) except -1 nogil:
     """z = x' y + beta z, summed over their rows."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
@@ -432,7 +413,7 @@ cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double 
         if row >= rows: return 0
 
 
-cdef Py_ssize_t rows_of(const Layout* l) noexcept:
+cdef Py_ssize_t rows_of(const Layout* l) noexcept nogil:
     cdef Py_ssize_t rows = 1
     cdef int d
     for d in range(l.ndim - 1): rows *= l.shape[d]

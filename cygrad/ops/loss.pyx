@@ -1,12 +1,15 @@
 """Losses: cross-entropy and its halves, squared errors."""
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.attributes cimport Attributes
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor, slot_from
+from cygrad.core.graph cimport (
+    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, is_saved, saved, slot_from,
+)
 from cygrad.core.memory cimport EXTERNAL
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1, apply2
@@ -18,8 +21,8 @@ from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport POWERS
 from cygrad.kernels.reduce cimport fold_into, sum_into
-from cygrad.ops.base cimport CODE, dense_kept, has_code, hide_bytes, packed
-from cygrad.ops.reduce cimport Spread, number_array, over, scale
+from cygrad.ops.base cimport CODE, has_code, hide_bytes, packed
+from cygrad.ops.reduce cimport Spread, number_array, over, over_kept_input, scale
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError, described
@@ -43,26 +46,34 @@ cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 cdef enum:
     NONE, MEAN, SUM         # reductions
 
-cdef dict REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
+cdef class Reduced(Attributes):
+    """The attributes of losses: what becomes of the values of rows or elements."""
+    cdef readonly int reduction
+
+    def __init__(self, int reduction):
+        self.reduction = reduction
 
 
-cdef int read_reduction(str name, reduction) except -1:
+cdef dict REDUCTIONS = {"none": Reduced(NONE), "mean": Reduced(MEAN), "sum": Reduced(SUM)}
+
+
+cdef Reduced read_reduction(str name, reduction):
     if not isinstance(reduction, str) or reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction is {described(reduction)}; it is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[reduction]
 
 
-cdef double share(Py_ssize_t n, int reduction) noexcept:
+cdef double share(Py_ssize_t n, int reduction) noexcept nogil:
     """By what the gradient is multiplied: each of n has a share in their mean."""
     return 1.0 / n if reduction == MEAN and n else 1.0
 
 
 cdef object reduced_gradient(c, g, n):
     """The same over tensors."""
-    return g / n if c.attributes == MEAN and n else g
+    return g / n if c.attributes.reduction == MEAN and n else g
 
 
-cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept:
+cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept nogil:
     """The gradient of a loss as each element of `x` sees it: its own, or the one there is, times its share."""
     cdef Array one
     if reduction == NONE:
@@ -72,7 +83,7 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
     one = number_array(bits, (<float*>g.data)[0] if g.dtype == FLOAT32 else (<double*>g.data)[0], g.dtype)
     if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>share(x.size, reduction)
     else: bits[0] *= share(x.size, reduction)
-    over(s, &one, x, None)
+    over(s, &one, x, NULL)
 
 
 cdef object labels_of(str name, str what, Tensor x, labels):
@@ -89,16 +100,17 @@ cdef object labels_of(str name, str what, Tensor x, labels):
     return l
 
 
-cdef int check_labels(str name, const Array* labels, Py_ssize_t classes, bint kept) except -1:
+cdef int check_labels(Operator op, const Array* labels, Py_ssize_t classes, bint kept) except -1 nogil:
     """That every label is a class: before forward, and of the kept ones again."""
     cdef const int64_t* l = <const int64_t*>labels.data
     cdef Py_ssize_t bad = rows.bad_label(labels.layout.size, classes, l)
     if bad < 0: return 0
-    if kept:                                        # written through NumPy since: versions do not see that, memory does
-        raise InplaceError(f"{name}: label {l[bad]} of row {bad} was a class in forward and is none now; it has been "
-                           f"written meanwhile: give a copy()")
-    raise IndexError(f"{name}: label {l[bad]} of row {bad} is no class; there are {classes} classes, from 0 to "
-                     f"{classes - 1}")
+    with gil:
+        if kept:                                    # written through NumPy since: versions do not see that, memory does
+            raise InplaceError(f"{op.name}: label {l[bad]} of row {bad} was a class in forward and is none now; it has "
+                               f"been written meanwhile: give a copy()")
+        raise IndexError(f"{op.name}: label {l[bad]} of row {bad} is no class; there are {classes} classes, from 0 to "
+                         f"{classes - 1}")
 
 
 cdef object onehot(labels, shape, dtype):
@@ -113,7 +125,7 @@ cdef class LabelLoss(Operator):
         self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         c.y[0].layout = lay.dense_like(c.x[1].layout) if reduction == NONE else lay.share(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         c.workspace_bytes = c.x[1].layout.size * itemsize(c.x[0].dtype) if reduction != NONE else 0
@@ -121,12 +133,12 @@ cdef class LabelLoss(Operator):
 
     cdef int reduce(self, Call* c, const Layout* l) except -1:
         """The rows' values, in the workspace, become one."""
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         cdef Array values
         cdef Spread y
         if reduction == NONE: return 0
         values.data, values.layout, values.dtype = c.workspace, l, c.y[0].dtype
-        over(&y, &c.y[0], l, None)
+        over(&y, &c.y[0], l, NULL)
         sum_into(&values, &y.array)
         return scale(&c.y[0], &c.y[0], l.size) if reduction == MEAN else 0
 
@@ -152,41 +164,41 @@ cdef class CrossEntropy(LabelLoss):
     cdef int forward(self, Call* c) except -1:
         cdef const Layout* l = c.x[0].layout
         cdef Py_ssize_t n = l.shape[0]
-        cdef int reduction = <object>c.attributes, dtype = c.x[0].dtype
+        cdef int reduction = (<Reduced>c.attributes).reduction, dtype = c.x[0].dtype
         cdef const char* x = c.x[0].data
         if not l.dense:
             x = c.workspace + (n * itemsize(dtype) if reduction != NONE else 0)
             gather(<char*>x, &c.x[0], 0, l.size)
-        check_labels(self.name, &c.x[1], l.shape[1], False)
+        check_labels(self, &c.x[1], l.shape[1], False)
         rows.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data,
                            c.y[0].data if reduction == NONE else c.workspace, c.y[1].data)
         return self.reduce(c, c.x[1].layout)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 | 2 | (2 << OUTPUT)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), x = b.kept(0), labels = b.kept(1), logs = b.kept(OWN | 1), out
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved, s.donated_saved = 3 | <uint64_t>2 << OUTPUT, 1
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array x = saved(b, 0), labels = saved(b, 1)
         cdef Py_ssize_t n = x.layout.shape[0]
-        cdef int reduction = <object>b.node.attributes
+        cdef int reduction = (<Reduced>b.attributes).reduction
         cdef const char* given = x.data
-        check_labels(self.name, &labels, x.layout.shape[1], True)
-        if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
+        check_labels(self, &labels, x.layout.shape[1], True)
         if not x.layout.dense:
-            gather(out.data, &x, 0, x.layout.size)
-            given = out.data
-        rows.cross_entropy_grad(b.node.dtype, n, x.layout.shape[1], g.data,
-                                g.layout.strides[0] if reduction == NONE else 0, share(n, reduction), given,
-                                <const int64_t*>labels.data, logs.data, out.data)
-        b.done(0)
-        b.done(1)
-        b.done(OWN | 1)
-        b.done_gradient(0)
+            gather(b.dx[0].data, &x, 0, x.layout.size)
+            given = b.dx[0].data
+        rows.cross_entropy_grad(b.dtype, n, x.layout.shape[1], b.g[0].data,
+                                b.g[0].layout.strides[0] if reduction == NONE else 0, share(n, reduction), given,
+                                <const int64_t*>labels.data, saved(b, OWN | 1).data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):
         x, labels = c.input(0), c.input(1)
-        if c.attributes == NONE: g = reshape(g, (x.shape[0], 1))
+        if c.attributes.reduction == NONE: g = reshape(g, (x.shape[0], 1))
         return (softmax(x) - onehot(labels, x.shape, x.dtype)) * reduced_gradient(c, g, x.shape[0])
 
 
@@ -200,29 +212,31 @@ cdef class Nll(LabelLoss):
         self.name = "nll"
 
     cdef int forward(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
-        check_labels(self.name, &c.x[1], c.x[0].layout.shape[1], False)
+        cdef int reduction = (<Reduced>c.attributes).reduction
+        check_labels(self, &c.x[1], c.x[0].layout.shape[1], False)
         kernels.pick(&c.x[0], <const int64_t*>c.x[1].data, c.y[0].data if reduction == NONE else c.workspace)
         return self.reduce(c, c.x[1].layout)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 2
 
-    cdef int backward(self, Backward b) except -1:
-        cdef const Layout* x = b.input_layout(0)
-        cdef Array g = b.gradient(0), labels = b.kept(1), out
-        cdef int reduction = <object>b.node.attributes
-        check_labels(self.name, &labels, x.shape[1], True)
-        out = b.make(0, x, b.node.dtype)
-        kernels.place(out.dtype, x.shape[0], x.shape[1], g.data, g.layout.strides[0] if reduction == NONE else 0,
-                      share(x.shape[0], reduction), <const int64_t*>labels.data, out.data)
-        b.done(1)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).saved = 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef const Layout* x = b.x[0]
+        cdef Array labels = saved(b, 1)
+        cdef int reduction = (<Reduced>b.attributes).reduction
+        check_labels(self, &labels, x.shape[1], True)
+        kernels.place(b.dtype, x.shape[0], x.shape[1], b.g[0].data,
+                      b.g[0].layout.strides[0] if reduction == NONE else 0, share(x.shape[0], reduction),
+                      <const int64_t*>labels.data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        if c.attributes == NONE: g = reshape(g, (shape[0], 1))
+        if c.attributes.reduction == NONE: g = reshape(g, (shape[0], 1))
         return c.locally_constant(-reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype))
 
 
@@ -239,13 +253,13 @@ cdef class Mse(Operator):
         self.floats = self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         cdef Array a[3]
         cdef double bits
         cdef Spread y, power
@@ -253,27 +267,26 @@ cdef class Mse(Operator):
             a[0], a[1], a[2] = c.x[0], c.x[0], c.y[0]
             return driver.each(MUL_LOOP, a)
         a[0] = number_array(&bits, 2, c.y[0].dtype)
-        over(&power, &a[0], c.x[0].layout, None)
-        over(&y, &c.y[0], c.x[0].layout, None)
+        over(&power, &a[0], c.x[0].layout, NULL)
+        over(&y, &c.y[0], c.x[0].layout, NULL)
         fold_into(&POWERS, &c.x[0], &power.array, &y.array)
         return scale(&c.y[0], &c.y[0], c.x[0].layout.size) if reduction == MEAN else 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1
 
-    cdef int backward(self, Backward b) except -1:
-        cdef int reduction = <object>b.node.attributes
-        cdef Array g = b.gradient(0), d = b.kept(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        over_kept_input(b)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array d = saved(b, 0)
         cdef Array a[3]
         cdef double bits
         cdef Spread wide
-        over_all(&wide, &g, d.layout, reduction, &bits)
-        a[0], a[1] = wide.array, d
-        if not b.over(0, 0, &a[2]): a[2] = b.make(0, d.layout, b.node.dtype)
-        driver.each(SQUARE_SLOPE, a)
-        b.done(0)
-        b.done_gradient(0)
-        return 0
+        over_all(&wide, &b.g[0], d.layout, (<Reduced>b.attributes).reduction, &bits)
+        a[0], a[1], a[2] = wide.array, d, b.dx[0]
+        return driver.each(SQUARE_SLOPE, a)
 
     cdef object formula(self, c, int i, g):
         d = c.input(0)
@@ -294,7 +307,7 @@ cdef class BceWithLogits(Operator):
         self.floats = self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         if not lay.same_shape(c.x[0].layout, c.x[1].layout):
             raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
                              f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
@@ -305,7 +318,7 @@ cdef class BceWithLogits(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef int reduction = <object>c.attributes
+        cdef int reduction = (<Reduced>c.attributes).reduction
         cdef Array a[3]
         cdef double total
         if c.hidden:
@@ -319,35 +332,33 @@ cdef class BceWithLogits(Operator):
         else: (<double*>c.y[0].data)[0] = total
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 | <uint32_t>2 << OUTPUT if c.hidden else 3 if wanted & 1 else 1
 
-    cdef int backward(self, Backward b) except -1:
-        cdef int reduction = <object>b.node.attributes
-        cdef Array g = b.gradient(0), x = b.kept(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s
+        if b.want[1]: add_stage(b, 2).saved = 1
+        if b.want[0]:
+            s = over_kept_input(b)
+            s.saved |= <uint64_t>2 << OUTPUT if is_saved(b, CODE) else 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array x = saved(b, 0)
         cdef Array a[4]
-        cdef Tensor _kept
         cdef double bits
         cdef Spread wide
-        over_all(&wide, &g, x.layout, reduction, &bits)
+        over_all(&wide, &b.g[0], x.layout, (<Reduced>b.attributes).reduction, &bits)
         a[0], a[1] = wide.array, x
-        if b.want[1]:
-            a[2] = b.make(1, x.layout, b.node.dtype)
-            driver.each(BCE_SLOPE_T, a)
-        if b.want[0] and slot_from(b.node, CODE) != NULL:
-            _kept = dense_kept(b, CODE, &a[1])
-            a[1], a[2] = packed(a[1].data, x.layout, 1), x
-            if not b.over(0, 0, &a[3]): a[3] = b.make(0, x.layout, b.node.dtype)
-            driver.each_coded(BCE_SLOPE_HARD, a)
-            b.done(CODE)
-        elif b.want[0]:
-            a[2] = b.kept(1)
-            if not b.over(0, 0, &a[3]): a[3] = b.make(0, x.layout, b.node.dtype)
-            driver.each(BCE_SLOPE, a)
-            b.done(1)
-        b.done(0)
-        b.done_gradient(0)
-        return 0
+        if b.stages[stage].computes == 2:
+            a[2] = b.dx[1]
+            return driver.each(BCE_SLOPE_T, a)
+        a[3] = b.dx[0]
+        if is_saved(b, CODE):
+            a[1], a[2] = packed(saved(b, CODE).data, x.layout, 1), x
+            return driver.each_coded(BCE_SLOPE_HARD, a)
+        a[2] = saved(b, 1)
+        return driver.each(BCE_SLOPE, a)
 
     cdef object formula(self, c, int i, g):
         x = c.input(0)
@@ -368,7 +379,7 @@ OPERATORS = {o.name: o for o in (CROSS_ENTROPY, NLL, MSE, BCE_WITH_LOGITS)}
 def cross_entropy(x, labels, reduction="mean"):
     """The cross-entropy of the softmax of `x` (n, classes; logits) with `labels` (n,), integers from 0 to classes - 1:
     the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no class."""
-    cdef int how = read_reduction("cross_entropy", reduction)
+    cdef Reduced how = read_reduction("cross_entropy", reduction)
     cdef Tensor t = ensure_tensor(x)
     return apply2(CROSS_ENTROPY, t, labels_of("cross_entropy", "x", t, labels), how)
 
@@ -377,14 +388,14 @@ def nll(log_probabilities, labels, reduction="mean"):
     """The negative log-likelihood of `labels` (n,), integers from 0 to classes - 1, under `log_probabilities` (n,
     classes): the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no
     class."""
-    cdef int how = read_reduction("nll", reduction)
+    cdef Reduced how = read_reduction("nll", reduction)
     cdef Tensor t = ensure_tensor(log_probabilities)
     return apply2(NLL, t, labels_of("nll", "log_probabilities", t, labels), how)
 
 
 def mse(x, y, reduction="mean"):
     """The squared error (x - y)^2, with broadcasting: its mean, its "sum", or with "none" one value an element."""
-    cdef int how = read_reduction("mse", reduction)
+    cdef Reduced how = read_reduction("mse", reduction)
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
     if s.dtype < FLOAT32 and t.dtype < FLOAT32: s = s.astype(DTYPES[default_dtype()])    # a difference below 0 is none
     cdef Tensor d = sub(s, t)
@@ -397,6 +408,6 @@ def mse(x, y, reduction="mean"):
 def bce_with_logits(x, targets, reduction="mean"):
     """The binary cross-entropy of the logistic function of `x` (logits) with `targets` of the same shape, from 0 to 1:
     the mean, the "sum", or with "none" one value an element. Computed without overflow."""
-    cdef int how = read_reduction("bce_with_logits", reduction)
+    cdef Reduced how = read_reduction("bce_with_logits", reduction)
     cdef Tensor t = ensure_tensor(x)
     return apply2(BCE_WITH_LOGITS, t, ensure_tensor(targets), how)

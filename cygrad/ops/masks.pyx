@@ -4,19 +4,22 @@ What backward keeps of a mask is its own: a bit for each element or, where few a
 less. So a later write to the mask harms no gradient."""
 
 from cython cimport final
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture
 from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, array_of, ensure_tensor
-from cygrad.core.memory cimport OTHER, WORKSPACE
+from cygrad.core.graph cimport (
+    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, saved,
+)
+from cygrad.core.memory cimport OTHER
 from cygrad.core.run cimport apply2, apply_list
 from cygrad.core.tensors cimport fresh
+from cygrad.core.turn cimport Turn
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, UINT8, UINT16, Array, Layout, itemsize
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
-from cygrad.ops.base cimport dense_kept, hide_bytes
+from cygrad.ops.base cimport hide_bytes
 from cygrad.ops.index cimport check_values, clear, copy_input, like_input, place_dtype, zero_like
 
 from cygrad.core.dtypes import DTYPES
@@ -67,15 +70,17 @@ cdef void keep_mask(Call* c, const Array* mask) noexcept:
         else: places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data)
 
 
-cdef Tensor kept_mask(Backward b, const Layout* x, int ndim, int category):
-    """The mask, over the first dimensions of x."""
-    cdef Array kept
-    cdef Tensor _owner = dense_kept(b, OWN | 1, &kept), mask = fresh(lay.dense(ndim, x.shape), BOOL, category)
-    with nogil:
-        if kept.dtype == UINT8:
-            where_code_is(<const uint8_t*>kept.data, mask.layout.size, 1, 1, <uint8_t*>mask.buffer.data)
-        else:
-            mask_from(kept.data, kept.dtype, kept.layout.size, mask.layout.size, <uint8_t*>mask.buffer.data)
+cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
+    """The mask, of n elements, from what was kept of it."""
+    if kept.dtype == UINT8: where_code_is(<const uint8_t*>kept.data, n, 1, 1, <uint8_t*>mask)
+    else: mask_from(kept.data, kept.dtype, kept.layout.size, n, <uint8_t*>mask)
+
+
+cdef Tensor kept_mask(Context c, const Layout* x, int ndim):
+    """The mask, over the first dimensions of x, for a formula."""
+    cdef Array kept = c.b.kept(OWN | 1)
+    cdef Tensor mask = fresh(lay.dense(ndim, x.shape), BOOL, OTHER)
+    with nogil: read_mask(&kept, mask.layout.size, mask.buffer.data)
     return mask
 
 
@@ -102,27 +107,40 @@ cdef class Select(Operator):
         keep_mask(c, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return <uint32_t>2 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """The mask is made again in the workspace."""
+        cdef Stage* s = add_stage(b, 1)
+        cdef int d
+        s.saved, s.workspace_bytes = <uint64_t>2 << OUTPUT, 1
+        for d in range(b.x[0].ndim - b.y.ndim + 1): s.workspace_bytes *= b.x[0].shape[d]
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
-        cdef Array g = b.gradient(0), dx, mask
-        cdef const Layout* x = b.input_layout(0)
-        cdef Tensor chosen = kept_mask(b, x, x.ndim - b.node.layout.ndim + 1, WORKSPACE)
-        b.done(OWN | 1)
-        mask = array_of(chosen)
-        dx = clear(b, 0)
-        kernel.aim_mask(&p, &dx, &g, &mask)
-        with nogil: kernel.put(&p)
-        b.done_gradient(0)
+        cdef Array kept = saved(b, OWN | 1), mask
+        cdef Layout over = b.x[0][0]                # the first dimensions of x
+        cdef Py_ssize_t strides[MAX_NDIM]
+        cdef int d
+        over.ndim = b.x[0].ndim - b.y.ndim + 1
+        over.strides, over.size, over.offset, over.dense = strides, 1, 0, True
+        for d in range(over.ndim - 1, -1, -1):
+            strides[d] = over.size
+            over.size *= over.shape[d]
+        read_mask(&kept, over.size, b.workspace)
+        mask.data, mask.layout, mask.dtype = b.workspace, &over, BOOL
+        clear(&b.dx[0])
+        kernel.aim_mask(&p, &b.dx[0], &b.g[0], &mask)
+        kernel.put(&p)
         return 0
 
     cdef object formula(self, c, int i, g):
-        cdef Backward b = (<Context>c).b
+        cdef Turn b = (<Context>c).b
         cdef const Layout* x = b.input_layout(0)
         check_capture()                             # (a replay would not read another mask)
-        return mask_put(zero_like(g, c.shape(0)), g, kept_mask(b, x, x.ndim - b.node.layout.ndim + 1, OTHER))
+        return mask_put(zero_like(g, c.shape(0)), g, kept_mask(<Context>c, x, x.ndim - b.node.layout.ndim + 1))
 
 
 @final
@@ -149,13 +167,13 @@ cdef class MaskPut(Operator):
         with nogil: kernel.put(&p)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return <uint32_t>2 << OUTPUT
 
     cdef object formula(self, c, int i, g):
-        cdef Backward b = (<Context>c).b
+        cdef Turn b = (<Context>c).b
         check_capture()
-        mask = kept_mask(b, b.node.layout, b.node.attributes, OTHER)
+        mask = kept_mask(<Context>c, b.node.layout, b.node.attributes)
         chosen = select(g, mask)
         if i == 1: return chosen
         return mask_put(g, zero_like(g, chosen.shape), mask) if i == 0 else None

@@ -3,20 +3,22 @@
 import math
 
 from cython cimport final
+from libc.math cimport isinf
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport check_capture
-from cygrad.core.formula cimport by_formula
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.graph cimport (
+    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, reads_temporary, saved, temporary,
+)
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.reduce cimport fold_into
 from cygrad.ops.reduce cimport (
-    Reduction, Spread, binary, count, number_array, over, read_axes, refuse_nothing, scale, slope,
+    Axes, Reduction, Spread, binary, count, derivative, number_array, over, over_kept_input, read_axes, refuse_nothing,
+    scale,
 )
 
 from cygrad.core.errors import described
@@ -46,6 +48,14 @@ def divide(x, y, p=1):
 
 # ---- var and std -----------------------------------------------------------------------------------------------------
 
+cdef class Corrected(Axes):
+    """The attributes of var and std: the axes, and by how much the number of elements is lessened."""
+    cdef readonly double correction
+
+    def __init__(self, uint32_t mask, bint keepdims=False, double correction=0):
+        self.mask, self.keepdims, self.correction = mask, keepdims, correction
+
+
 cdef class Spreading(Reduction):
     """The base of variance and standard deviation, in two passes: the mean, then the squares about it."""
 
@@ -61,34 +71,32 @@ cdef class Spreading(Reduction):
         cdef Array middle = c.y[0]
         cdef Py_ssize_t results = c.y[0].layout.size
         middle.data = c.workspace
-        mean_into(&c.x[0], &middle, <tuple>c.attributes)
+        mean_into(&c.x[0], &middle, c.attributes)
         self.fold(c, &folds.SQUARES, &middle, &c.y[0])
-        return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, <tuple>c.attributes))
+        return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, c.attributes))
 
-    cdef int backward(self, Backward b) except -1:
-        """dx = (g factor / (n - correction)) (x - mean), where self.factor() has filled in g factor."""
-        cdef const Layout* results = b.node.layout
-        cdef Array x = b.kept(0), middle, g
-        cdef Buffer* workspace = allocate(2 * results.size * itemsize(b.node.dtype), WORKSPACE)
-        middle.data, middle.layout, middle.dtype = workspace.data, lay.dense_like(results), b.node.dtype
-        g = middle
-        g.data += results.size * itemsize(b.node.dtype)
-        try:
-            mean_into(&x, &middle, b.node.attributes)
-            self.factor(b, &g)
-            scale(&g, &g, freedom(x.layout.size, results.size, b.node.attributes))
-            slope(b, CENTRED_LOOP, &g, &middle)
-        finally:
-            lay.forget(middle.layout)
-            drop(workspace)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """dx = (g factor / (n - correction)) (x - mean), where self.factor() fills in g factor: two temporaries, then
+        the gradient over x."""
+        cdef Stage* s = add_stage(b, temporary(0) | temporary(1))
+        s.saved, s.like = self.keeps(NULL, 1), b.y
+        s = over_kept_input(b)
+        s.gradients = reads_temporary(0) | reads_temporary(1)
         return 0
 
-    cdef int factor(self, Backward b, const Array* g) except -1:
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array x
+        if stage == 1: return derivative(b, CENTRED_LOOP, &b.temporaries[1], &b.temporaries[0])
+        x = saved(b, 0)
+        mean_into(&x, &b.temporaries[0], b.attributes)
+        self.factor(b, &b.temporaries[1])
+        return scale(&b.temporaries[1], &b.temporaries[1], freedom(x.layout.size, b.y.size, b.attributes))
+
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         raise NotImplementedError
 
 
-cdef int mean_into(const Array* x, const Array* y, attributes) except -1:
+cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 nogil:
     """y = the mean over the reduced axes, as the first element plus the mean of the differences from it: where all are
     equal it is exactly that, and the variance exactly 0."""
     cdef Spread first, result
@@ -96,19 +104,18 @@ cdef int mean_into(const Array* x, const Array* y, attributes) except -1:
     cdef Array a[3]
     cdef Layout seen
     cdef Py_ssize_t strides[MAX_NDIM]
-    cdef uint32_t axes = (<tuple>attributes)[0]
-    cdef bint keepdims = (<tuple>attributes)[1]
+    cdef uint32_t mask = (<Axes>axes).mask
     cdef int d, k = 0
     first.array, first.layout = x[0], x.layout[0]
     first.array.layout, first.layout.strides, first.layout.dense = &first.layout, first.strides, False
     narrow, seen = x[0], y.layout[0]             # the same in the shape of the result
     narrow.layout, seen.strides, seen.dense = &seen, strides, False
     for d in range(x.layout.ndim):
-        first.strides[d] = 0 if (axes >> d) & 1 else x.layout.strides[d]
-        if keepdims or not (axes >> d) & 1:
+        first.strides[d] = 0 if mask >> d & 1 else x.layout.strides[d]
+        if (<Axes>axes).keepdims or not mask >> d & 1:
             strides[k] = first.strides[d]
             k += 1
-    over(&result, y, x.layout, attributes)
+    over(&result, y, x.layout, axes)
     fold_into(&folds.DIFFERENCES, x, &first.array, &result.array)
     if x.layout.size == 0: return 0
     scale(y, y, count(x.layout.size, y.layout.size))
@@ -116,9 +123,9 @@ cdef int mean_into(const Array* x, const Array* y, attributes) except -1:
     return driver.each(ADD_LOOP, a)
 
 
-cdef double freedom(Py_ssize_t of, Py_ssize_t results, attributes) except? -1:
+cdef double freedom(Py_ssize_t of, Py_ssize_t results, const void* attributes) noexcept nogil:
     """n - correction: by what the squares are divided, 0 at least, as in NumPy."""
-    cdef double n = count(of, results) - <double>(<tuple>attributes)[2]
+    cdef double n = count(of, results) - (<Corrected>attributes).correction
     return 0 if n < 0 else n
 
 
@@ -135,15 +142,14 @@ cdef class Var(Spreading):
     def __cinit__(self):
         self.name = "var"
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1
 
-    cdef int factor(self, Backward b, const Array* g) except -1:
-        cdef Array given = b.gradient(0)
-        return binary(MUL_LOOP, &given, 2, g)
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
+        return binary(MUL_LOOP, &b.g[0], 2, g)
 
     cdef object formula(self, c, int i, g):
-        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, <void*>c.attributes)
         return centred(c) * spread(c, g * (2 / n))
 
 
@@ -160,22 +166,28 @@ cdef class Std(Spreading):
         Spreading.forward(self, c)
         return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 | 1 << OUTPUT
 
-    cdef int factor(self, Backward b, const Array* g) except -1:
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         cdef Array a[3]
-        a[0], a[1], a[2] = b.gradient(0), b.kept(OWN), g[0]
-        driver.each(RATIO_LOOP, a)
-        b.done(OWN)
-        return 0
+        a[0], a[1], a[2] = b.g[0], saved(b, OWN), g[0]
+        return driver.each(RATIO_LOOP, a)
 
     cdef object formula(self, c, int i, g):
-        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, c.attributes)
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, <void*>c.attributes)
         return centred(c) * spread(c, divide(g, c.output(0)) * (1 / n))
 
 
 # ---- norm ------------------------------------------------------------------------------------------------------------
+
+cdef class Ordered(Axes):
+    """The attributes of norm: the axes, and the order."""
+    cdef readonly double ord
+
+    def __init__(self, uint32_t mask, bint keepdims=False, double ord=2):
+        self.mask, self.keepdims, self.ord = mask, keepdims, ord
+
 
 @final
 cdef class Norm(Reduction):
@@ -187,46 +199,42 @@ cdef class Norm(Reduction):
         self.name, self.floats, self.promotes = "norm", True, True
 
     cdef int infer(self, Call* c) except -1:
-        if math.isinf((<tuple>c.attributes)[2]): refuse_nothing("norm", c.x[0].layout, <tuple>c.attributes)
+        if isinf((<Ordered>c.attributes).ord): refuse_nothing("norm", c.x[0].layout, <Axes>c.attributes)
         return Reduction.infer(self, c)
 
     cdef int forward(self, Call* c) except -1:
-        cdef double p = (<tuple>c.attributes)[2], bits
+        cdef double p = (<Ordered>c.attributes).ord, bits
         cdef Array power = number_array(&bits, p, c.y[0].dtype)
-        if math.isinf(p):
+        if isinf(p):
             return self.fold(c, &folds.SIZE_MAX if p > 0 else &folds.SIZE_MIN, NULL, &c.y[0])
         self.fold(c, &folds.POWERS, &power, &c.y[0])
         return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
-        cdef double p = (<tuple>c.attributes)[2]
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        cdef double p = (<Ordered>c.attributes).ord
         return 0 if p == 0 else 1 if p == 1 else 1 | 1 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
-        cdef double p = b.node.attributes[2]
-        cdef Array g = b.gradient(0), share
-        cdef Array a[3]
-        cdef Buffer* workspace
-        if p == 1:
-            slope(b, SIGN_LOOP, &g, NULL)
-            b.done_gradient(0)
-            return 0
-        if p != 2: return by_formula(b.node, b)
-        workspace = allocate(b.node.layout.size * itemsize(b.node.dtype), WORKSPACE)
-        share.data, share.layout, share.dtype = workspace.data, lay.dense_like(b.node.layout), b.node.dtype
-        a[0], a[1], a[2] = g, b.kept(OWN), share
-        try:
-            driver.each(RATIO_LOOP, a)
-            b.done(OWN)
-            slope(b, MUL_LOOP, &share, NULL)
-        finally:
-            lay.forget(share.layout)
-            drop(workspace)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """p = 1: g times the sign, over x. p = 2: x times g / y, a temporary. Other orders by the formula."""
+        cdef double p = (<Ordered>b.attributes).ord
+        cdef Stage* s
+        if p == 2:
+            s = add_stage(b, temporary(0))
+            s.saved, s.like = <uint32_t>1 << OUTPUT, b.y
+        if p == 2 or p == 1:
+            s = over_kept_input(b)
+            if p == 2: s.gradients = reads_temporary(0)
         return 0
 
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array a[3]
+        if b.n_stages == 1: return derivative(b, SIGN_LOOP, &b.g[0], NULL)
+        if stage == 1: return derivative(b, MUL_LOOP, &b.temporaries[0], NULL)
+        a[0], a[1], a[2] = b.g[0], saved(b, OWN), b.temporaries[0]
+        return driver.each(RATIO_LOOP, a)
+
     cdef object formula(self, c, int i, g):
-        p = c.attributes[2]
+        p = c.attributes.ord
         if p == 0: return spread(c, g * 0.0)
         x = c.input(0)
         if p == 2: return x * spread(c, divide(g, c.output(0)))
@@ -262,7 +270,8 @@ cdef object spreading(Operator op, x, axis, keepdims, correction):
     cdef Tensor t = ensure_tensor(x)
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
         raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {described(correction)}")
-    return apply1(op, t, (*read_axes(t, axis, keepdims), float(correction)))
+    axes = read_axes(t, axis, keepdims)
+    return apply1(op, t, Corrected(axes.mask, axes.keepdims, correction))
 
 
 def norm(x, ord=2, axis=None, keepdims=False):
@@ -272,4 +281,5 @@ def norm(x, ord=2, axis=None, keepdims=False):
     cdef Tensor t = ensure_tensor(x)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
         raise TypeError(f"norm: the order is a number, inf or -inf, got {described(ord)}")
-    return apply1(NORM, t, (*read_axes(t, axis, keepdims), float(ord)))
+    axes = read_axes(t, axis, keepdims)
+    return apply1(NORM, t, Ordered(axes.mask, axes.keepdims, ord))

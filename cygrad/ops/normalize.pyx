@@ -4,8 +4,8 @@ from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.attributes cimport Attributes
+from cygrad.core.graph cimport OUTPUT, OWN, BackwardCall, Call, Operator, Stage, add_stage, ensure_tensor, saved
 from cygrad.core.run cimport apply3
 from cygrad.kernels cimport normalize as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
@@ -21,7 +21,7 @@ cdef enum:
     PART = 16384            # and elements of a part, at least
 
 
-cdef const char* dense(const Array* x, char** workspace) noexcept:
+cdef const char* dense(const Array* x, char** workspace) noexcept nogil:
     """The memory of x, row-major: its own, or a copy in the workspace, which moves on."""
     cdef char* copy = workspace[0]
     if x.layout.dense: return x.data
@@ -30,9 +30,17 @@ cdef const char* dense(const Array* x, char** workspace) noexcept:
     return copy
 
 
-cdef size_t room(const Array* x) noexcept:
+cdef size_t room(const Array* x) noexcept nogil:
     """What dense() may take of the workspace."""
     return 0 if x.layout.dense else (x.layout.size * itemsize(x.dtype) + 63) // 64 * 64
+
+
+cdef class Epsilon(Attributes):
+    """The attributes of layer_norm: what is added to the variance."""
+    cdef readonly double eps
+
+    def __init__(self, double eps):
+        self.eps = eps
 
 
 @final
@@ -73,59 +81,57 @@ cdef class LayerNorm(Operator):
             gather(c.y[0].data, &c.x[0], 0, l.size)
             x = c.y[0].data
         kernels.layer_norm(c.y[0].dtype, l.size // columns, columns, x, dense(&c.x[1], &workspace),
-                           dense(&c.x[2], &workspace), <object>c.attributes,
+                           dense(&c.x[2], &workspace), (<Epsilon>c.attributes).eps,
                            c.y[1].data if c.hidden else NULL, c.y[0].data)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 | 2 | 2 << OUTPUT if wanted & 1 else 1 | 2 << OUTPUT if wanted & 2 else 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef const Layout* shape = b.kept(1).layout if b.want[0] else b.input_layout(1 if b.want[1] else 2)
-        cdef int dtype = b.node.dtype, parts = 0, i
-        cdef Array g = b.gradient(0), x = g, w = g, rate = g, dx = g, out
-        cdef Py_ssize_t columns = shape.size, n = g.layout.size, j
-        cdef bint adds = b.want[1] or b.want[2]
-        cdef size_t nbytes = room(&g)
-        cdef Buffer* workspace = NULL
-        cdef double* sums
-        cdef char* free
-        if not b.want[0] and not b.want[1]:
-            out = b.make(2, shape, dtype)
-            sum_rows(&g, &out)
-            b.done_gradient(0)
-            return 0
-        x, rate = b.kept(0), b.kept(OWN | 1)
-        nbytes += room(&x)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """One stage: the sums for weight and bias are made in the pass that makes dx."""
+        cdef bint first = b.want[0] or b.want[1]
+        cdef Stage* s = add_stage(b, 7)
+        cdef Array x, w
+        s.saved = self.keeps(NULL, b.want[0] | b.want[1] << 1)
+        if not first: return 0                      # dbias alone
+        x = saved(b, 0)
+        s.workspace_bytes = room(&b.g[0]) + room(&x) + 64
         if b.want[0]:
-            w = b.kept(1)
-            nbytes += room(&w)
-            if not b.over(0, 0, &dx) and not b.over_gradient(0, &dx): dx = b.make(0, x.layout, dtype)
-        if adds:
-            parts = <int>max(1, min(PARTS, n // PART))
-            nbytes += parts * 4 * columns * 8
-        workspace = allocate(nbytes + 64, WORKSPACE)
-        try:
-            sums = <double*>workspace.data
-            for j in range(2 * columns if adds else 0): sums[j] = 0
-            free = workspace.data + parts * 4 * columns * 8 if adds else workspace.data
-            if n:
-                kernels.layer_norm_grad(dtype, n // columns, columns, dense(&g, &free), dense(&x, &free),
-                                        dense(&w, &free) if b.want[0] else NULL, rate.data,
-                                        dx.data if b.want[0] else NULL, parts if adds else PARTS,
-                                        workspace.data if adds else NULL)
-            for i in range(1, 3):
-                if not b.want[i]: continue
-                out = b.make(i, shape, dtype)
-                for j in range(columns):
-                    if dtype == FLOAT32: (<float*>out.data)[j] = <float>sums[(i - 1) * columns + j]
-                    else:                (<double*>out.data)[j] = sums[(i - 1) * columns + j]
-        finally:
-            drop(workspace)
-        b.done(0)
-        if b.want[0]: b.done(1)
-        b.done(OWN | 1)
-        b.done_gradient(0)
+            w = saved(b, 1)
+            s.workspace_bytes += room(&w)
+            s.donated_saved, s.donated_gradients = 1, 1
+        if b.want[1] or b.want[2]: s.workspace_bytes += parts_of(b) * 4 * columns_of(b) * 8
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Py_ssize_t columns = columns_of(b), n = b.g[0].layout.size, j
+        cdef bint adds = b.want[1] or b.want[2]
+        cdef int parts = parts_of(b), i
+        cdef double* sums = <double*>b.workspace
+        cdef char* free = b.workspace
+        cdef Array x, w
+        cdef const char* weight = NULL
+        cdef const char* xs
+        cdef const char* g
+        if not b.want[0] and not b.want[1]: return sum_rows(&b.g[0], &b.dx[2])
+        x = saved(b, 0)
+        if adds: free += parts * 4 * columns * 8
+        for j in range(2 * columns if adds else 0): sums[j] = 0
+        if n:
+            g = dense(&b.g[0], &free)
+            xs = dense(&x, &free)
+            if b.want[0]:
+                w = saved(b, 1)
+                weight = dense(&w, &free)
+            kernels.layer_norm_grad(b.dtype, n // columns, columns, g, xs, weight, saved(b, OWN | 1).data,
+                                    b.dx[0].data if b.want[0] else NULL, parts if adds else PARTS,
+                                    b.workspace if adds else NULL)
+        for i in range(1, 3):
+            if not b.want[i]: continue
+            for j in range(columns):
+                if b.dtype == FLOAT32: (<float*>b.dx[i].data)[j] = <float>sums[(i - 1) * columns + j]
+                else:                  (<double*>b.dx[i].data)[j] = sums[(i - 1) * columns + j]
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -133,11 +139,22 @@ cdef class LayerNorm(Operator):
         shape = c.input(1).shape if i == 0 else c.shape(1)          # (what is not wanted is not known)
         x, axes = c.input(0), tuple(range(-len(shape), 0))
         z = x - mean(x, axes, True)
-        rate = rsqrt(mean(square(z), axes, True) + c.attributes)
+        rate = rsqrt(mean(square(z), axes, True) + c.attributes.eps)
         z = z * rate
         if i == 1: return sum_to(g * z, shape)
         g = g * c.input(1)
         return rate * (g - mean(g, axes, True) - z * mean(g * z, axes, True))
+
+
+cdef Py_ssize_t columns_of(const BackwardCall* b) noexcept nogil:
+    """The elements of one row."""
+    return saved(b, 1).layout.size if b.want[0] else b.x[1 if b.want[1] else 2].size
+
+
+cdef int parts_of(const BackwardCall* b) noexcept nogil:
+    """In how many parts the gradients of weight and bias are added up."""
+    cdef Py_ssize_t parts = b.g[0].layout.size // PART
+    return <int>max(<Py_ssize_t>1, min(<Py_ssize_t>PARTS, parts))
 
 
 cdef Operator LAYER_NORM = LayerNorm()
@@ -149,4 +166,4 @@ def layer_norm(x, weight, bias, eps=1e-5):
     plus `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {described(eps)}")
-    return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, float(eps))
+    return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, Epsilon(eps))

@@ -4,15 +4,26 @@ from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.attributes cimport Attributes
 from cygrad.core.generator cimport Generator, draw, give_back, given_or_default, read_probability
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor, is_tracked
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor, is_tracked
 from cygrad.core.modes cimport flags
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport FLOAT32, Array
+from cygrad.kernels.array cimport FLOAT32, Array, Layout
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
+
+
+cdef class Draw(Attributes):
+    """The attributes of dropout: the probability of a zero, and from where in which stream the mask is drawn."""
+    cdef readonly double p
+    cdef readonly uint64_t key
+    cdef readonly uint64_t counter
+
+    def __init__(self, double p, uint64_t key, uint64_t counter):
+        self.p, self.key, self.counter = p, key, counter
 
 
 @final
@@ -31,28 +42,26 @@ cdef class Dropout(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        return masked(<object>c.attributes, &c.x[0], &c.y[0])
+        return masked(c.attributes, &c.x[0], &c.y[0])
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), dx
-        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
-        masked(b.node.attributes, &g, &dx)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).donated_gradients = 1
         return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        return masked(b.attributes, &b.g[0], &b.dx[0])
 
     cdef object formula(self, c, int i, g):
         return apply1(DROPOUT, g, c.attributes)
 
 
-cdef int masked(tuple attributes, const Array* x, const Array* y) except -1:
-    """y, dense, is x under the mask of the attributes (p, key, counter); it may be x."""
-    cdef double p = attributes[0]
-    cdef uint64_t key = attributes[1], counter = attributes[2]
+cdef int masked(const void* draw, const Array* x, const Array* y) except -1 nogil:
+    """y, dense, is x under the mask of a Draw; it may be x."""
     cdef const char* source = x.data
     if not x.layout.dense:
         gather(y.data, x, 0, y.layout.size)
         source = y.data
-    return kernel.dropout(y.dtype, key, counter, p, y.layout.size, source, y.data)
+    return kernel.dropout(y.dtype, (<Draw>draw).key, (<Draw>draw).counter, (<Draw>draw).p, y.layout.size, source, y.data)
 
 
 @final
@@ -74,8 +83,12 @@ cdef class DropoutIdentity(Operator):
     cdef int forward(self, Call* c) except -1:
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        return b.same_gradient(0, True)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
+        return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return lay.share(g)
 
     cdef object formula(self, c, int i, g):
         return g
@@ -99,7 +112,7 @@ def dropout(x, p=0.5, generator=None):
     blocks = kernel.mask_blocks(t.layout.size)
     first = draw(source, blocks)
     try:
-        return apply1(DROPOUT, t, (chance, source.key, first))
+        return apply1(DROPOUT, t, Draw(chance, source.key, first))
     except:
         give_back(source, first, blocks)
         raise
@@ -107,7 +120,7 @@ def dropout(x, p=0.5, generator=None):
 
 def dropout_with(x, p, key, counter):
     """What dropout is in train mode when its generator's state is (key, counter)."""
-    return apply1(DROPOUT, x, (p, key, counter))
+    return apply1(DROPOUT, x, Draw(p, key, counter))
 
 
 def dropout_identity(x):

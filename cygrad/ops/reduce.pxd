@@ -2,7 +2,8 @@
 
 from libc.stdint cimport uint32_t
 
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor
+from cygrad.core.attributes cimport Attributes
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Stage, Tensor
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.folds cimport Fold
@@ -12,17 +13,22 @@ cdef struct Spread:         # an array of the shape of a result, seen in the sha
     Layout layout
     Py_ssize_t strides[MAX_NDIM]
 
+cdef class Axes(Attributes):
+    cdef readonly uint32_t mask
+    cdef readonly bint keepdims
+
 cdef class Reduction(Operator):
     cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1
 
-cdef void over(Spread* s, const Array* y, const Layout* x, attributes) noexcept
-cdef int slope(Backward b, const Loop* loop, const Array* g, const Array* by) except -1
-cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1
-cdef Array number_array(double* bits, double number, int dtype) noexcept
-cdef int scale(const Array* x, const Array* y, double n) except -1
-cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept
-cdef Py_ssize_t inner_of(const Layout* x, attributes)
-cdef tuple read_axes(Tensor x, axis, keepdims)
-cdef tuple axes_of(const Layout* x, attributes)
-cdef int refuse_nothing(str name, const Layout* x, attributes) except -1
+cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil
+cdef Stage* over_kept_input(BackwardCall* b) noexcept nogil
+cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, const Array* by) except -1 nogil
+cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1 nogil
+cdef Array number_array(double* bits, double number, int dtype) noexcept nogil
+cdef int scale(const Array* x, const Array* y, double n) except -1 nogil
+cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept nogil
+cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil
+cdef Axes read_axes(Tensor x, axis, keepdims)
+cdef tuple axes_of(const Layout* x, Axes axes)
+cdef int refuse_nothing(str name, const Layout* x, Axes axes) except -1
 cdef Tensor widened(x)

@@ -5,12 +5,15 @@ import math
 import numpy as np
 
 from cython cimport final
+from libc.math cimport NAN
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
+from cygrad.core.attributes cimport Attributes
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Gradient, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.graph cimport (
+    BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, reads_temporary, saved, temporary,
+)
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
@@ -30,8 +33,15 @@ cdef Loop* MUL_LOOP = driver.find("mul")
 
 # ---- what reductions share -------------------------------------------------------------------------------------------
 
+cdef class Axes(Attributes):
+    """The attributes of a reduction: a bit for each axis that is reduced, and whether it stays, with size 1."""
+
+    def __init__(self, uint32_t mask, bint keepdims=False):
+        self.mask, self.keepdims = mask, keepdims
+
+
 cdef class Reduction(Operator):
-    """The attributes of a reduction are (a bit for each axis that is reduced, keepdims, what else there is)."""
+    """The base of reductions; their attributes are Axes."""
 
     def __cinit__(self):
         self.fused = self.differentiable = True
@@ -40,13 +50,11 @@ cdef class Reduction(Operator):
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d, n = 0
-        cdef uint32_t mask = (<tuple>c.attributes)[0]
-        cdef bint keepdims = (<tuple>c.attributes)[1]
         for d in range(l.ndim):
-            if not (mask >> d) & 1:
+            if not (<Axes>c.attributes).mask >> d & 1:
                 shape[n] = l.shape[d]
                 n += 1
-            elif keepdims:
+            elif (<Axes>c.attributes).keepdims:
                 shape[n] = 1
                 n += 1
         c.y[0].layout = lay.dense(n, shape)
@@ -58,26 +66,26 @@ cdef class Reduction(Operator):
         work."""
         cdef Spread result, measure
         if y.dtype < FLOAT32:
-            axes = axes_of(c.x[0].layout, <tuple>c.attributes)
-            self.numpy(lend(&c.x[0], NULL, False), axes, out=lend(y, NULL, True), keepdims=(<tuple>c.attributes)[1])
+            axes = axes_of(c.x[0].layout, <Axes>c.attributes)
+            self.numpy(lend(&c.x[0], NULL, False), axes, out=lend(y, NULL, True), keepdims=(<Axes>c.attributes).keepdims)
             return 0
-        over(&result, y, c.x[0].layout, <tuple>c.attributes)
+        over(&result, y, c.x[0].layout, c.attributes)
         if by == NULL: return fold_into(fold, &c.x[0], NULL, &result.array)
-        over(&measure, by, c.x[0].layout, <tuple>c.attributes)
+        over(&measure, by, c.x[0].layout, c.attributes)
         return fold_into(fold, &c.x[0], &measure.array, &result.array)
 
 
-cdef void over(Spread* s, const Array* y, const Layout* x, attributes) noexcept:
-    """`y`, which has the shape of a result or no dimensions (then attributes are not looked at), seen in the shape of
-    the operand, with strides of 0 along the reduced axes."""
-    cdef uint32_t axes = ~<uint32_t>0
+cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil:
+    """`y`, which has the shape of a result or no dimensions (then the Axes are not looked at), seen in the shape of the
+    operand, with strides of 0 along the reduced axes."""
+    cdef uint32_t mask = ~<uint32_t>0
     cdef bint keepdims = False
     cdef int d, k = 0
-    if y.layout.ndim: axes, keepdims = (<tuple>attributes)[0], (<tuple>attributes)[1]
+    if y.layout.ndim: mask, keepdims = (<Axes>axes).mask, (<Axes>axes).keepdims
     s.array = y[0]
     s.layout = x[0]
     for d in range(x.ndim):
-        if (axes >> d) & 1:
+        if mask >> d & 1:
             s.strides[d] = 0
             if keepdims: k += 1
         else:
@@ -89,33 +97,36 @@ cdef void over(Spread* s, const Array* y, const Layout* x, attributes) noexcept:
     s.array.layout = &s.layout
 
 
-cdef int slope(Backward b, const Loop* loop, const Array* g, const Array* by) except -1:
-    """dx = loop(g, x, by) over all of the kept input x, written over x where nobody else holds it; g and `by` (NULL:
-    loop(g, x)) have the shape of the result."""
+cdef Stage* over_kept_input(BackwardCall* b) noexcept nogil:
+    """A stage of a gradient of the shape of the kept input, over which it may be written."""
+    cdef Stage* s = add_stage(b, 1)
+    s.saved = s.donated_saved = 1
+    return s
+
+
+cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, const Array* by) except -1 nogil:
+    """dx = loop(g, x, by) over all of the kept input x; g and `by` (NULL: loop(g, x)) have the shape of the result."""
     cdef Spread wide_g, wide_by
     cdef Array a[4]
-    cdef Array x = b.kept(0)
-    over(&wide_g, g, x.layout, b.node.attributes)
+    cdef Array x = saved(b, 0)
+    over(&wide_g, g, x.layout, b.attributes)
     a[0], a[1] = wide_g.array, x
     if by != NULL:
-        over(&wide_by, by, x.layout, b.node.attributes)
+        over(&wide_by, by, x.layout, b.attributes)
         a[2] = wide_by.array
-    if not b.over(0, 0, &x): x = b.make(0, x.layout, b.node.dtype)
-    a[loop.operands - 1] = x
-    driver.each(loop, a)
-    b.done(0)
-    return 0
+    a[loop.operands - 1] = b.dx[0]
+    return driver.each(loop, a)
 
 
-cdef tuple axes_of(const Layout* x, attributes):
+cdef tuple axes_of(const Layout* x, Axes axes):
     """The reduced axes as NumPy wants them."""
-    return tuple([d for d in range(x.ndim) if (<object>(<tuple>attributes)[0] >> d) & 1])
+    return tuple([d for d in range(x.ndim) if axes.mask >> d & 1])
 
 
-cdef Py_ssize_t inner_of(const Layout* x, attributes):
+cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
     """The elements for each place of the reduced axes, where these are neighbours in dense memory, which is (outer, n,
     inner) then; 0 where not."""
-    cdef uint32_t mask = (<tuple>attributes)[0]
+    cdef uint32_t mask = (<Axes>axes).mask
     cdef Py_ssize_t inner = 1
     cdef int d = x.ndim
     while d > 0 and not (mask >> (d - 1)) & 1:
@@ -127,27 +138,21 @@ cdef Py_ssize_t inner_of(const Layout* x, attributes):
 
 # ---- sum and mean ----------------------------------------------------------------------------------------------------
 
-cdef int expand_gradient(Backward b, const Gradient* g) except -1:
-    """dx = g, repeated along the reduced axes: a view with strides of 0."""
-    cdef const Layout* x = b.input_layout(0)
+cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL:
+    """`g`, of the shape of a result, repeated along the reduced axes: a layout with strides of 0."""
+    cdef const Layout* x = b.x[0]
     cdef Layout* l = lay.blank(x.ndim)
-    cdef uint32_t axes = (<tuple>b.node.attributes)[0]
-    cdef bint keepdims = (<tuple>b.node.attributes)[1]
     cdef int d, k = 0
     for d in range(x.ndim):
         l.shape[d] = x.shape[d]
-        if (axes >> d) & 1:
+        if (<Axes>b.attributes).mask >> d & 1:
             l.strides[d] = 0
-            if keepdims: k += 1
+            if (<Axes>b.attributes).keepdims: k += 1
         else:
-            l.strides[d] = g.layout.strides[k]
+            l.strides[d] = g.strides[k]
             k += 1
-    l.offset = g.layout.offset
-    lay.finish(l)
-    b.same_gradient(0, True)
-    lay.forget(b.dx[0].layout)
-    b.dx[0].layout = l
-    return 0
+    l.offset = g.offset
+    return lay.finish(l)
 
 
 @final
@@ -160,8 +165,12 @@ cdef class Sum(Reduction):
     cdef int forward(self, Call* c) except -1:
         return self.fold(c, &folds.SUM, NULL, &c.y[0])
 
-    cdef int backward(self, Backward b) except -1:
-        return expand_gradient(b, &b.g[0])
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
+        return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return repeated(b, g)
 
     cdef object formula(self, c, int i, g):
         return spread(c, g)
@@ -178,31 +187,34 @@ cdef class Mean(Reduction):
         self.fold(c, &folds.SUM, NULL, &c.y[0])
         return scale(&c.y[0], &c.y[0], count(c.x[0].layout.size, c.y[0].layout.size))
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), out
-        cdef double n = count(b.input_layout(0).size, b.node.layout.size)
-        if not b.over_gradient(0, &out): out = b.make(0, b.node.layout, b.node.dtype)
-        scale(&g, &out, n)
-        b.done_gradient(0)
-        b.g[0] = b.dx[0]
-        b.dx[0].buffer = NULL
-        return expand_gradient(b, &b.g[0])
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, temporary(0))  # g / n, over g
+        s.like, s.donated_gradients = b.y, 1
+        s = add_stage(b, 1)
+        s.gradients, s.view = reads_temporary(0), True
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        return scale(&b.g[0], &b.temporaries[0], count(b.x[0].size, b.y.size))
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return repeated(b, g)
 
     cdef object formula(self, c, int i, g):
         return spread(c, g / count(math.prod(c.shape(0)), (<Tensor>g).layout.size))
 
 
-cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept:
+cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept nogil:
     """How many elements went into each result (nan for none, as in NumPy)."""
-    return of / <double>results if results and of else (float("nan") if results else 1)
+    return of / <double>results if results and of else (NAN if results else 1)
 
 
-cdef int scale(const Array* x, const Array* y, double n) except -1:
+cdef int scale(const Array* x, const Array* y, double n) except -1 nogil:
     """y = x / n"""
     return binary(MUL_LOOP, x, 1 / n, y)
 
 
-cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1:
+cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1 nogil:
     """y = loop(x, number)"""
     cdef Array a[3]
     cdef double bits
@@ -211,7 +223,7 @@ cdef int binary(const Loop* loop, const Array* x, double number, const Array* y)
     return driver.each(loop, a)
 
 
-cdef Array number_array(double* bits, double number, int dtype) noexcept:
+cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
     """An array of one element in memory of the caller's."""
     cdef Array a
     if dtype == FLOAT32: (<float*>bits)[0] = <float>number
@@ -227,22 +239,22 @@ def spread(c, g):
 
 def kept_axes(c, t):
     """A tensor of the shape of the result, with the reduced axes put back with size 1."""
-    axes, keepdims = c.attributes[:2]
-    if keepdims: return t
-    return reshape(t, tuple([1 if (axes >> d) & 1 else n for d, n in enumerate(c.shape(0))]))
+    cdef Axes axes = c.attributes
+    if axes.keepdims: return t
+    return reshape(t, tuple([1 if axes.mask >> d & 1 else n for d, n in enumerate(c.shape(0))]))
 
 
 def reduced(c):
     """The reduced axes."""
-    return tuple([d for d in range(len(c.shape(0))) if (c.attributes[0] >> d) & 1])
+    cdef Axes axes = c.attributes
+    return tuple([d for d in range(len(c.shape(0))) if axes.mask >> d & 1])
 
 
-cdef int refuse_nothing(str name, const Layout* x, attributes) except -1:
+cdef int refuse_nothing(str name, const Layout* x, Axes axes) except -1:
     """The largest of no elements is no number."""
-    cdef uint32_t mask = (<tuple>attributes)[0]
     cdef int d
     for d in range(x.ndim):
-        if (mask >> d) & 1 and x.shape[d] == 0:
+        if axes.mask >> d & 1 and x.shape[d] == 0:
             shape = lay.shape_tuple(x)
             raise ValueError(f"{name}: a tensor of shape {shape} has nothing along axis {d} to choose from; its size "
                              f"there must be 1 at least")
@@ -261,40 +273,39 @@ cdef class Prod(Reduction):
     cdef int forward(self, Call* c) except -1:
         return self.fold(c, &folds.PROD, NULL, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), x = b.kept(0), dx = b.make(0, x.layout, b.node.dtype)
-        cdef Array a[3]
-        cdef Py_ssize_t results = b.node.layout.size, inner = inner_of(x.layout, b.node.attributes), n, row
-        cdef int size = itemsize(b.node.dtype)
-        cdef Spread wide
-        cdef Buffer* workspace
-        if x.layout.size == 0: return 0
-        n = x.layout.size // results
-        if inner:
-            rows.each_row(&rows.OTHERS, x.dtype, results // inner, n, inner, x.data, NULL, dx.data)
-        else:                                       # row by row, packed
-            workspace = allocate(2 * n * size, WORKSPACE)
-            a[0], a[1] = x, dx
-            a[0].layout = a[1].layout = NULL
-            try:
-                a[0].layout, a[1].layout = reduced_last(x.layout, b), reduced_last(dx.layout, b)
-                for row in range(results):
-                    gather(workspace.data, &a[0], row * n, n)
-                    rows.each_row(&rows.OTHERS, x.dtype, 1, n, 1, workspace.data, NULL, workspace.data + n * size)
-                    scatter(workspace.data + n * size, &a[1], row * n, n)
-            finally:
-                drop(workspace)
-                if a[0].layout != NULL: lay.forget(a[0].layout)
-                if a[1].layout != NULL: lay.forget(a[1].layout)
-        b.done(0)
-        over(&wide, &g, dx.layout, b.node.attributes)
-        a[0], a[1], a[2] = wide.array, dx, dx
-        driver.each(MUL_LOOP, a)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved = 1
+        if b.x[0].size and not inner_of(saved(b, 0).layout, b.attributes):      # row by row, packed
+            s.workspace_bytes = 2 * (b.x[0].size // b.y.size) * itemsize(b.dtype)
         return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array x = saved(b, 0)
+        cdef Array a[3]
+        cdef Py_ssize_t inner = inner_of(x.layout, b.attributes), n, row
+        cdef int size = itemsize(b.dtype)
+        cdef Spread wide
+        cdef Layout last[2]
+        cdef Py_ssize_t sizes[4 * MAX_NDIM]
+        if x.layout.size == 0: return 0
+        n = x.layout.size // b.y.size
+        if inner:
+            rows.each_row(&rows.OTHERS, x.dtype, b.y.size // inner, n, inner, x.data, NULL, b.dx[0].data)
+        else:
+            a[0], a[1] = x, b.dx[0]
+            a[0].layout = reduced_last(&last[0], sizes, x.layout, b.attributes)
+            a[1].layout = reduced_last(&last[1], sizes + 2 * MAX_NDIM, b.dx[0].layout, b.attributes)
+            for row in range(b.y.size):
+                gather(b.workspace, &a[0], row * n, n)
+                rows.each_row(&rows.OTHERS, x.dtype, 1, n, 1, b.workspace, NULL, b.workspace + n * size)
+                scatter(b.workspace + n * size, &a[1], row * n, n)
+        over(&wide, &b.g[0], b.dx[0].layout, b.attributes)
+        a[0], a[1], a[2] = wide.array, b.dx[0], b.dx[0]
+        return driver.each(MUL_LOOP, a)
 
     cdef object formula(self, c, int i, g):
         """The products of all others by a tree, which needs no division: upwards the products of the two halves, down
@@ -318,17 +329,17 @@ cdef class Prod(Reduction):
         return transpose(dx, np.argsort(order).tolist()) if order else dx
 
 
-cdef Layout* reduced_last(const Layout* x, Backward b) except NULL:
-    """`x` with the reduced axes behind the others; the offset is in the data already."""
-    cdef uint32_t mask = (<tuple>b.node.attributes)[0]
-    cdef Layout* l = lay.blank(x.ndim)
+cdef Layout* reduced_last(Layout* l, Py_ssize_t* sizes, const Layout* x, const void* axes) noexcept nogil:
+    """`x` with the reduced axes behind the others, in the caller's memory; the offset is in the data already."""
     cdef int d, k = 0, turn
+    l[0] = x[0]
+    l.shape, l.strides, l.offset, l.dense = sizes, sizes + MAX_NDIM, 0, False
     for turn in range(2):
         for d in range(x.ndim):
-            if (mask >> d) & 1 != <uint32_t>turn: continue
+            if <int>((<Axes>axes).mask >> d & 1) != turn: continue
             l.shape[k], l.strides[k] = x.shape[d], x.strides[d]
             k += 1
-    return lay.finish(l)
+    return l
 
 
 def extended(x):
@@ -353,8 +364,8 @@ cdef class AnyAll(Reduction):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        self.ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, <tuple>c.attributes), lend(&c.y[0], NULL, True),
-                   (<tuple>c.attributes)[1])
+        self.ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, <Axes>c.attributes), lend(&c.y[0], NULL, True),
+                   (<Axes>c.attributes).keepdims)
         return 0
 
 
@@ -362,16 +373,18 @@ cdef Operator SUM = Sum(), MEAN = Mean(), PROD = Prod(), ANY = AnyAll("any", np.
 OPERATORS = {o.name: o for o in (SUM, MEAN, PROD, ANY, ALL)}
 
 
-cdef tuple read_axes(Tensor x, axis, keepdims):
+cdef Axes read_axes(Tensor x, axis, keepdims):
     """The attributes: None is all axes, an int or a tuple those. Raises IndexError or ValueError."""
-    cdef uint32_t mask = 0
+    cdef Axes axes = Axes.__new__(Axes)
     cdef int d
-    if axis is None: return (1 << x.layout.ndim) - 1, bool(keepdims)
-    for a in axis if isinstance(axis, (tuple, list)) else (axis,):
-        d = lay.read_axis(a, x.layout.ndim)
-        if (mask >> d) & 1: raise ValueError(f"axis {d} stands twice in {described(axis)}")
-        mask |= <uint32_t>1 << d
-    return mask, bool(keepdims)
+    axes.keepdims = keepdims
+    if axis is None: axes.mask = (<uint32_t>1 << x.layout.ndim) - 1
+    else:
+        for a in axis if isinstance(axis, (tuple, list)) else (axis,):
+            d = lay.read_axis(a, x.layout.ndim)
+            if axes.mask >> d & 1: raise ValueError(f"axis {d} stands twice in {described(axis)}")
+            axes.mask |= <uint32_t>1 << d
+    return axes
 
 
 cdef Tensor widened(x):

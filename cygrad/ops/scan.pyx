@@ -6,7 +6,8 @@ from cython cimport final
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor
+from cygrad.core.attributes cimport Attributes
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport scan as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout
@@ -16,12 +17,22 @@ from cygrad.ops.reduce cimport widened
 from cygrad.ops.shape import reshape
 
 
+cdef class Scan(Attributes):
+    """The attributes of cumsum: the axis, and whether it goes from the last to the first."""
+    cdef readonly int axis
+    cdef readonly bint reverse
+
+    def __init__(self, int axis, bint reverse=False):
+        self.axis, self.reverse = axis, reverse
+
+
 @final
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
 
     def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.numpy = "cumsum", True, True, np.cumsum
+        self.name, self.numpy = "cumsum", np.cumsum
+        self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -29,26 +40,24 @@ cdef class Cumsum(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        axis, reverse = <tuple>c.attributes
+        cdef int axis = (<Scan>c.attributes).axis
         if c.y[0].dtype < FLOAT32:
             np.cumsum(lend(&c.x[0], NULL, False), axis, out=lend(&c.y[0], NULL, True))
             return 0
-        return run_sums(&c.x[0], &c.y[0], axis, reverse)
+        return run_sums(&c.x[0], &c.y[0], axis, (<Scan>c.attributes).reverse)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), dx
-        axis, reverse = b.node.attributes
-        if not b.over_gradient(0, &dx): dx = b.make(0, b.node.layout, b.node.dtype)
-        run_sums(&g, &dx, axis, not reverse)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).donated_gradients = 1
         return 0
 
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        return run_sums(&b.g[0], &b.dx[0], (<Scan>b.attributes).axis, not (<Scan>b.attributes).reverse)
+
     cdef object formula(self, c, int i, g):
-        axis, reverse = c.attributes
-        return apply1(CUMSUM, g, (axis, not reverse))
+        return apply1(CUMSUM, g, Scan(c.attributes.axis, not c.attributes.reverse))
 
 
-cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except -1:
+cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except -1 nogil:
     """y = the running sums of x, which may be y."""
     cdef const Layout* l = y.layout
     cdef Py_ssize_t inner = 1
@@ -74,4 +83,4 @@ def cumsum(x, axis=None):
     if axis is None:
         if t.layout.ndim != 1: t = reshape(t, (t.layout.size,))
         axis = 0
-    return apply1(CUMSUM, t, (lay.read_axis(axis, t.layout.ndim), False))
+    return apply1(CUMSUM, t, Scan(lay.read_axis(axis, t.layout.ndim)))

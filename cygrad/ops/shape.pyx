@@ -6,11 +6,10 @@ from cython cimport final
 
 from cygrad.core cimport layout as lay
 from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Backward, Call, Operator, Tensor, ensure_tensor
+from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
 from cygrad.core.run cimport apply1
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.reduce cimport sum_to
 from cygrad.ops.base cimport View
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -19,48 +18,61 @@ from cygrad.core.errors import described
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
 
+cdef bint new_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil:
+    """The strides of `x` in another shape of the same size without moving anything; False: that cannot be."""
+    cdef Py_ssize_t block, step = 1
+    cdef int i = 0, j = 0, start_i, start_j, d
+    cdef bint first
+    if x.dense or x.size == 0:
+        for d in range(ndim - 1, -1, -1):
+            strides[d] = step
+            step *= shape[d]
+        return True
+    while i < x.ndim and j < ndim:                  # match groups of old and new dimensions of equal size
+        start_i, start_j = i, j
+        block, step = x.shape[i], shape[j]
+        while block != step:
+            if block < step:
+                i += 1
+                block *= x.shape[i]
+            else:
+                j += 1
+                step *= shape[j]
+        step, block, first = 0, 0, True             # the old group must be one run of equal steps (maybe of 0)
+        for d in range(i, start_i - 1, -1):
+            if x.shape[d] == 1: continue
+            if first: step, block, first = x.strides[d], x.strides[d] * x.shape[d], False
+            elif x.strides[d] != block: return False
+            else: block *= x.shape[d]
+        for d in range(j, start_j - 1, -1):
+            strides[d] = step
+            step *= shape[d]
+        i += 1
+        j += 1
+    while j < ndim:
+        strides[j] = 1
+        j += 1
+    return True
+
+
+cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
+    """Whether `x` can be seen in another shape of the same size."""
+    cdef Py_ssize_t strides[MAX_NDIM]
+    return new_strides(x, ndim, shape, strides)
+
+
 cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL:
     """`x` in another shape of the same size without moving anything; NULL without an error if that cannot be."""
     cdef Layout* l
     cdef Py_ssize_t strides[MAX_NDIM]
-    cdef Py_ssize_t block, step
-    cdef int i = 0, j = 0, start_i, start_j, d
-    cdef bint first
+    cdef int d
     if x.size == 0:
         l = lay.dense(ndim, shape)
         l.offset = x.offset
         return l
-    if not x.dense:                                 # match groups of old and new dimensions of equal size
-        while i < x.ndim and j < ndim:
-            start_i, start_j = i, j
-            block, step = x.shape[i], shape[j]
-            while block != step:
-                if block < step:
-                    i += 1
-                    block *= x.shape[i]
-                else:
-                    j += 1
-                    step *= shape[j]
-            step, block, first = 0, 0, True         # the old group must be one run of equal steps (maybe of 0)
-            for d in range(i, start_i - 1, -1):
-                if x.shape[d] == 1: continue
-                if first: step, block, first = x.strides[d], x.strides[d] * x.shape[d], False
-                elif x.strides[d] != block: return NULL
-                else: block *= x.shape[d]
-            for d in range(j, start_j - 1, -1):
-                strides[d] = step
-                step *= shape[d]
-            i += 1
-            j += 1
-        while j < ndim:
-            strides[j] = 1
-            j += 1
+    if not new_strides(x, ndim, shape, strides): return NULL
     l = lay.blank(ndim)
-    step = 1
-    for d in range(ndim - 1, -1, -1):
-        l.shape[d] = shape[d]
-        l.strides[d] = step if x.dense else strides[d]
-        step *= shape[d]
+    for d in range(ndim): l.shape[d], l.strides[d] = shape[d], strides[d]
     l.offset = x.offset
     return lay.finish(l)
 
@@ -85,17 +97,15 @@ cdef class Reshape(Operator):
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        cdef const Layout* x = b.input_layout(0)
-        cdef Layout* l = reshaped(b.g[0].layout, x.ndim, x.shape)
-        cdef Array g
-        if l != NULL:
-            b.same_gradient(0, True)
-            lay.forget(b.dx[0].layout)
-            b.dx[0].layout = l
-        else:
-            g = b.gradient(0)
-            gather(b.make(0, x, b.node.dtype).data, &g, 0, x.size)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = reshapes(b.g[0].layout, b.x[0].ndim, b.x[0].shape)
+        return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return reshaped(g, b.x[0].ndim, b.x[0].shape)
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        gather(b.dx[0].data, &b.g[0], 0, b.x[0].size)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -249,11 +259,12 @@ cdef class BroadcastTo(View):
         finally:
             lay.forget(target)
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), out
-        if lay.same_shape(b.g[0].layout, b.input_layout(0)): return b.same_gradient(0, True)
-        out = b.make(0, b.input_layout(0), b.node.dtype)
-        return sum_to(&g, &out)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
+        return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return lay.share(g)                         # (which the engine sums to the shape of x)
 
     cdef object formula(self, c, int i, g):
         return g                                    # the engine sums to the input's shape
@@ -305,8 +316,12 @@ cdef class Copy(Operator):
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
-    cdef int backward(self, Backward b) except -1:
-        return b.same_gradient(0, True)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).view = True
+        return 0
+
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+        return lay.share(g)
 
     cdef object formula(self, c, int i, g):
         return g

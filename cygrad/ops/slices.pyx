@@ -197,7 +197,7 @@ cdef class Put(Operator):
             lay.forget(l)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 4
 
     cdef object formula(self, c, int i, g):

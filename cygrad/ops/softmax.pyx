@@ -4,14 +4,14 @@ from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport OUTPUT, OWN, Backward, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.memory cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.attributes cimport Attributes
+from cygrad.core.graph cimport OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, saved
 from cygrad.core.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.rows cimport RowLoop
-from cygrad.ops.reduce cimport Reduction, inner_of, read_axes, slope
+from cygrad.ops.reduce cimport Reduction, derivative, inner_of, read_axes
 
 from cygrad.ops.functions import exp
 from cygrad.ops.reduce import spread, sum
@@ -26,9 +26,17 @@ cdef Loop* EXP_SLOPE = driver.find("exp_slope")
 
 # ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
 
+cdef class Axis(Attributes):
+    """The attributes of what goes along one axis, counted from the first."""
+    cdef readonly int axis
+
+    def __init__(self, int axis):
+        self.axis = axis
+
+
 cdef class ByRows(Operator):
-    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output. The attribute is the
-    axis."""
+    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output; their attributes are
+    an Axis."""
     cdef RowLoop* value
     cdef RowLoop* gradient
 
@@ -47,31 +55,30 @@ cdef class ByRows(Operator):
         if not c.x[0].layout.dense:
             gather(y.data, &c.x[0], 0, y.layout.size)
             x = y.data
-        along(self.value, <object>c.attributes, x, NULL, &y)
+        along(self.value, (<Axis>c.attributes).axis, x, NULL, &y)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), y = b.kept(OWN), out
-        cdef const Layout* l = b.node.layout
-        cdef const char* given = g.data
-        cdef Buffer* workspace = NULL
-        if not b.over(0, OWN, &out) and not b.over_gradient(0, &out): out = b.make(0, l, b.node.dtype)
-        if l.size == 0: return 0
-        if not g.layout.dense:                      # packed into the result, unless that is y's own memory
-            if out.data == y.data: workspace = allocate(l.size * itemsize(b.node.dtype), WORKSPACE)
-            given = workspace.data if workspace != NULL else out.data
-            gather(<char*>given, &g, 0, l.size)
-        along(self.gradient, b.node.attributes, given, y.data, &out)
-        if workspace != NULL: drop(workspace)
-        b.done(OWN)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved = <uint32_t>1 << OUTPUT
+        if b.g[0].layout.dense: s.donated_saved, s.donated_gradients = s.saved, 1
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array y = saved(b, OWN)
+        cdef const char* g = b.g[0].data
+        if y.layout.size == 0: return 0
+        if not b.g[0].layout.dense:                 # packed into the result
+            gather(b.dx[0].data, &b.g[0], 0, y.layout.size)
+            g = b.dx[0].data
+        along(self.gradient, (<Axis>b.attributes).axis, g, y.data, &b.dx[0])
         return 0
 
 
-cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, const Array* z) noexcept:
+cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, const Array* z) noexcept nogil:
     """z = loop(x) or loop(x, y) along an axis; x and y are dense, and of z's shape."""
     cdef const Layout* l = z.layout
     cdef Py_ssize_t inner = 1
@@ -88,7 +95,7 @@ cdef class LogSoftmax(ByRows):
         self.name, self.value, self.gradient = "log_softmax", &rows.LOG_SOFTMAX, &rows.LOG_SOFTMAX_GRAD
 
     cdef object formula(self, c, int i, g):
-        return g - exp(c.output(0)) * sum(g, c.attributes, True)
+        return g - exp(c.output(0)) * sum(g, c.attributes.axis, True)
 
 
 @final
@@ -100,7 +107,7 @@ cdef class Softmax(ByRows):
 
     cdef object formula(self, c, int i, g):
         y = c.output(0)
-        return y * (g - sum(g * y, c.attributes, True))
+        return y * (g - sum(g * y, c.attributes.axis, True))
 
 
 # ---- logsumexp: along any axes ---------------------------------------------------------------------------------------
@@ -114,12 +121,12 @@ cdef class LogSumExp(Reduction):
 
     cdef int infer(self, Call* c) except -1:
         Reduction.infer(self, c)
-        if not by_rows(c.x[0].layout, <tuple>c.attributes):
+        if not by_rows(c.x[0].layout, c.attributes):
             c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
     cdef int forward(self, Call* c) except -1:
-        cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, <tuple>c.attributes)
+        cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, c.attributes)
         cdef Array y = c.y[0], most = y
         cdef Array a[3]
         if inner:
@@ -136,30 +143,30 @@ cdef class LogSumExp(Reduction):
         a[0], a[1], a[2] = y, most, y
         return driver.each(ADD_LOOP, a)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 1 | 1 << OUTPUT
 
-    cdef int backward(self, Backward b) except -1:
-        cdef Array g = b.gradient(0), y = b.kept(OWN), x = b.kept(0), out
-        cdef Py_ssize_t results = y.layout.size
-        if by_rows(x.layout, b.node.attributes) == 1 and (g.layout.dense or g.layout.ndim == 1):
-            if not b.over(0, 0, &out): out = b.make(0, x.layout, b.node.dtype)
-            rows.logsumexp_grad(b.node.dtype, results, x.layout.size // results, g.data,
-                                1 if g.layout.dense else g.layout.strides[0], x.data, y.data, out.data)
-            b.done(0)
-        else:
-            slope(b, EXP_SLOPE, &g, &y)
-        b.done(OWN)
-        b.done_gradient(0)
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved, s.donated_saved = 1 | <uint32_t>1 << OUTPUT, 1
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array y = saved(b, OWN), x = saved(b, 0)
+        cdef const Layout* g = b.g[0].layout
+        if by_rows(x.layout, b.attributes) != 1 or not (g.dense or g.ndim == 1):
+            return derivative(b, EXP_SLOPE, &b.g[0], &y)
+        rows.logsumexp_grad(b.dtype, y.layout.size, x.layout.size // y.layout.size, b.g[0].data,
+                            1 if g.dense else g.strides[0], x.data, y.data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):
         return spread(c, g) * exp(c.input(0) - spread(c, c.output(0)))
 
 
-cdef Py_ssize_t by_rows(const Layout* x, attributes):
+cdef Py_ssize_t by_rows(const Layout* x, const void* axes) noexcept nogil:
     """As inner_of(): 0 also where there is nothing, or columns are too few."""
-    cdef Py_ssize_t inner = inner_of(x, attributes) if x.size else 0
+    cdef Py_ssize_t inner = inner_of(x, axes) if x.size else 0
     return inner if inner == 1 or inner >= rows.FEWEST else 0
 
 
@@ -183,10 +190,10 @@ cdef object along_axis(Operator op, x, axis):
     cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1, d
     cdef Py_ssize_t inner = 1
     for d in range(a + 1, last + 1): inner *= t.layout.shape[d]
-    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, a)
+    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, Axis(a))
     order = list(range(last + 1))
     order[a], order[last] = last, a
-    return transpose(apply1(op, transpose(t, order), last), order)
+    return transpose(apply1(op, transpose(t, order), Axis(last)), order)
 
 
 def logsumexp(x, axis=None, keepdims=False):

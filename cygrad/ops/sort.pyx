@@ -99,7 +99,7 @@ cdef class Sort(Operator):
             with nogil: kernel.reverse(c.y[0].data, size, c.y[0].layout.size // n, n)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
         return 2 << OUTPUT
 
     cdef object formula(self, c, int i, g):

@@ -246,6 +246,14 @@ static inline void cg_rest(void) {
     nanosleep(&t, NULL);
 }
 #endif
+/* A lock for a few instructions, without the GIL. */
+#if defined(_MSC_VER)
+static inline void cg_lock(long *lock) { while (_InterlockedExchange(lock, 1)) cg_rest(); }
+static inline void cg_unlock(long *lock) { _InterlockedExchange(lock, 0); }
+#else
+static inline void cg_lock(long *lock) { while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) cg_rest(); }
+static inline void cg_unlock(long *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+#endif
 #if defined(__x86_64__) && defined(__GNUC__)
 static inline long long cg_ticks(void) { return (long long)__builtin_ia32_rdtsc(); }
 #else

@@ -1,0 +1,25 @@
+"""Attributes: what an operation is called with beside its inputs, as fields with names.
+
+A subclass declares its fields as `cdef readonly` and takes them, in that order, in `__init__`; kernels read them without
+the GIL. The public function of the operator checks them, makes the object, and nobody changes it afterwards."""
+
+
+cdef class Attributes:
+    """The base: equality, hash, printing and pickling by fields."""
+
+    def fields(self):
+        """A dict of the fields, in the order in which they were declared."""
+        return {name: getattr(self, name) for cls in reversed(type(self).__mro__) for name, value in vars(cls).items()
+                if type(value).__name__ in ("getset_descriptor", "member_descriptor") and not name.startswith("_")}
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in self.fields().items()])})"
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.fields() == other.fields()
+
+    def __hash__(self):
+        return hash((type(self), *self.fields().values()))
+
+    def __reduce__(self):
+        return type(self), tuple(self.fields().values())
