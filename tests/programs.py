@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 import cygrad as cg
-from cygrad.core import memory as core
+from cygrad.core.store import buffer as core
 from cygrad.ops import ROWS
 
 KINDS = ("create_graph", "exception", "inplace")

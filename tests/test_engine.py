@@ -79,7 +79,7 @@ def test_deep_second_derivatives():
 
 def test_a_failed_pass_over_a_deep_graph():
     in_a_small_stack("""
-        from cygrad.core import memory as core
+        from cygrad.core.store import buffer as core
         x = cg.tensor([0.0]).attach_grad()
         with cg.record():
             y = x

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.freed import FreedTensor
-from cygrad.core.replay import Replay
+from cygrad.core.graph.freed import FreedTensor
+from cygrad.core.execute.replay import Replay
 from cygrad.testing import fail_allocation
 
 
@@ -104,7 +104,7 @@ def test_every_slot_of_tensor_is_refused():
     names = {n for n, v in vars(cg.Tensor).items() if n.startswith("__") and callable(v)} - harmless - by_attribute
     assert {"__add__", "__radd__", "__getitem__", "__iadd__", "__bool__", "__eq__"} <= names
     missing = sorted(names - set(vars(FreedTensor)))
-    assert not missing, f"core/freed.pyx lacks {missing}"
+    assert not missing, f"core/graph/freed.pyx lacks {missing}"
     assert FreedTensor.__basicsize__ == cg.Tensor.__basicsize__
 
 

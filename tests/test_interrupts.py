@@ -11,7 +11,7 @@ import pytest
 
 import cygrad as cg
 from cygrad.autograd import detect_anomaly, saved_tensors_hooks
-from cygrad.core.memory import set_failure
+from cygrad.core.store.buffer import set_failure
 from cygrad.memory.log import open_logs
 from cygrad.testing import assert_no_leak, fail_allocation
 

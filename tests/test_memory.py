@@ -7,7 +7,7 @@ import pytest
 from test_shadow import loss_of, mlp
 
 import cygrad as cg
-from cygrad.core import memory as core
+from cygrad.core.store import buffer as core
 
 SIZES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 4608, 4609, 5000, 8192, 8193, 65536, 65537, 1_000_000, 1 << 20,
          (1 << 20) + 1, (1 << 20) + 4097, 5 << 20, (16 << 20) + 1]

@@ -51,12 +51,12 @@ CUBE = """\
 # cython: language_level=3, cdivision=True
 from libc.stdint cimport uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Call, Operator
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.kernels.array cimport FLOAT32
 from cygrad.kernels.driver cimport gather
 
-from cygrad.core.run import apply
+from cygrad.core.execute.run import apply
 
 
 cdef class Cube(Operator):

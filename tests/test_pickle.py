@@ -116,7 +116,7 @@ def test_a_pickle_names_nothing_but_the_loader(protocol):
 
 
 def test_pickles_that_lie():
-    from cygrad.core.pickling import load_tensor
+    from cygrad.core.interop.pickling import load_tensor
 
     with assert_no_leak():
         for args, error in [((b"123", "float32", (1,), None, False), ValueError),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.replay import Replay
+from cygrad.core.execute.replay import Replay
 from cygrad.ops.slices import put
 
 from tests.rows import every_gradient, floating_places, same_bits, tensors

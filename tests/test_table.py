@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.replay import Replay
+from cygrad.core.execute.replay import Replay
 from cygrad.ops import TABLE
 from cygrad.testing import assert_no_leak, gradcheck
 from rows import (

@@ -13,7 +13,7 @@ import sysconfig
 import numpy as np
 
 import cygrad as cg
-from cygrad.core.bridge import tensor
+from cygrad.core.interop.numpy import tensor
 from cygrad.ops import TABLE, index, masks, slices, sort, window
 
 SOURCE = r"""

@@ -7,7 +7,7 @@ import numpy as np
 from capsules import Exporter
 
 import cygrad as cg
-from cygrad.core.replay import Replay
+from cygrad.core.execute.replay import Replay
 from cygrad.testing import assert_no_leak, fail_allocation
 
 

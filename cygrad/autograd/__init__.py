@@ -7,7 +7,7 @@ from cygrad.autograd.passes import GradientEdge, backward, grad
 from cygrad.autograd.scopes import GradientCollector, detect_anomaly, saved_tensors_hooks
 from cygrad.autograd.modes import enable_grad, no_grad, pause, predict_mode, record, train_mode
 from cygrad.autograd.variables import mark_variables, stop_gradient
-from cygrad.core.modes import is_recording, is_training, set_recording, set_training
+from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 
 __all__ = [
     "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "detect_anomaly", "enable_grad",

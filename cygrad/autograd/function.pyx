@@ -4,24 +4,23 @@ cimport cython
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    Node, Operator, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of,
-)
-from cygrad.core.hooks cimport call_watched
-from cygrad.core.inplace cimport check_family, check_writable, follow
-from cygrad.core.modes cimport Flags, flags
-from cygrad.core.nodes cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
-from cygrad.core.packing cimport pack
-from cygrad.core.running cimport check_stack
-from cygrad.core.slots cimport OWN, Slot, save_buffer
-from cygrad.core.tape cimport expect_cycles
-from cygrad.core.tensors cimport view_of
-from cygrad.core.views cimport put_node, written
+from cygrad.core.store cimport layout as lay
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
+from cygrad.core.backward.hooks cimport call_watched
+from cygrad.core.execute.inplace cimport check_family, check_writable, follow
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.graph.recording cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.graph.packing cimport pack
+from cygrad.core.graph.running cimport check_stack
+from cygrad.core.graph.slots cimport OWN, Slot, save_buffer
+from cygrad.core.graph.tape cimport expect_cycles
+from cygrad.core.graph.construct cimport view_of
+from cygrad.core.graph.views cimport put_node, written
 from cygrad.kernels.array cimport FLOAT32, Layout
 
-from cygrad.core.bridge import zeros
+from cygrad.core.interop.numpy import zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import GraphFreedError, InplaceError
 

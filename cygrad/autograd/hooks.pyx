@@ -1,9 +1,9 @@
 """Registering hooks and keeping gradients of intermediates."""
 
-from cygrad.core.graph cimport Node, Tensor, is_tracked, is_variable
+from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, is_variable
 
-from cygrad.core.graph import install
-from cygrad.core.hooks import register
+from cygrad.core.late_bound import bind_methods
+from cygrad.core.backward.hooks import register
 
 
 def check_function(f, what):
@@ -52,5 +52,5 @@ def register_node_hook(Node self, f):
     return register(self, "after", f)
 
 
-install(register_hook=register_hook, register_post_accumulate_grad_hook=register_post_accumulate_grad_hook)
-install(Node, register_prehook=register_prehook, register_hook=register_node_hook)
+bind_methods(Tensor, register_hook=register_hook, register_post_accumulate_grad_hook=register_post_accumulate_grad_hook)
+bind_methods(Node, register_prehook=register_prehook, register_hook=register_node_hook)

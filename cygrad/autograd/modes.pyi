@@ -2,7 +2,7 @@
 from collections.abc import Callable
 from typing import Any, Never, TypeVar, final, overload
 from typing_extensions import disjoint_base
-from cygrad.core.tape import Tape
+from cygrad.core.graph.tape import Tape
 _F = TypeVar('_F', bound=Callable[..., Any])
 
 @final

@@ -7,8 +7,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from cygrad.core.tape cimport Tape
-from cygrad.core.modes cimport Flags, flags
+from cygrad.core.graph.tape cimport Tape
+from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.core.errors import described
 

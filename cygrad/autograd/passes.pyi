@@ -2,8 +2,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Never, Self, TypeAlias, overload
 import numpy.typing as npt
-from cygrad.core.graph import Node
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Node
+from cygrad.core.graph.tensor import Tensor
 _Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None
 
 DTYPES: tuple[Any, ...]

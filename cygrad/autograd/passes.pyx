@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from cygrad.core.bridge cimport head_full
-from cygrad.core.engine cimport run_pass
-from cygrad.core.graph cimport Node, Tensor, is_tracked
-from cygrad.core.layout cimport same_shape
-from cygrad.core.memory cimport GRAPHLESS
+from cygrad.core.interop.numpy cimport head_full
+from cygrad.core.backward.engine cimport run_pass
+from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked
+from cygrad.core.store.layout cimport same_shape
+from cygrad.core.store.buffer cimport GRAPHLESS
 
-from cygrad.core.bridge import tensor
+from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
-from cygrad.core.graph import install
-from cygrad.core.views import place
+from cygrad.core.late_bound import bind_methods
+from cygrad.core.graph.views import place
 from cygrad.autograd.variables import keeps_grad
 
 
@@ -186,4 +186,4 @@ def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph
 
 
 _backward.__name__ = "backward"
-install(backward=_backward)
+bind_methods(Tensor, backward=_backward)

@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 _Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None
 
 @disjoint_base

@@ -5,11 +5,11 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
-from cygrad.core.modes cimport Flags, flags
+from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
-from cygrad.core.gradients import Collected, open_collected
+from cygrad.core.backward.gradients import Collected, open_collected
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()

@@ -2,7 +2,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 import numpy.typing as npt
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 _GradReq: TypeAlias = Literal['write', 'add', 'null']
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

@@ -5,24 +5,24 @@ import numpy as np
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport window
-from cygrad.core.extras cimport extras_of, keep_for, kept_of
-from cygrad.core.graph cimport (
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport window
+from cygrad.core.graph.extras cimport extras_of, keep_for, kept_of
+from cygrad.core.graph.tensor cimport (
     ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
     node_of, put_grad, show,
 )
-from cygrad.core.memory cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
-from cygrad.core.modes cimport flags
-from cygrad.core.running cimport any_runs, runs
+from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
+from cygrad.core.thread_state cimport flags
+from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.tape cimport expect_cycles
-from cygrad.core.tensors cimport copy_plain, forget_values, view_of, zeros_like
+from cygrad.core.graph.tape cimport expect_cycles
+from cygrad.core.graph.construct cimport copy_plain, forget_values, view_of, zeros_like
 from cygrad.kernels.array cimport FLOAT32, itemsize
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
-from cygrad.core.graph import install
+from cygrad.core.late_bound import bind_methods
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
@@ -313,7 +313,8 @@ def _set_fresh_grad(Tensor self, bint value):
     leaf.fresh = value
 
 
-install(
+bind_methods(
+    Tensor,
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, _del_grad,

@@ -1,4 +1,4 @@
-from cygrad.core.modes cimport Flags
+from cygrad.core.thread_state cimport Flags
 
 cdef str doing(const Flags* f)
 cdef bint ours(str filename)

@@ -8,7 +8,7 @@ import warnings
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from cygrad.core.modes cimport Flags
+from cygrad.core.thread_state cimport Flags
 
 from types import CodeType
 

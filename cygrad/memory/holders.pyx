@@ -7,16 +7,14 @@ register, so those that are left over have a number and no name."""
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.external cimport Lender
-from cygrad.core.graph cimport (
-    Leaf, Node, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of,
-)
-from cygrad.core.memory cimport EXTERNAL, Buffer
-from cygrad.core.slots cimport OWN, Slot, buffer_in
-from cygrad.core.tape cimport Tape, root
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.external cimport Lender
+from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of
+from cygrad.core.store.buffer cimport EXTERNAL, Buffer
+from cygrad.core.graph.slots cimport OWN, Slot, buffer_in
+from cygrad.core.graph.tape cimport Tape, root
 
-from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import open_logs
 
 

@@ -5,12 +5,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memmove
 
-from cygrad.core cimport slots
-from cygrad.core.bridge cimport HEAD
-from cygrad.core.graph cimport Node
-from cygrad.core.memory cimport ALLOCATED, CATEGORIES, EXTERNAL, FREED, SAVED, Buffer, counters, set_observer
-from cygrad.core.modes cimport Flags, flags
-from cygrad.core.slots cimport Slot, buffer_in
+from cygrad.core.graph cimport slots
+from cygrad.core.interop.numpy cimport HEAD
+from cygrad.core.graph.tensor cimport Node
+from cygrad.core.store.buffer cimport ALLOCATED, CATEGORIES, EXTERNAL, FREED, SAVED, Buffer, counters, set_observer
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.graph.slots cimport Slot, buffer_in
 from cygrad.memory cimport sites as about
 from cygrad.memory.scopes cimport Open
 from cygrad.memory.states cimport HELD, LET_GO, MARKED, Entry, Event, State

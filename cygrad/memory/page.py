@@ -5,7 +5,7 @@ import json
 import linecache
 import re
 
-from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.flames import flame
 from cygrad.memory.rows import ONE_SHAPE, shown_line
 from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks

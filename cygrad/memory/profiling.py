@@ -3,7 +3,7 @@
 import os
 
 from cygrad.core.errors import described
-from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES, Logged
 from cygrad.memory.paths import file_path
 

@@ -1,6 +1,6 @@
 """memory.why as users see it."""
 
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 from cygrad.memory.holders import holders
 from cygrad.memory.sizes import words
 

@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 
 class why:
     bytes: int

@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.page import page
 from cygrad.memory.rows import ONE_SHAPE
 from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks

@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from cygrad.core.memory import CATEGORY_NAMES
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES
 from cygrad.memory.sites import BEYOND
 

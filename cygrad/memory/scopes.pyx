@@ -7,9 +7,9 @@ scope that dies open is closed."""
 cimport cython
 from libc.stdint cimport int64_t
 
-from cygrad.core.memory cimport counters
+from cygrad.core.store.buffer cimport counters
 
-from cygrad.core import memory as core
+from cygrad.core.store import buffer as core
 from cygrad.core.errors import described
 from cygrad.memory.sizes import read_size
 

@@ -1,7 +1,8 @@
 from libc.stdint cimport uint32_t
 
-from cygrad.core.graph cimport Node, Slot
-from cygrad.core.modes cimport Flags
+from cygrad.core.graph.slots cimport Slot
+from cygrad.core.graph.tensor cimport Node
+from cygrad.core.thread_state cimport Flags
 
 cdef list sites             # (operator or name, role, stack, shape) by number; a log keeps the list of its time
 cdef list frames            # (the frame that called it, code, instruction) by number

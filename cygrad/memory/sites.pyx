@@ -7,11 +7,11 @@ from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcmp, memcpy
 
-from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Node
-from cygrad.core.memory cimport shaping
-from cygrad.core.modes cimport Flags
-from cygrad.core.slots cimport OWN, Slot, sign_bits
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.tensor cimport Node
+from cygrad.core.store.buffer cimport shaping
+from cygrad.core.thread_state cimport Flags
+from cygrad.core.graph.slots cimport OWN, Slot, sign_bits
 from cygrad.core.source cimport ours
 from cygrad.kernels.array cimport MAX_NDIM, Layout
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uintptr_t
 
-from cygrad.core.memory cimport CATEGORIES, MOVED
+from cygrad.core.store.buffer cimport CATEGORIES, MOVED
 
 cdef enum:                  # events beside the pool's
     HELD = MOVED + 1        # a slot of a node keeps the buffer: `nbytes` is the slot's address, `site` the reason

@@ -4,7 +4,7 @@ it is compiled, since a long log is folded while the program runs."""
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.string cimport memcpy, memset
 
-from cygrad.core.memory cimport ALLOCATED, FREED
+from cygrad.core.store.buffer cimport ALLOCATED, FREED
 
 
 cdef inline size_t home(uintptr_t key, size_t places) noexcept:

@@ -1,26 +1,30 @@
-"""Operators: one class each in the file of its family, one row each in the table. Importing this plugs them in."""
+"""Operators: one class each in the file of its family, one row each in the table. Importing this binds them to the core."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.answers import TENSOR, attributes
-from cygrad.core.graph import install, install_operators
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.late_bound import bind, bind_methods
 from cygrad.ops import compare, elementwise, gradient, linalg, reduce, shape, slices
 from cygrad.ops.table import ROWS, TABLE, Row
 from cygrad.ops.ufuncs import array_ufunc
 
 __all__ = ["ROWS", "TABLE", "Row"]
 
-install_operators(
-    **{row.operator.name: row.operator for row in TABLE},
-    assign=slices.OPERATORS["assign"],
-    matmul_function=linalg.matmul,
-    pow_function=elementwise.pow,
+operators = {row.operator.name: row.operator for row in TABLE}
+bind(
+    operators=operators | {"assign": slices.OPERATORS["assign"]},
+    **{name: operators[name] for name in ("add", "sub", "mul", "div", "neg", "abs", "bitwise_and", "bitwise_or",
+                                          "bitwise_xor", "bitwise_not")},
     comparisons=compare.COMPARISONS,
-    getitem_function=slices.getitem,
-    setitem_function=slices.setitem,
-    sum_to_function=reduce.sum_to,
-    locally_constant_function=gradient.locally_constant,
+    matmul=linalg.matmul,
+    pow=elementwise.pow,
+    getitem=slices.getitem,
+    setitem=slices.setitem,
+    sum_to=reduce.sum_to,
+    locally_constant=gradient.locally_constant,
 )
-install(
+bind_methods(
+    Tensor,
     **{name: row.function for row in TABLE for name in row.methods},
     copy_=slices.copy_,
     fill_=slices.fill_,

@@ -3,9 +3,10 @@ what it reads. What backward keeps follows from the rules."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport BackwardCall, Call, Node, Operator, Tensor
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
+from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.driver cimport Loop
 

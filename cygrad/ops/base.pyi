@@ -1,7 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 from typing_extensions import disjoint_base
-from cygrad.core.graph import Operator
+from cygrad.core.graph.tensor import Operator
 
 TO_FLOATS: str
 @disjoint_base

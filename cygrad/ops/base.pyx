@@ -7,16 +7,16 @@ from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.bridge cimport lend
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    ADDING, OUTPUT, OWN, BackwardCall, Call, Node, Operator, Stage, Tensor, add_stage, edge_of, saved,
-)
-from cygrad.core.memory cimport OTHER
-from cygrad.core.run cimport apply1
-from cygrad.core.tensors cimport fresh
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Node, Tensor, edge_of
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.execute.run cimport apply1
+from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, itemsize
 from cygrad.kernels.bits cimport where_code_is

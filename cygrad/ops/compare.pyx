@@ -5,9 +5,10 @@ import numpy as np
 from cython cimport final
 from libc.stdint cimport uint32_t
 
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, ensure_tensor, is_saved, saved, slot_from
-from cygrad.core.run cimport apply1, apply2, apply3
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, is_saved, saved
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
+from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout
 from cygrad.kernels.choose cimport choose

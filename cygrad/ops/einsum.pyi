@@ -1,8 +1,8 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, TypeAlias, final
 import numpy.typing as npt
-from cygrad.core.graph import Operator
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 BY_INDEX: dict[Any, Any]

@@ -11,10 +11,11 @@ import numpy as np
 from cython cimport final
 from libc.stdint cimport uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
-from cygrad.core.run cimport apply2, apply_list
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
@@ -24,7 +25,7 @@ from cygrad.kernels.rows cimport dots
 from cygrad.ops.linalg cimport products, room
 from cygrad.ops.shape cimport permuted, reshaped
 
-from cygrad.core.bridge import arange
+from cygrad.core.interop.numpy import arange
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.index import OPERATORS as BY_INDEX
 from cygrad.ops.reduce import sum

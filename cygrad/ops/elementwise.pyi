@@ -2,7 +2,7 @@
 from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import Elementwise
 _Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic
 _Data: TypeAlias = Tensor | npt.ArrayLike

@@ -9,8 +9,9 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
-from cygrad.core.run cimport apply1, apply2
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize
 from cygrad.ops.base cimport Elementwise, Number
 

@@ -1,7 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, Literal, TypeAlias, final
 import numpy.typing as npt
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import Elementwise
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

@@ -6,8 +6,8 @@ import numpy as np
 from cython cimport final
 from libc.stdint cimport uint8_t
 
-from cygrad.core.graph cimport BackwardCall, Operator, saved_bits
-from cygrad.core.run cimport apply1, apply2
+from cygrad.core.graph.operator cimport BackwardCall, Operator, saved_bits
+from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather

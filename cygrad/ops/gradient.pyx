@@ -2,10 +2,11 @@
 
 from cython cimport final
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
-from cygrad.core.run cimport apply1, apply_list
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
 from cygrad.ops.reduce cimport binary
 

@@ -1,5 +1,6 @@
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport Call, Tensor
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport Call
+from cygrad.core.graph.tensor cimport Tensor
 from cygrad.kernels.array cimport Array, Layout
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1

@@ -13,24 +13,24 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, array_of, ensure_tensor, saved,
-)
-from cygrad.core.memory cimport EXTERNAL
-from cygrad.core.run cimport apply1, apply2, apply_list
-from cygrad.core.tensors cimport fresh
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
+from cygrad.core.store.buffer cimport EXTERNAL
+from cygrad.core.execute.run cimport apply1, apply2, apply_list
+from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport choose
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize
 
-from cygrad.core.bridge import zeros
+from cygrad.core.interop.numpy import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import InplaceError, described
-from cygrad.core.layout import check_size
+from cygrad.core.store.layout import check_size
 from cygrad.ops.shape import astype, broadcast_to, reshape
 
 

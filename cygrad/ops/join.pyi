@@ -3,8 +3,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph import Operator
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import Part
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

@@ -9,18 +9,19 @@ from cython cimport final
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport EVERY_INPUT, BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
-from cygrad.core.memory cimport OTHER
-from cygrad.core.run cimport apply1, apply_list
-from cygrad.core.tensors cimport fresh
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.operator cimport EVERY_INPUT, BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.execute.run cimport apply1, apply_list
+from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport Part
 
 from cygrad.core.errors import described
-from cygrad.core.layout import check_size
+from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
 

@@ -7,13 +7,15 @@ from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport (
-    ADDING, OUTPUT, OVER_GRAD, OWN, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor,
-    reads_temporary, saved, saved_bits, temporary,
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.operator cimport (
+    ADDING, OUTPUT, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, reads_temporary, saved,
+    saved_bits, temporary,
 )
-from cygrad.core.run cimport apply2, apply_list
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.bits cimport mask

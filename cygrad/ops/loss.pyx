@@ -3,16 +3,16 @@
 from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, is_saved, saved, slot_from,
-)
-from cygrad.core.memory cimport EXTERNAL
-from cygrad.core.modes cimport flags
-from cygrad.core.run cimport apply1, apply2
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, is_saved, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
+from cygrad.core.store.buffer cimport EXTERNAL
+from cygrad.core.thread_state cimport flags
+from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels, rows
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize

@@ -6,16 +6,16 @@ less. So a later write to the mask harms no gradient."""
 from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport (
-    OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, saved,
-)
-from cygrad.core.memory cimport OTHER
-from cygrad.core.run cimport apply2, apply_list
-from cygrad.core.tensors cimport fresh
-from cygrad.core.turn cimport Turn
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.execute.run cimport apply2, apply_list
+from cygrad.core.graph.construct cimport fresh
+from cygrad.core.backward.turn cimport Turn
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, UINT8, UINT16, Array, Layout, itemsize
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is

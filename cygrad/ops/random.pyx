@@ -3,12 +3,13 @@
 from cython cimport final
 from libc.stdint cimport uint64_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.generator cimport Generator, draw, give_back, given_or_default, read_probability
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor, is_tracked
-from cygrad.core.modes cimport flags
-from cygrad.core.run cimport apply1
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default, read_probability
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, is_tracked
+from cygrad.core.thread_state cimport flags
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport FLOAT32, Array, Layout
 from cygrad.kernels.driver cimport gather

@@ -2,8 +2,9 @@
 
 from libc.stdint cimport uint32_t
 
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Stage, Tensor
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage
+from cygrad.core.graph.tensor cimport Tensor
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.folds cimport Fold

@@ -8,20 +8,21 @@ from cython cimport final
 from libc.math cimport NAN
 from libc.stdint cimport uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport (
-    BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, reads_temporary, saved, temporary,
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.operator cimport (
+    BackwardCall, Call, Operator, Stage, add_stage, reads_temporary, saved, temporary,
 )
-from cygrad.core.run cimport apply1
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
 
-from cygrad.core.bridge import ones
+from cygrad.core.interop.numpy import ones
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.ops.join import concat

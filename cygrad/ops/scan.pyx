@@ -4,11 +4,12 @@ import numpy as np
 
 from cython cimport final
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage
-from cygrad.core.run cimport apply1
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport scan as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout
 from cygrad.kernels.driver cimport gather

@@ -2,8 +2,8 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 import numpy.typing as npt
-from cygrad.core.graph import Operator
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import View
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from cython cimport final
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.graph cimport BackwardCall, Call, Operator, Tensor, add_stage, ensure_tensor
-from cygrad.core.run cimport apply1
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport View

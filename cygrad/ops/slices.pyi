@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
-from cygrad.core.graph import Operator
+from cygrad.core.graph.tensor import Operator
 from cygrad.ops.base import Part
 
 DTYPES: tuple[Any, ...]

@@ -12,13 +12,14 @@ from cython cimport final
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport check_capture
-from cygrad.core.graph cimport Call, Operator, Tensor, array_of, ensure_tensor, ready
-from cygrad.core.inplace cimport apply_inplace, check_writable, run_into
-from cygrad.core.modes cimport flags
-from cygrad.core.run cimport Operand, apply1, apply2, apply_list, give_tensor
-from cygrad.core.views cimport is_place
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor, ready
+from cygrad.core.execute.inplace cimport apply_inplace, check_writable, run_into
+from cygrad.core.thread_state cimport flags
+from cygrad.core.execute.run cimport Operand, apply1, apply2, apply_list, give_tensor
+from cygrad.core.graph.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
@@ -26,7 +27,7 @@ from cygrad.ops.base cimport Part
 from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
 from cygrad.ops.shape cimport permuted
 
-from cygrad.core.bridge import arange, tensor, zeros
+from cygrad.core.interop.numpy import arange, tensor, zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
 from cygrad.ops import masks as by_mask

@@ -3,8 +3,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph import Operator
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.reduce import Reduction
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

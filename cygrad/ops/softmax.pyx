@@ -3,10 +3,12 @@
 from cython cimport final
 from libc.stdint cimport uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.attributes cimport Attributes
-from cygrad.core.graph cimport OUTPUT, OWN, BackwardCall, Call, Operator, Stage, Tensor, add_stage, ensure_tensor, saved
-from cygrad.core.run cimport apply1
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather

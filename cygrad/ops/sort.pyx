@@ -6,11 +6,12 @@ import operator
 from cython cimport final
 from libc.stdint cimport uint32_t
 
-from cygrad.core cimport layout as lay
-from cygrad.core.bridge cimport lend
-from cygrad.core.formula cimport Context
-from cygrad.core.graph cimport OUTPUT, Call, Operator, Tensor, ensure_tensor
-from cygrad.core.run cimport apply1
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport lend
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport OUTPUT, Call, Operator
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport sort as kernel
 from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.index cimport copy

@@ -2,7 +2,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Never, TypeAlias
 import numpy.typing as npt
-from cygrad.core.graph import Operator
+from cygrad.core.graph.tensor import Operator
 _Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 C: dict[Any, Any]

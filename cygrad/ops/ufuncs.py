@@ -5,7 +5,7 @@ Those that Python's operators mean are computed as cygrad's, with their gradient
 
 import numpy as np
 
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 from cygrad.ops import compare, elementwise, linalg
 from cygrad.ops.table import TABLE
 

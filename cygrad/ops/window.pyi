@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
-from cygrad.core.graph import Operator
+from cygrad.core.graph.tensor import Operator
 
 OPERATORS: dict[Any, Any]
 @final

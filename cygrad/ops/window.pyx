@@ -1,17 +1,18 @@
 """Windows: a part of a dense tensor given by shape, strides and offset, in elements. This is how the graph speaks of
-views of a tensor that was written in place (core/views.pyx)."""
+views of a tensor that was written in place (core/graph/views.pyx)."""
 
 from cython cimport final
 
-from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Call, Operator, Tensor, ensure_tensor
-from cygrad.core.run cimport apply1, apply2
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 
-from cygrad.core.bridge import zeros
+from cygrad.core.interop.numpy import zeros
 from cygrad.ops.reduce import sum_to
 from cygrad.ops.shape import reshape
 

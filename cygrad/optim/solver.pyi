@@ -2,7 +2,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 from typing_extensions import disjoint_base
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 
 DTYPES: tuple[Any, ...]
 SOLVERS: dict[Any, Any]

@@ -11,12 +11,12 @@ from libc.string cimport memset
 
 from copyreg import __newobj__
 
-from cygrad.core cimport layout as lay
-from cygrad.core.graph cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
-from cygrad.core.memory cimport OPTIMIZER, READONLY
-from cygrad.core.modes cimport flags
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
+from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
+from cygrad.core.thread_state cimport flags
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.tensors cimport fresh
+from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport update
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -26,7 +26,7 @@ from cygrad.core.dtypes import DTYPES
 
 from cygrad.core.answers import SOLVERS, attributes, of_solver
 from cygrad.core.errors import described
-from cygrad.core.graph import install
+from cygrad.core.late_bound import bind_methods
 
 
 cdef class Parameter:
@@ -272,4 +272,4 @@ cdef class Adam(Solver):
         return 0
 
 
-install(Solver, **attributes("solver", SOLVERS))
+bind_methods(Solver, **attributes("solver", SOLVERS))

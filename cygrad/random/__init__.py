@@ -5,7 +5,7 @@ The functions here draw from one default generator, which all threads share; it 
 called. A forked child goes on from its parent's state: seed it."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
-from cygrad.core.generator import Generator, default_generator
+from cygrad.core.execute.generator import Generator, default_generator
 
 __all__ = ["Generator", "bernoulli", "default_generator", "integers", "normal", "permutation", "seed", "uniform"]
 

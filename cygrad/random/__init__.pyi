@@ -2,10 +2,10 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 import numpy.typing as npt
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
-from cygrad.core.generator import Generator as Generator
+from cygrad.core.execute.generator import Generator as Generator
 __all__ = ['Generator', 'bernoulli', 'default_generator', 'integers', 'normal', 'permutation', 'seed', 'uniform']
 default_generator: Any
 def bernoulli(*given: float | Sequence[int], p: float | None = None, shape: int | Sequence[int] | None = None, size: int | Sequence[int] | None = None, dtype: npt.DTypeLike | None = 'bool') -> Tensor: ...

@@ -4,7 +4,7 @@ cimport cython
 
 from cygrad.memory.scopes cimport Open
 
-from cygrad.core.memory import set_failure as _set_failure
+from cygrad.core.store.buffer import set_failure as _set_failure
 
 cdef object set_failure = _set_failure
 cdef void* failing = NULL           # the scope that is open

@@ -3,9 +3,9 @@
 import numpy as np
 
 from cygrad.autograd import enable_grad, grad, no_grad
-from cygrad.core.bridge import tensor
+from cygrad.core.interop.numpy import tensor
 from cygrad.core.errors import described
-from cygrad.core.graph import Tensor
+from cygrad.core.graph.tensor import Tensor
 
 
 def gradcheck(f, *inputs, order=1, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):

@@ -3,7 +3,7 @@
 import functools
 
 from cygrad.core.errors import described
-from cygrad.core.memory import stats
+from cygrad.core.store.buffer import stats
 from cygrad.testing.failing import Failing
 
 

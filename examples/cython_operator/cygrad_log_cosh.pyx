@@ -4,10 +4,10 @@
 from cython cimport final
 from libc.math cimport exp, fabs, log1p, sinh, tanh
 
-from cygrad.core.graph cimport Operator
-from cygrad.core.run cimport apply1
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport real
-from cygrad.kernels.plug cimport plug
+from cygrad.kernels.registry cimport plug
 from cygrad.ops.base cimport Elementwise
 
 import cygrad as cg

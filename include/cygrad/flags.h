@@ -1,4 +1,4 @@
-/* What every operation asks of its thread, in one struct so that it is read once. It lives in core/modes.pyx alone. */
+/* What every operation asks of its thread, in one struct so that it is read once. It lives in core/thread_state.pyx alone. */
 #ifndef CYGRAD_FLAGS_H
 #define CYGRAD_FLAGS_H
 

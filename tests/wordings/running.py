@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad import bundles
-from cygrad.core.replay import Replay
+from cygrad.core.execute.replay import Replay
 from cygrad.core.source import line_of
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
 from wrong import counting, failing_allocation, leaking, nested_failures, of_another_thread

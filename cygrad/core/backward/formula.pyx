@@ -1,0 +1,149 @@
+"""Gradients by formula: what an operator's `formula` works with, over tensors. Under create_graph it is recorded."""
+
+cimport cython
+
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcpy
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.graph.provenance cimport check_slot
+from cygrad.core.graph.tensor cimport Edge, Gradient, Node, Tensor, attach, edge_of, output_layout, slot_from
+from cygrad.core.backward.gradients cimport as_tensor, flowing_in, gradient_of
+from cygrad.core.store.buffer cimport OTHER, Buffer, hold
+from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, elements, has_elements, sign_bits
+from cygrad.core.graph.construct cimport fresh, new_tensor
+from cygrad.core.backward.turn cimport Turn
+from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.bits cimport unpack_bits
+
+from cygrad.core.interop.numpy import zeros
+from cygrad.core.dtypes import DTYPES
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class Context:
+    """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
+
+    def __cinit__(self, Turn b not None):
+        self.b = b
+
+    @property
+    def attributes(self):
+        """What the operation was called with beside its inputs, as its operator stores it."""
+        return self.b.node.attributes
+
+    def shape(self, int i):
+        """The shape of input i, of which a gradient is wanted."""
+        return lay.shape_tuple(self.b.input_layout(i))
+
+    def dtype(self, int i):
+        """The dtype of input i, of which a gradient is wanted."""
+        return DTYPES[(<Node>edge_of(self.b.node, i).node).dtype]
+
+    def wants(self, int i):
+        """Whether the gradient of input i is wanted."""
+        return self.b.want[i] != 0
+
+    def input(self, int i):
+        """Input i, which the operator must keep; under create_graph with its place in the graph."""
+        cdef Tensor t = self.tensor(slot_from(self.b.node, i))
+        cdef Edge e
+        if self.b.graph:
+            e = edge_of(self.b.node, i)
+            if e.node != NULL: attach(t, <Node>e.node, e.output_nr)
+        return t
+
+    def output(self, int k):
+        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that
+        needs only signs: ones and zeros of those.)"""
+        cdef Tensor t = self.tensor(slot_from(self.b.node, OWN | k))
+        if self.b.graph: attach(t, self.b.node, k)
+        return t
+
+    def locally_constant(self, z):
+        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such
+        as a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        cdef list places = []
+        cdef Edge e
+        cdef int i
+        if not self.b.graph: return z
+        for i in range(self.b.node.n_in):
+            e = edge_of(self.b.node, i)
+            if e.node != NULL: places.append(place_of(<Node>e.node, e.output_nr))
+        return late_bound.locally_constant(z, places)
+
+    cdef Tensor tensor(self, Slot* s):
+        """What a slot keeps, without its place in the graph."""
+        cdef Tensor t
+        if s == NULL or not has_elements(s):
+            raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
+        check_slot(self.b.node, s)
+        if sign_bits(s) != NULL:                    # ones where the output was positive, zeros elsewhere
+            check_capture()                         # (a replay would not pack the bits again)
+            t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
+            unpack_bits(sign_bits(s), s.dtype, s.layout.size, t.buffer.data)
+        elif buffer_in(s) == NULL:                  # a number
+            t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
+            memcpy(t.buffer.data, elements(s).data, itemsize(s.dtype))
+        else:
+            hold(buffer_in(s))
+            t = new_tensor(buffer_in(s), lay.share(s.layout), s.dtype)
+        return t
+
+
+cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
+    """Whether `t` is one of the gradients that `node` was given."""
+    cdef int k
+    for k in range(node.n_out):
+        if b.g[k].buffer == t.buffer: return True
+    return False
+
+
+cdef Tensor place_of(Node node, int k):
+    """A stand-in for output k of a node: of it only the place in the graph is right."""
+    cdef Tensor t = fresh(lay.share(lay.SCALAR), node.dtype, OTHER)
+    attach(t, node, k)
+    return t
+
+
+cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) except -1:
+    """Zeros as the gradient of output k of a node. Under create_graph they are connected with `captures`, what is
+    wanted ((node, output number, ...) each; None: the output itself), so that the next derivatives are zeros too."""
+    z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
+    if not graph: return gradient_of(<Tensor>z, g)
+    z = late_bound.locally_constant(z, [place_of(n, nr) for n, nr, _ in captures or ((node, k, 0),)])
+    Py_INCREF(z)
+    g.buffer = <Buffer*><void*>z
+    return 0
+
+
+cdef int by_formula(Node node, Turn b) except -1:
+    """The gradients by the operator's formula over tensors; recorded under create_graph only."""
+    cdef int i
+    cdef Tensor t
+    cdef Context c = Context.__new__(Context, b)
+    if node.n_out == 1:
+        g = as_tensor(&b.g[0], node.dtype, b.graph)
+    else:
+        g = tuple([as_tensor(&b.g[i], node.dtype, b.graph) for i in range(node.n_out)])
+    results = node.op.formula(c, -1, g) if node.op.whole else None
+    for i in range(node.n_in):
+        if not b.want[i]: continue
+        result = node.op.formula(c, i, g) if results is None else results[i]
+        if result is None: continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
+                            f"Tensor or None")
+        if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
+            result = late_bound.sum_to(result, c.shape(i))
+        t = <Tensor>result
+        if b.graph:
+            Py_INCREF(t)
+            b.dx[i].buffer = <Buffer*><void*>t
+        else:
+            if node.op.whole and not flows_on(t, node, b): t = flowing_in(t)    # of a Function: a user's
+            gradient_of(t, &b.dx[i])
+    return 0

@@ -1,3 +1,0 @@
-from cygrad.core.graph cimport Node
-
-cdef int check_node(Node node, int mode) except -1

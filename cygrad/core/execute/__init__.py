@@ -1,0 +1,1 @@
+"""How an operation runs: eagerly, in place, or again from a capture."""

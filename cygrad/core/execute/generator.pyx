@@ -1,0 +1,260 @@
+"""Generators of random numbers: a key and a counter. What is drawn is a function of these two (kernels/random.pyx), so
+whoever keeps them can draw it again.
+
+A draw takes blocks by moving the counter on, under the GIL and in one go: two threads never get the same ones. It moves
+when all that the draw needs has been allocated."""
+
+cimport cython
+
+import operator
+import os
+
+import numpy as np
+
+from libc.float cimport DBL_MAX
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_lendable, window
+from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.thread_state cimport flags
+from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.construct cimport fresh
+from cygrad.kernels cimport index as kernels
+from cygrad.kernels cimport random as kernel
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64, Array
+
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.errors import described
+
+cdef object MASK = (1 << 64) - 1
+
+
+cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
+    """Take the next `blocks` blocks: the number of the first."""
+    cdef uint64_t first = g.counter
+    if flags().capture != NULL: refuse_capture("drawing random numbers")
+    g.counter += blocks
+    return first
+
+
+cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
+    """Undo a draw that came to nothing, unless others have drawn since."""
+    if g.counter == first + blocks: g.counter = first
+
+
+cdef Generator given_or_default(generator):
+    """A generator that a caller gave, or the default one for None."""
+    if generator is None: return <Generator>default_generator
+    if isinstance(generator, Generator): return <Generator>generator
+    raise TypeError(f"a generator is a cygrad.random.Generator or None (the default one), got "
+                    f"{type(generator).__name__}")
+
+
+cdef uint64_t read_bits(value, str what) except? 0:
+    """A whole number from 0 to 2^64 - 1."""
+    try:
+        n = operator.index(value)
+        if isinstance(value, bool): raise TypeError
+    except TypeError:
+        raise TypeError(f"{what} is a whole number, got {described(value)}") from None
+    if not 0 <= n <= MASK: raise ValueError(f"{what} is a whole number from 0 to 2**64 - 1, got {n}")
+    return n
+
+
+cdef double read_number(value, str what) except? -1:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} is a number, got {described(value)}")
+    return float(value)
+
+
+cdef object number_of(given, double read):
+    """For a message: the number that was read, unless it was a tensor's."""
+    return read if given is None or isinstance(given, (int, float)) else described(given)
+
+
+cdef double read_probability(value) except? -1:
+    cdef double p = read_number(value, "p")
+    if not 0 <= p <= 1: raise ValueError(f"p is a probability, from 0 to 1, got {described(value)}")
+    return p
+
+
+cdef bint is_sequence(v):
+    return isinstance(v, (tuple, list))
+
+
+cdef bint is_whole(v):
+    return isinstance(v, (int, np.integer))
+
+
+cdef tuple read_call(str name, tuple given, dict named, shape, size):
+    """(shape, numbers in the order of `named`; None for one not given) of a call: the shape stands first, as for zeros
+    and ones, or last, as in NumPy, or is named; a sequence is a shape, and so is a lone whole number."""
+    cdef list args = list(given)
+    cdef dict numbers = dict(named)
+    if size is not None:
+        if shape is not None: raise TypeError(f"{name}: size is another name for shape; give one of them")
+        shape = size
+    if shape is not None and args and is_sequence(args[0]):
+        raise TypeError(f"{name}: the shape is given twice, as {described(args[0])} and as {described(shape)}")
+    if shape is None and args:
+        if is_sequence(args[0]): shape = args.pop(0)
+        elif is_sequence(args[-1]): shape = args.pop()
+        elif len(args) > len(named):
+            raise TypeError(f"{name}{described(given)}: which of the numbers is the shape? Write it as a tuple, "
+                            f"({described(args[0])},) or ({described(args[-1])},), or as shape=...")
+        elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
+        elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (uniform's may be its bounds)
+            raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of "
+                            f"mean {args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
+    for key in named:
+        if args and numbers[key] is None: numbers[key] = args.pop(0)
+    if args: raise TypeError(f"{name} takes a shape and {' and '.join(named)}; {described(args[0])} is one too many")
+    return () if shape is None else shape, *numbers.values()
+
+
+cdef int floating(dtype) except -1:
+    cdef int number = default_dtype() if dtype is None else dtype_number(dtype)
+    if number < FLOAT32: raise TypeError(f"such random numbers are float32 or float64, not {DTYPES[number]}")
+    return number
+
+
+cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, double c):
+    cdef Tensor t = fresh(lay.from_shape(shape), dtype, OTHER)
+    cdef uint64_t first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
+    kernel.sample(law, dtype, g.key, first, a, b, c, t.layout.size, t.buffer.data)
+    return t
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class Generator:
+    """A generator of random numbers: Philox4x32-10 under a key of 64 bits, the seed (None: one that the system gives).
+
+    The same seed gives the same numbers, for any number of threads. `state` is all there is to it; it can be set, a
+    generator can be pickled and copied, and what was drawn from a state is drawn again from that state."""
+
+    @cython.embedsignature.format("c")
+    def __init__(self, seed=None):
+        self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "a seed")
+        self.counter = 0
+
+    @property
+    def state(self):
+        """The pair (key, counter): the seed, and how many blocks of 128 bits have been drawn."""
+        return self.key, self.counter
+
+    @state.setter
+    def state(self, value):
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise TypeError(f"a generator's state is a pair (key, counter), got {described(value)}")
+        key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
+        self.key, self.counter = key, counter
+
+    def __setstate__(self, state):
+        self.state = state
+
+    def __reduce__(self):
+        return Generator, (self.key,), self.state
+
+    def __repr__(self):
+        return f"<generator of key {self.key} at counter {self.counter}>"
+
+    def normal(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
+        """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): numbers of a normal
+        distribution of mean `loc` and standard deviation `scale`, float32 or float64 (None: the default dtype).
+        Raises ValueError for a negative scale, TypeError for normal(3, 4), which might be a shape."""
+        cdef double mean, width
+        shape, loc, scale = read_call("normal", given, {"loc": loc, "scale": scale}, shape, size)
+        mean = read_number(0 if loc is None else loc, "loc")
+        width = read_number(1 if scale is None else scale, "scale")
+        if not width >= 0: raise ValueError(f"normal: the scale is a number of at least 0, got {described(scale)}")
+        return drawn(self, kernel.NORMAL, shape, floating(dtype), mean, width, 0)
+
+    def uniform(self, *given, low=None, high=None, shape=None, size=None, dtype=None):
+        """uniform(shape, low=0.0, high=1.0), or in NumPy's order uniform(low, high, shape): numbers spread evenly from
+        `low` up to but not including `high`, float32 or float64 (None: the default dtype). Raises ValueError where low
+        is above high or one of them is not finite."""
+        cdef double first, last
+        shape, low, high = read_call("uniform", given, {"low": low, "high": high}, shape, size)
+        first, last = read_number(0 if low is None else low, "low"), read_number(1 if high is None else high, "high")
+        if not 0 <= last - first <= DBL_MAX:
+            raise ValueError(f"uniform: low is at most high, and both are finite; got "
+                             f"{number_of(low, first)} and {number_of(high, last)}")
+        return drawn(self, kernel.UNIFORM, shape, floating(dtype), first, last - first, last)
+
+    def bernoulli(self, *given, p=None, shape=None, size=None, dtype="bool"):
+        """bernoulli(shape, p=0.5), or bernoulli(p, shape): True with probability `p`, else False; in another dtype ones
+        and zeros. Raises ValueError unless p is from 0 to 1."""
+        cdef Tensor y, bits
+        cdef double chance
+        cdef int number = dtype_number(dtype)
+        if len(given) == 2 and is_whole(given[0]) and is_whole(given[1]) and not 0 <= given[1] <= 1:
+            raise TypeError(f"bernoulli{given}: a shape is one argument, bernoulli(({given[0]}, {given[1]})), and p is "
+                            f"a probability, from 0 to 1")
+        if len(given) == 2 and not is_sequence(given[0]) and not is_sequence(given[1]):     # only one can be a shape
+            given = ((given[0],), given[1]) if is_whole(given[0]) else (given[0], (given[1],))
+        shape, p = read_call("bernoulli", given, {"p": p}, shape, size)
+        chance = read_probability(0.5 if p is None else p)
+        if number == BOOL: return drawn(self, kernel.BERNOULLI, shape, BOOL, chance, 0, 0)
+        y = fresh(lay.from_shape(shape), number, OTHER)
+        bits = drawn(self, kernel.BERNOULLI, shape, BOOL, chance, 0, 0)
+        window(y, True)[...] = window(bits, False)
+        return y
+
+    def integers(self, *given, low=None, high=None, shape=None, size=None, dtype="int64", endpoint=False):
+        """integers(shape, low, high), or in NumPy's order integers(low, high, shape): whole numbers from `low` up to
+        but not including `high` (with endpoint: including it), each as likely; with one bound, from 0 up to that.
+        Raises ValueError for a range that is empty or that the dtype does not hold."""
+        cdef Tensor y, wide
+        cdef uint64_t first
+        cdef int number = dtype_number(dtype)
+        shape, low, high = read_call("integers", given, {"low": low, "high": high}, shape, size)
+        if high is None: low, high = 0, low
+        try:
+            least, most = operator.index(low), operator.index(high) - (not endpoint)
+        except TypeError:
+            raise TypeError(f"integers: low and high are whole numbers, got {described(low)} and "
+                            f"{described(high)}") from None
+        if number >= FLOAT32: raise TypeError(f"integers: the dtype is one of whole numbers, not {DTYPES[number]}")
+        if most < least: raise ValueError(f"integers: there is no number from {described(low)} up to {described(high)}")
+        bounds = (0, 1) if number == BOOL else (np.iinfo(DTYPES[number]).min, np.iinfo(DTYPES[number]).max)
+        if least < bounds[0] or most > bounds[1]:
+            raise ValueError(f"integers: {DTYPES[number]} holds {bounds[0]} to {bounds[1]}, not {least} to {most}")
+        y = fresh(lay.from_shape(shape), number, OTHER)
+        wide = y
+        if number != INT64 and number != UINT64: wide = fresh(lay.share(y.layout), INT64, OTHER)
+        first = draw(self, y.layout.size)
+        kernel.integers(self.key, first, least & MASK, most - least, y.layout.size, <uint64_t*>wide.buffer.data)
+        if wide is not y: np.copyto(window(y, True), window(wide, False), casting="unsafe")
+        return y
+
+    def permutation(self, x):
+        """The numbers 0 to x - 1 in random order (int64), each order as likely; for a tensor, array or list its rows
+        (elements along the first axis) in random order, a copy. While recording, a tensor that gradients flow through
+        raises RuntimeError."""
+        cdef Tensor order, y, rows = None
+        cdef kernels.Places p
+        cdef Array a[3]
+        cdef uint64_t first
+        if is_whole(x):
+            if x < 0: raise ValueError(f"permutation: wanted a number of at least 0, got {described(x)}")
+        else:
+            rows = ensure_tensor(x)
+            check_lendable(rows, "permutation()")
+            if rows.layout.ndim == 0:
+                raise ValueError("permutation: a 0-d tensor has no rows; give a whole number, or rows")
+            y = fresh(lay.dense_like(rows.layout), rows.dtype, OTHER)
+            x = rows.layout.shape[0]
+        order = fresh(lay.from_shape(x), INT64, OTHER)
+        first = draw(self, x)
+        kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
+        if rows is None: return order
+        a[0], a[1], a[2] = array_of(rows), array_of(y), array_of(order)
+        kernels.aim(&p, &a[0], &a[1], 0, 1, &a[2])
+        with nogil: kernels.take(&p)
+        return y
+
+
+default_generator = Generator()

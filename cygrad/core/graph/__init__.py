@@ -1,0 +1,1 @@
+"""Tensors, nodes and slots, and the contract of an operator."""

@@ -1,0 +1,125 @@
+"""What saved_tensors_hooks make of what is kept: a slot holds the object that `pack` returned, and for the node's turn
+in backward the tensor that `unpack` makes of it. A Watch tells whether the memory that was packed has been written to
+since, as long as it lives: what is packed may be a copy, but the gradient that the program means is another then."""
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.provenance cimport raise_rewritten_at
+from cygrad.core.graph.tensor cimport PACKS, Node, Tensor, ready, slots_of
+from cygrad.core.store.buffer cimport WATCHED, Buffer, hold
+from cygrad.core.thread_state cimport Flags
+from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, object_in, restore_buffer, save_object
+from cygrad.core.graph.tape cimport expect_cycles
+from cygrad.core.graph.construct cimport copy_plain, new_tensor
+
+from cygrad.core.dtypes import DTYPES
+
+
+cdef class Watch:
+    """A buffer, as long as it lives."""
+    cdef Buffer* buffer
+
+
+cdef dict watches = {}          # address -> Watch, of buffers that have the flag WATCHED
+
+
+cdef Watch watch(Buffer* b):
+    cdef Watch w
+    if b.flags & WATCHED: return watches[<size_t>b]
+    w = Watch.__new__(Watch)
+    watches[<size_t>b] = w
+    w.buffer = b
+    b.flags |= WATCHED
+    return w
+
+
+cdef void unwatch(void* released) noexcept:
+    cdef Buffer* b = <Buffer*>released
+    cdef Watch w
+    try:
+        w = <Watch>watches.pop(<size_t>b)
+        w.buffer = NULL
+    except MemoryError:                             # for the number: then without one
+        for w in watches.values():
+            if w.buffer == b: w.buffer = NULL
+
+
+cdef int pack(Node node, Flags* f) except -1:
+    """Let the thread's hooks have all that `node` keeps."""
+    cdef tuple hooks = <tuple>f.pack
+    cdef Slot* s = slots_of(node)
+    cdef Buffer* b
+    cdef int recording = f.recording, k
+    cdef void* around = f.pack
+    expect_cycles()                                 # what a hook returns may refer to anything
+    f.recording, f.pack = False, NULL               # what a hook computes is its own affair
+    try:
+        for k in range(node.n_slots):
+            b = buffer_in(&s[k])
+            if b == NULL: continue
+            hold(b)
+            t = new_tensor(b, lay.share(s[k].layout), s[k].dtype)
+            (<Tensor>t).detached = True
+            entry = (hooks[0](t), hooks[1], watch(b))
+            t = None
+            save_object(&s[k], entry)
+            node.flags |= PACKS
+    finally:
+        f.recording, f.pack = recording, around
+    return 0
+
+
+cdef int check_packed(Node node, Slot* s) except -1:
+    """That the memory that was packed is as it was, or gone."""
+    cdef Watch w
+    if object_in(s) == NULL: return 0
+    w = (<tuple>object_in(s))[2]
+    if w.buffer != NULL and w.buffer.version != s.version:
+        raise_rewritten_at(node, s.layout, s.version, w.buffer)
+    return 0
+
+
+cdef list unpack(Node node, Flags* f):
+    """Let the slots of `node` hold tensors again; returns what they held, for repack()."""
+    cdef Slot* s = slots_of(node)
+    cdef int recording = f.recording, k
+    cdef void* around = f.pack
+    cdef list out = []
+    cdef Tensor t
+    f.recording, f.pack = False, NULL
+    try:
+        for k in range(node.n_slots):
+            if object_in(&s[k]) == NULL: continue
+            check_packed(node, &s[k])
+            entry = <tuple>object_in(&s[k])
+            value = entry[1](entry[0])
+            if not isinstance(value, Tensor):
+                raise TypeError(f"saved_tensors_hooks: unpack returned {type(value).__name__}; it must return the "
+                                f"tensor that pack was given")
+            t = <Tensor>value
+            if not lay.same_shape(t.layout, s[k].layout) or t.dtype != s[k].dtype:
+                raise ValueError(
+                    f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack was "
+                    f"given a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
+            if s[k].source & OWN and s[k].source & ~OWN >= node.n_out and not t.layout.dense:
+                t = copy_plain(t)                   # a hidden output, which operators read as one run of memory
+            ready(t)
+            out.append((k, entry, s[k].version))
+            restore_buffer(&s[k], t.buffer, t.layout)
+    finally:
+        f.recording, f.pack = recording, around
+    return out
+
+
+cdef void repack(Node node, list packed) noexcept:
+    """The graph is retained: let the slots hold again what they held."""
+    cdef Slot* s = slots_of(node)
+    cdef int k
+    for number, entry, version in packed:
+        k = number
+        if buffer_in(&s[k]) == NULL: continue
+        save_object(&s[k], entry)
+        s[k].version = version
+
+
+late_bound.unwatch = unwatch

@@ -1,0 +1,42 @@
+"""Outputs of which backward needs the signs alone (relu's): they are kept as they are while somebody else holds them, a
+consumer's slot or the user, and cost nothing then; when that somebody lets go they shrink to a bit an element."""
+
+from libc.stdint cimport uint8_t
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.graph.tensor cimport RECORDED, Node, slots_of
+from cygrad.core.store.buffer cimport OTHER, Buffer, allocate, drop
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in, replace_by_bits, was_written
+from cygrad.kernels.bits cimport pack_signs
+
+
+cdef void shrink(void* released) noexcept:
+    """Put bits in the place of `b`, held by one sign slot alone; leave it if there is no memory, or if the slot's turn
+    in a backward pass is near, or if what it holds is not what was kept."""
+    cdef Buffer* b = <Buffer*>released
+    cdef Node node = <Node>b.link
+    cdef Slot* s = slots_of(node)
+    cdef Buffer* bits
+    cdef Flags* f = flags()
+    cdef void* around = f.op
+    cdef int k
+    if node.state != RECORDED: return
+    for k in range(node.n_slots):
+        if s[k].need == SIGNS and buffer_in(&s[k]) == b: break
+    else:
+        return
+    if was_written(&s[k]) or s[k].layout.size < 64: return
+    f.op = <void*>node.op
+    try:
+        bits = allocate((s[k].layout.size + 7) // 8, OTHER)
+    except MemoryError:
+        return
+    finally:
+        f.op = around
+    pack_signs(b.data, s[k].dtype, s[k].layout.size, <uint8_t*>bits.data)
+    replace_by_bits(&s[k], bits, <void*>node)
+    drop(bits)
+
+
+late_bound.shrink_signs = shrink

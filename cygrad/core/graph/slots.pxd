@@ -1,0 +1,109 @@
+"""What a node saves for backward: one slot for each input or output that its operator needs. Only this module looks into
+a slot; others open it as an array, put something in, empty it, or walk the slots of a node. So a new way of saving (on
+disk, to be recomputed) is written here alone."""
+
+from libc.stdint cimport uint8_t, uint32_t
+
+from cygrad.core.store.layout cimport share
+from cygrad.core.store.buffer cimport Buffer, keep
+from cygrad.kernels.array cimport Array, Layout, itemsize
+
+cdef enum:
+    OWN = 0x80              # Slot.source: input i, or OWN | k for output k
+
+cdef enum SlotKind:
+    EMPTY
+    KEPT                    # a buffer
+    CONSTANT                # a Python number, in the dtype's own bits
+    PACKED                  # a counted Python object in place of the buffer (core/graph/packing.pyx)
+
+cdef enum SlotNeed:
+    VALUES                  # the elements
+    SIGNS                   # which of them are positive: a bit each, once nobody else holds the elements
+    BITS                    # ... and that is what the buffer holds now
+
+cdef union Content:
+    Buffer* buffer
+    double number
+    void* pyobject
+
+cdef struct Slot:
+    Content content
+    Layout* layout
+    uint32_t version        # the buffer's when it was saved
+    uint8_t source
+    uint8_t kind
+    uint8_t dtype
+    uint8_t need            # a SlotNeed
+
+ctypedef void (*slot_observer_t)(void* node, Slot*) noexcept
+
+cdef slot_observer_t slot_saved     # while a profile is open (memory/log.pyx): a node's slot has a buffer, ...
+cdef slot_observer_t slot_emptied   # ... and is about to release it; else NULL
+
+
+# ---- open ------------------------------------------------------------------------------------------------------------
+
+cdef inline Slot* find_slot(Slot* s, int n, int source) noexcept:
+    """The one of `n` slots that saves `source`; NULL: none does."""
+    cdef int k
+    for k in range(n):
+        if s[k].source == source: return &s[k]
+    return NULL
+
+cdef inline Buffer* buffer_in(const Slot* s) noexcept:
+    """The buffer that a slot holds, or NULL."""
+    return <Buffer*>s.content.buffer if s.kind == KEPT else NULL
+
+cdef inline void* object_in(const Slot* s) noexcept:
+    """The Python object that a slot holds, or NULL."""
+    return <void*>s.content.pyobject if s.kind == PACKED else NULL
+
+cdef inline bint was_written(const Slot* s) noexcept:
+    """Whether the buffer was written in place after it was saved."""
+    return s.kind == KEPT and s.version != s.content.buffer.version
+
+cdef inline bint has_elements(const Slot* s) noexcept:
+    """Whether elements() can be called: a buffer (of values or of bits) or a number is there."""
+    return s.kind == KEPT or s.kind == CONSTANT
+
+cdef inline Array elements(Slot* s) noexcept:
+    """What is saved, as an array, lent until the slot is emptied."""
+    cdef Array a
+    a.dtype, a.layout = s.dtype, s.layout
+    a.data = (<char*>&s.content.number if s.kind == CONSTANT
+              else s.content.buffer.data + s.layout.offset * itemsize(s.dtype))
+    return a
+
+cdef inline const uint8_t* sign_bits(const Slot* s) noexcept:
+    """A bit for each element, if that is all that is left of them; else NULL."""
+    return <const uint8_t*>s.content.buffer.data if s.kind == KEPT and s.need == BITS else NULL
+
+
+# ---- fill and empty --------------------------------------------------------------------------------------------------
+
+cdef inline void save_buffer(Slot* s, int source, Buffer* b, const Layout* layout, int dtype) noexcept:
+    """Save the elements that `layout` shows of a buffer."""
+    s.source, s.dtype, s.layout = source, dtype, share(layout)
+    s.kind, s.need, s.version = KEPT, VALUES, b.version
+    s.content.buffer = b
+    keep(b)
+
+cdef inline void save_number(Slot* s, int source, double number, const Layout* layout, int dtype) noexcept:
+    """Save a number, whose bits are those of `dtype`."""
+    s.source, s.dtype, s.layout = source, dtype, share(layout)
+    s.kind, s.need = CONSTANT, VALUES
+    s.content.number = number
+
+cdef inline void claim_signs(Slot* s, void* node) noexcept:
+    """Of a dense output the signs suffice: once this slot is the buffer's only holder, core/graph/signs.pyx shrinks it. One
+    slot of a buffer may say so, and the buffer's link names its node."""
+    s.need = SIGNS
+    s.content.buffer.signs = 1
+    s.content.buffer.link = node
+
+cdef void save_object(Slot* s, object o) noexcept
+cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept
+cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept
+cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept
+cdef void empty_slot(Slot* s) noexcept

@@ -1,0 +1,74 @@
+"""Filling and emptying the slots of a node; what they are is in slots.pxd."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport keep, let_go
+
+slot_saved = slot_emptied = NULL
+
+
+cdef void save_object(Slot* s, object o) noexcept:
+    """Save a Python object in place of the buffer."""
+    if s.kind == KEPT: release_buffer(s)
+    Py_INCREF(o)
+    s.content.pyobject = <void*>o
+    s.kind = PACKED
+
+
+cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept:
+    """Save a buffer in place of the object."""
+    cdef void* o = s.content.pyobject
+    keep(b)
+    lay.forget(s.layout)
+    s.layout = lay.share(layout)
+    s.content.buffer = b
+    s.kind, s.version = KEPT, b.version
+    Py_DECREF(<object>o)
+
+
+cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
+    """Save sign bits in place of the elements that they were made of."""
+    cdef Buffer* b = s.content.buffer
+    keep(bits)
+    b.signs = 0
+    b.link = NULL
+    s.content.buffer, s.need, s.version = bits, BITS, bits.version
+    if slot_saved != NULL: slot_saved(node, s)
+    let_go(b)
+
+
+cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept:
+    """Empty a slot without releasing what it holds: the hold and the count on the layout go to the caller."""
+    if s.kind != KEPT: return False
+    b[0], layout[0] = s.content.buffer, s.layout
+    if slot_emptied != NULL: slot_emptied(NULL, s)
+    if s.need == SIGNS: unclaim_signs(s)
+    s.kind = EMPTY
+    b[0].saved -= 1
+    return True
+
+
+cdef void empty_slot(Slot* s) noexcept:
+    """Release what a slot holds."""
+    cdef int kind = s.kind
+    cdef void* o = s.content.pyobject
+    if kind == EMPTY: return
+    if kind == KEPT:                                # EMPTY first: the end of external memory can run Python, which may
+        release_buffer(s)                           # look
+    else: s.kind = EMPTY
+    lay.forget(s.layout)
+    if kind == PACKED: Py_DECREF(<object>o)
+
+
+cdef void release_buffer(Slot* s) noexcept:
+    if slot_emptied != NULL: slot_emptied(NULL, s)
+    if s.need == SIGNS: unclaim_signs(s)
+    s.kind = EMPTY
+    let_go(s.content.buffer)
+
+
+cdef inline void unclaim_signs(Slot* s) noexcept:
+    s.need = VALUES
+    s.content.buffer.signs -= 1
+    s.content.buffer.link = NULL

@@ -1,0 +1,149 @@
+"""The tape: a ring of the nodes recorded in a scope, kept by the nodes themselves. A node that dies leaves the ring; a
+tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recording two pointers. Every node that lives
+is in one of the rings: whoever looks for those that keep a buffer (memory.why) finds them there."""
+
+cimport cython
+from cpython.object cimport PyObject
+
+from cygrad.core.graph cimport tensor as graph
+from cygrad.core.graph.tensor cimport Node, PyObject_GC_Track, slots_of
+from cygrad.core.store.buffer cimport EXTERNAL, Buffer
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.graph.slots cimport Slot, buffer_in
+
+import cygrad.core.graph.cycles  # no-cython-lint: before the first node is made
+
+cdef extern from "Python.h":
+    bint PyObject_GC_IsTracked(PyObject*)
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+@cython.no_gc                                       # a ring is uncounted, and no tape can be part of a cycle
+cdef class Tape:
+    """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""
+
+    def __cinit__(self):
+        self.before = self.after = <void*>self      # first: when what follows fails, __dealloc__ runs all the same
+        self.head = Node.__new__(Node)
+        self.head.before = self.head.after = <void*>self.head
+        if root is None: return
+        self.after = root.after
+        self.before = <void*>root
+        (<Tape>root.after).before = <void*>self
+        root.after = <void*>self
+
+    @cython.embedsignature.format("c")
+    def __init__(self):
+        """Enclosed by the thread's tape, if it has one."""
+        cdef Flags* f = flags()
+        if f.tape != NULL: self.parent = <Tape>f.tape
+
+    def __dealloc__(self):
+        cdef Node head = self.head
+        cdef Node outer
+        (<Tape>self.after).before = self.before
+        (<Tape>self.before).after = self.after
+        if head is None or head.after == <void*>head or root is None: return
+        outer = (root if self.parent is None else self.parent).head     # the nodes go on in the enclosing scope's ring
+        (<Node>head.after).before = outer.before
+        (<Node>outer.before).after = head.after
+        (<Node>head.before).after = <void*>outer
+        outer.before = head.before
+        head.before = head.after = <void*>head
+
+    @property
+    def nodes(self):
+        """How many recorded operations are alive."""
+        cdef Py_ssize_t count = 0
+        cdef void* t = <void*>self
+        cdef void* p
+        while t != NULL:
+            p = (<Tape>t).head.after
+            while p != <void*>(<Tape>t).head:
+                count += 1
+                p = (<Node>p).after
+            t = following(t, self)
+        return count
+
+    @property
+    def saved_bytes(self):
+        """Bytes kept for backward: each distinct buffer once, leaves and external memory not counted."""
+        cdef size_t total = 0
+        cdef void* t = <void*>self
+        while t != NULL:
+            total += kept_bytes(t)
+            t = following(t, self)
+        t = <void*>self
+        while t != NULL:
+            kept_unmark(t)
+            t = following(t, self)
+        return total
+
+
+root = Tape()
+
+
+cdef void* following(void* t, Tape outer) noexcept:
+    """The next tape in the ring after `t` that was opened inside `outer`; NULL: it comes round to `outer`."""
+    cdef void* p
+    while True:
+        t = (<Tape>t).after
+        if t == <void*>outer: return NULL
+        p = <void*>(<Tape>t).parent
+        while p != <void*>None and p != <void*>outer: p = <void*>(<Tape>p).parent
+        if p == <void*>outer: return t
+
+
+cdef void link(Node node, Flags* f) noexcept:
+    """Let a new node be the last of the ring that the thread records in."""
+    cdef Node head = (<Tape>f.tape if f.tape != NULL else root).head
+    node.before, node.after = head.before, <void*>head
+    (<Node>head.before).after = <void*>node
+    head.before = <void*>node
+
+
+cdef size_t kept_bytes(void* t) noexcept:
+    """Sum and mark the buffers that the nodes of a tape keep and that are not marked yet."""
+    cdef size_t total = 0
+    cdef void* p = (<Tape>t).head.after
+    cdef Slot* s
+    cdef Buffer* b
+    cdef int k
+    while p != <void*>(<Tape>t).head:
+        s = slots_of(<Node>p)
+        for k in range((<Node>p).n_slots):
+            b = buffer_in(&s[k])
+            if b == NULL or b.mark or b.parameters or b.flags & EXTERNAL: continue
+            b.mark = 1
+            total += b.nbytes
+        p = (<Node>p).after
+    return total
+
+
+cdef void kept_unmark(void* t) noexcept:
+    cdef void* p = (<Tape>t).head.after
+    cdef Slot* s
+    cdef Buffer* b
+    cdef int k
+    while p != <void*>(<Tape>t).head:
+        s = slots_of(<Node>p)
+        for k in range((<Node>p).n_slots):
+            b = buffer_in(&s[k])
+            if b != NULL: b.mark = 0
+        p = (<Node>p).after
+
+
+cdef void expect_cycles() noexcept:
+    """A user makes a reference that may lead back: from now on the collector knows every node."""
+    cdef void* tape = <void*>root
+    cdef void* p
+    if graph.collected: return
+    graph.collected = True
+    while True:
+        p = (<Tape>tape).head.after
+        while p != <void*>(<Tape>tape).head:
+            if not PyObject_GC_IsTracked(<PyObject*>p): PyObject_GC_Track(<PyObject*>p)
+            p = (<Node>p).after
+        tape = (<Tape>tape).after
+        if tape == <void*>root: return

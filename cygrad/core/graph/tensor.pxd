@@ -1,0 +1,211 @@
+"""The contract of the graph: Tensor, Node, Leaf.
+
+A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the Node that made it. A Node is one recorded
+operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
+(core/graph/slots.pxd) holds a buffer and never a tensor, so recording alone makes no cycle; core/graph/cycles.pyx shows the garbage collector what
+users can make one of."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.store.layout cimport forget, share
+from cygrad.core.store.buffer cimport EXTERNAL, ZEROS, Buffer, drop, hold, make, mark_gradient
+from cygrad.core.graph.slots cimport Slot, find_slot
+from cygrad.kernels.array cimport Array, Layout, itemsize
+
+cdef extern from "Python.h":
+    void PyObject_GC_Track(PyObject*)
+    void PyObject_GC_UnTrack(PyObject*)
+
+cdef enum State:
+    RECORDED, RUNNING, FREED
+
+cdef struct Gradient:       # on its way: one hold and one gradient role on the buffer, one count on the layout
+    Buffer* buffer
+    Layout* layout
+
+cdef struct Edge:
+    void* node              # a counted Node, or NULL: no gradient wanted
+    uint16_t output_nr
+
+cdef class Extras:
+    """What few nodes have, beside them (extras.pxd)."""
+    cdef list kept          # (output number, Leaf) for each output whose gradient is kept
+    cdef dict hooks         # kind (core/backward/hooks.pyx) -> {key: hook}
+    cdef object line        # (file, line) that recorded the node, if lines were asked for
+
+cdef dict all_extras        # address of a node -> its Extras
+
+
+cdef class Node:            # 144 bytes, and a graph of a million operations has a million
+    cdef Operator op        # None: a leaf, or the head of a tape's ring
+    cdef uint16_t n_in
+    cdef uint16_t n_out
+    cdef uint16_t nr[2]     # output numbers of the two inline edges
+    cdef uint32_t mark      # backward: this node's place in the entries of the running pass
+    cdef uint8_t state
+    cdef uint8_t flags
+    cdef uint8_t dtype      # of output 0
+    cdef uint8_t n_slots
+    cdef uint64_t seq       # order of recording
+    cdef Layout* layout     # of output 0; with several outputs: an array of Layout*
+    cdef object attributes
+    cdef void* edge[2]      # up to two inputs inline; more: edge[0] is an array of Edge
+    cdef Slot slot[2]       # the same for slots: slot[0].layout is an array of Slot
+    cdef void* before       # the ring of a tape's nodes, uncounted
+    cdef void* after
+
+
+cdef class Leaf(Node):
+    """Where gradients of a variable arrive: its accumulator."""
+    cdef void* tensor       # the variable, uncounted: it clears this when it dies
+    cdef Tensor grad
+    cdef uint8_t req        # a GradReq
+    cdef uint64_t busy      # the number of the pass that has delivered one of several contributions; 0: none
+    cdef uint64_t writer    # the number of the pass whose kernel writes .grad now, maybe without the GIL; 0: none
+    cdef unsigned long thread       # ... and its thread
+    cdef uint64_t collected  # the number of the GradientCollector that has reached it last
+    cdef bint given         # .grad is the caller's own (mark_variables): never another tensor
+    cdef bint fresh         # reached by a backward since it was last used or zeroed
+    cdef bint incomplete    # a pass failed after some of several contributions had been added to .grad
+
+
+cdef enum GradReq:
+    NULL_REQ, WRITE, ADD
+
+cdef enum NodeFlag:
+    TRAINING = 1            # recorded in train mode
+    PACKS = 2               # has slots that are PACKED
+    EXTRAS = 4              # has Extras
+
+
+cdef class Base:
+    """What a tensor and the views of it share: where the tensor stands in the graph, and how it is laid out."""
+    cdef Node node          # None: nothing recorded was written to it
+    cdef uint16_t output_nr
+    cdef Layout* layout
+
+
+cdef class Tensor:
+    """The fields with an underscore are true of the moment when `rewrites` was the buffer's: read them through
+    node_of(), is_tracked() and their like, or after current(): these bring them up to date."""
+    cdef Buffer* buffer
+    cdef Layout* layout
+    cdef Node _node         # the node that made it, or its Leaf
+    cdef Base base          # None: there are no views
+    cdef uint16_t _output_nr
+    cdef uint8_t dtype
+    cdef uint8_t _tracked   # recording notices it
+    cdef uint8_t detached   # shares memory with a tensor whose graph it is no part of
+    cdef uint8_t view       # a view of the tensor that `base` describes
+    cdef uint32_t rewrites  # the buffer's when this tensor was made or written to; behind it: stale (core/graph/views.pyx)
+    cdef object __weakref__
+
+
+cdef bint collected                     # whether the garbage collector is shown nodes (expect_cycles)
+cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
+cdef Tensor ensure_tensor(x)
+cdef void forget_variable(Tensor t) noexcept
+cdef void drop_gradient(Gradient* g) noexcept
+cdef void free_slots(Node n) noexcept
+cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept
+cdef int put_grad(Leaf leaf, Tensor grad) except -1
+cdef uint64_t next_number() noexcept
+
+
+cdef inline int ready(Tensor t) except -1:
+    """Let `t` have memory. A gradient that is known to be zero has none until somebody reads or writes it. Raises
+    MemoryError."""
+    return make(t.buffer) if t.buffer.flags & ZEROS else 0
+
+cdef inline char* data_of(Tensor t) except? NULL:          # (an empty tensor of others may lie nowhere)
+    """The address of the first element of `t`, to read or to write: the one way to it. Raises MemoryError."""
+    if t.buffer.flags & ZEROS: make(t.buffer)
+    return t.buffer.data + t.layout.offset * itemsize(t.dtype)
+
+cdef inline Tensor shell():
+    """A tensor of nothing yet, for fill()."""
+    return Tensor.__new__(Tensor)
+
+cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexcept:
+    """Let a shell be a tensor; it takes over one hold on `buffer` and one count on `layout`."""
+    t.buffer = buffer
+    t.layout = layout
+    t.dtype = dtype
+    t.rewrites = buffer.rewrites
+
+cdef inline int current(Tensor t) except -1:
+    """Let `t` know of every recorded write to its memory. Raises InplaceError where its place cannot be told."""
+    return 0 if t.rewrites == t.buffer.rewrites else late_bound.renew_place(t)
+
+cdef inline bint is_tracked(Tensor t) except -1:
+    """Whether recording notices `t`."""
+    if t.rewrites != t.buffer.rewrites: late_bound.renew_place(t)
+    return t._tracked
+
+cdef inline Node node_of(Tensor t):
+    """The node that made `t`, the Leaf of a variable, or None."""
+    if t.rewrites != t.buffer.rewrites: late_bound.renew_place(t)
+    return t._node
+
+cdef inline bint is_variable(Tensor t) except -1:
+    """Whether `t` is a variable: a leaf whose gradient is wanted."""
+    if t.rewrites != t.buffer.rewrites: late_bound.renew_place(t)
+    return t._tracked and t._node.op is None
+
+cdef inline bint is_result(Tensor t) except -1:
+    """Whether a recorded operation made `t`."""
+    if t.rewrites != t.buffer.rewrites: late_bound.renew_place(t)
+    return t._node is not None and t._node.op is not None
+
+cdef inline void empty_tensor(Tensor t) noexcept:
+    """Let go of the memory; a variable takes its gradient with it."""
+    if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): forget_variable(t)
+    drop(t.buffer)
+    forget(t.layout)
+
+cdef inline Array array_of(Tensor t) except *:
+    cdef Array a
+    a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
+    return a
+
+cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
+    hold(g.buffer)
+    mark_gradient(g.buffer)
+    out.buffer = g.buffer
+    out.layout = share(g.layout)
+
+cdef inline void show(Tensor t) noexcept:
+    """`t` gets its first node or base: from now on the garbage collector sees it."""
+    if t._node is None and t.base is None: PyObject_GC_Track(<PyObject*>t)
+
+cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
+    show(y)
+    y._node = node
+    y._output_nr = output_nr
+    y._tracked = True
+
+cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
+    """Whether memory held once, by who asks, can be written over with a dense result of the shape `wanted`."""
+    return (b.holders == 1 and not b.flags & EXTERNAL and l.dense and l.offset == 0
+            and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
+
+cdef inline const Layout* output_layout(Node n, int k) noexcept:
+    return (<Layout**>n.layout)[k] if n.n_out > 1 else n.layout
+
+cdef inline Edge edge_of(Node n, int i) noexcept:
+    cdef Edge e
+    if n.n_in > 2: return (<Edge*>n.edge[0])[i]
+    e.node = n.edge[i]
+    e.output_nr = n.nr[i]
+    return e
+
+cdef inline Slot* slots_of(Node n) noexcept:
+    return <Slot*>n.slot[0].layout if n.n_slots > 2 else &n.slot[0]
+
+cdef inline Slot* slot_from(Node n, int source) noexcept:
+    """The slot that keeps input i (source i) or output k (source OWN | k); NULL: none does."""
+    return find_slot(slots_of(n), n.n_slots, source)

@@ -1,0 +1,331 @@
+"""Tensor, Node and Operator: the three that know each other, with Leaf beside them.
+
+Executing an operation is core/execute/run.pyx, the backward pass core/backward/engine.pyx; both stand on what is here."""
+
+import numpy as np
+
+cimport cython
+from cpython.float cimport PyFloat_Check
+from cpython.long cimport PyLong_Check
+from cpython.mem cimport PyMem_Free
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.release cimport empty_list, let_go_later
+from cygrad.core.graph.running cimport runs
+from cygrad.core.store.buffer cimport (
+    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, drop, mark_gradient, recategorise, unmark_gradient,
+)
+from cygrad.core.graph.slots cimport (
+    Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
+)
+from cygrad.kernels.array cimport Array, Layout, itemsize
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import InplaceError
+from cygrad.core.late_bound import bind_methods
+
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_rest()
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
+
+collected = False
+
+cdef uint64_t recorded = 0                          # nodes made so far: their order
+
+cdef uint64_t next_number() noexcept:
+    global recorded
+    recorded += 1
+    return recorded
+
+
+# ---- Node ------------------------------------------------------------------------------------------------------------
+
+cdef void free_slots(Node n) noexcept:
+    """Let go of all that `n` keeps."""
+    cdef Slot* s = slots_of(n)
+    cdef int k
+    for k in range(n.n_slots): empty_slot(&s[k])
+
+
+@cython.no_gc
+cdef class Extras:
+    pass
+
+all_extras = {}
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+@cython.no_gc                                       # as far as Cython is concerned: see core/graph/cycles.pyx
+@cython.freelist(1024)
+cdef class Node:
+    """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
+
+    def __dealloc__(self):
+        cdef int i
+        cdef void* child
+        if collected: PyObject_GC_UnTrack(<PyObject*>self)
+        if self.after != NULL:
+            (<Node>self.before).after = self.after
+            (<Node>self.after).before = self.before
+        if self.n_slots:
+            free_slots(self)
+            if self.n_slots > 2: PyMem_Free(self.slot[0].layout)
+        if self.layout != NULL:
+            if self.n_out > 1:
+                for i in range(self.n_out): lay.forget((<Layout**>self.layout)[i])
+                PyMem_Free(self.layout)
+            else:
+                lay.forget(self.layout)
+        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]     # what hooks refer to may run as it dies: no
+        if self.n_in == 0: return                                       # ring and no buffer names this node by now
+        for i in range(self.n_in):                  # a list takes the edges: a chain of any length is freed by a loop
+            child = edge_of(self, i).node
+            if child != NULL: let_go_later(child)
+        if self.n_in > 2: PyMem_Free(self.edge[0])
+        empty_list()
+
+    def name(self):
+        """The operator's name; "leaf" for a variable's accumulator."""
+        return "leaf" if self.op is None else self.op.name
+
+    @property
+    def next_functions(self):
+        """A tuple of (node, output number), one for each input; (None, 0) where no gradient is wanted."""
+        cdef Edge e
+        cdef list out = []
+        for i in range(self.n_in):
+            e = edge_of(self, i)
+            out.append((None, 0) if e.node == NULL else (<Node>e.node, e.output_nr))
+        return tuple(out)
+
+    @property
+    def saved_bytes(self):
+        """Bytes of the distinct buffers that this node keeps for backward, leaves and external memory not counted."""
+        cdef Slot* s = slots_of(self)
+        cdef Buffer* b
+        cdef size_t total = 0
+        cdef int j, k
+        for k in range(self.n_slots):
+            b = buffer_in(&s[k])
+            if b == NULL or b.parameters or b.flags & EXTERNAL: continue
+            for j in range(k):
+                if buffer_in(&s[j]) == b: break
+            else:
+                total += b.nbytes
+        return total
+
+    def __repr__(self):
+        return f"<{self.name()} node>"
+
+
+@cython.no_gc
+cdef class Leaf(Node):
+    """The accumulator of a variable."""
+
+    def __dealloc__(self):
+        PyObject_GC_UnTrack(<PyObject*>self)
+        put_grad(self, None)
+
+
+cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept:
+    """Wait until nobody else writes .grad, then be who does: kernels release the GIL, and two sums into one place lose
+    one. False if this thread does already, further out; else set leaf.writer to 0 when done."""
+    cdef unsigned long thread = PyThread_get_thread_ident()
+    while runs(leaf.writer):
+        if leaf.thread == thread: return False
+        with nogil: cg_rest()
+    leaf.writer, leaf.thread = number, thread
+    return True
+
+
+external_gradients = 0
+
+
+cdef int put_grad(Leaf leaf, Tensor grad) except -1:
+    """Let the variable's .grad be `grad` (or None)."""
+    global external_gradients
+    if leaf.grad is not None:
+        unmark_gradient(leaf.grad.buffer)
+        external_gradients -= leaf.grad.buffer.flags & EXTERNAL
+    if grad is not None:
+        mark_gradient(grad.buffer)
+        external_gradients += grad.buffer.flags & EXTERNAL
+    leaf.grad = grad                                # last: the old one may run Python as it dies
+    return 0
+
+
+# ---- gradients and slots ---------------------------------------------------------------------------------------------
+
+cdef void drop_gradient(Gradient* g) noexcept:
+    if g.buffer == NULL: return
+    g.buffer.gradients -= 1
+    if g.buffer.gradients == 0 and g.buffer.holders > 1: recategorise(g.buffer)
+    drop(g.buffer)
+    lay.forget(g.layout)
+    g.buffer = NULL
+    g.layout = NULL
+
+
+# ---- Tensor ----------------------------------------------------------------------------------------------------------
+
+def _no_shell(cls, *_, **__):
+    raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
+
+bind_methods(Tensor, __new__=staticmethod(_no_shell))            # Python's alone: an empty Tensor is for who fills it at once
+
+
+cdef Tensor ensure_tensor(x):
+    return <Tensor>x if type(x) is Tensor else late_bound.asarray(x)
+
+
+cdef inline bint is_operand(v) noexcept:
+    return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v) or isinstance(v, (np.ndarray, np.generic))
+
+
+cdef inline object syntax(Operator op, x, y):
+    return late_bound.apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+
+
+@cython.no_gc_clear
+@cython.freelist(64)
+cdef class Base:
+
+    def __dealloc__(self):
+        if self.layout != NULL: lay.forget(self.layout)
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Tensor:
+    """An array that gradients flow through: a view (shape, strides, offset) of a counted buffer."""
+
+    __array_ufunc__ = None                          # NumPy arrays leave the arithmetic to us
+
+    def __init__(self, *_, **__):
+        _no_shell(Tensor)
+
+    def __dealloc__(self):
+        if self.buffer != NULL: empty_tensor(self)
+
+    @property
+    def shape(self):
+        """The sizes, a tuple."""
+        return lay.shape_tuple(self.layout)
+
+    @property
+    def strides(self):
+        """The steps between neighbours along each dimension, in elements."""
+        return lay.strides_tuple(self.layout)
+
+    @property
+    def dtype(self):
+        """The dtype, a numpy.dtype."""
+        return DTYPES[self.dtype]
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        return self.layout.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.layout.size
+
+    @property
+    def itemsize(self):
+        """Bytes of one element."""
+        return itemsize(self.dtype)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements: size times itemsize (a view owns none of them)."""
+        return self.layout.size * itemsize(self.dtype)
+
+    @property
+    def version(self):
+        """How many times this tensor's memory was written in place (views share the count)."""
+        return self.buffer.version
+
+    def __getbuffer__(self, Py_buffer* view, int wanted): late_bound.lend_buffer(self, view, wanted)
+
+    def __len__(self):
+        if self.layout.ndim == 0: raise TypeError("a 0-d tensor has no length")
+        return self.layout.shape[0]
+
+    def __add__(x, y): return syntax(<Operator>late_bound.add, x, y)
+    def __sub__(x, y): return syntax(<Operator>late_bound.sub, x, y)
+    def __mul__(x, y): return syntax(<Operator>late_bound.mul, x, y)
+    def __truediv__(x, y): return syntax(<Operator>late_bound.div, x, y)
+    def __and__(x, y): return syntax(<Operator>late_bound.bitwise_and, x, y)
+    def __or__(x, y): return syntax(<Operator>late_bound.bitwise_or, x, y)
+    def __xor__(x, y): return syntax(<Operator>late_bound.bitwise_xor, x, y)
+    def __richcmp__(self, y, int op): return syntax(<Operator>late_bound.comparisons[op], self, y)
+    def __neg__(self): return late_bound.apply1(<Operator>late_bound.neg, self, None)
+    def __abs__(self): return late_bound.apply1(<Operator>late_bound.abs, self, None)
+    def __invert__(self): return late_bound.apply1(<Operator>late_bound.bitwise_not, self, None)
+    def __pos__(self): return self
+
+    def __matmul__(x, y):
+        return late_bound.matmul(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __pow__(x, y, modulo):
+        if modulo is not None: raise TypeError("pow() of a tensor takes no third argument")
+        return late_bound.pow(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+
+    def __iadd__(Tensor self, y):
+        return late_bound.apply_inplace(<Operator>late_bound.add, self, y, None) if is_operand(y) else NotImplemented
+
+    def __isub__(Tensor self, y):
+        return late_bound.apply_inplace(<Operator>late_bound.sub, self, y, None) if is_operand(y) else NotImplemented
+
+    def __imul__(Tensor self, y):
+        return late_bound.apply_inplace(<Operator>late_bound.mul, self, y, None) if is_operand(y) else NotImplemented
+
+    def __itruediv__(Tensor self, y):
+        return late_bound.apply_inplace(<Operator>late_bound.div, self, y, None) if is_operand(y) else NotImplemented
+
+    def __hash__(self):
+        return <Py_hash_t>(<size_t><void*>self >> 4)    # by identity: == is elementwise
+
+    def __repr__(self):
+        return late_bound.repr(self)
+
+    def __float__(self): return float(self.item())
+    def __int__(self): return int(self.item())
+    def __bool__(self): return late_bound.truth(self)
+    def __index__(self): return late_bound.index(self)
+
+    def __getitem__(self, index):
+        return late_bound.getitem(self, index)
+
+    def __setitem__(self, index, value):
+        late_bound.setitem(self, index, value)
+
+    def __iter__(self):
+        if self.layout.ndim == 0: raise TypeError("a 0-d tensor cannot be iterated over")
+        getitem = late_bound.getitem       # (this method is no generator: that would say so at the first next)
+        return (getitem(self, i) for i in range(self.layout.shape[0]))
+
+
+cdef void forget_variable(Tensor t) noexcept:
+    """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
+    serves, that and the buffer learn of it."""
+    cdef Leaf leaf = None
+    if t._node.op is None: leaf = <Leaf>t._node
+    else:
+        for _, kept in (<Extras>all_extras[<size_t><void*>t._node]).kept or ():     # (several may stand at one place)
+            if (<Leaf>kept).tensor == <void*>t: leaf = <Leaf>kept
+    if leaf is None or leaf.tensor != <void*>t: return
+    leaf.tensor = NULL
+    put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else
+    if t._tracked and t._node.op is None:
+        t.buffer.parameters -= 1
+        if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

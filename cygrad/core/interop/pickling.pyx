@@ -1,0 +1,93 @@
+"""Tensors in pickles and copies: data, dtype and how gradients are taken, never the graph. Loading makes a tensor of
+bytes and nothing else."""
+
+import copy
+from pickle import PickleBuffer
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.string cimport memcpy
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture, window
+from cygrad.core.graph.tensor cimport Leaf, Tensor, is_variable, node_of
+from cygrad.core.store.buffer cimport OTHER, ZEROS
+from cygrad.core.graph.construct cimport copy_plain, fresh, zeros_like
+
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.late_bound import bind_methods
+
+
+def load_tensor(data, dtype, shape, grad_req, with_grad):
+    """The tensor of a pickle: its own memory with a copy of `data`, the bytes of its elements in row-major order. With
+    a grad_req it is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError where data does not fill
+    the shape."""
+    cdef Tensor t
+    cdef Py_buffer view
+    number = dtype_number(dtype)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        t = fresh(lay.from_shape(shape), number, OTHER)
+        if <size_t>view.len != t.buffer.nbytes:
+            raise ValueError(f"a pickled {DTYPES[number]} tensor of shape {t.shape} has {t.buffer.nbytes} bytes, this "
+                             f"one has {view.len}")
+        memcpy(t.buffer.data, view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+    if grad_req is not None: take_gradients(t, grad_req, None, with_grad)
+    return t
+
+
+cdef int take_gradients(Tensor t, grad_req, grad, bint with_grad) except -1:
+    """Let `t` be a variable, with this gradient, or zeros (with_grad), or None."""
+    if with_grad or grad_req != "add":
+        t.attach_grad(grad_req)
+        if grad is not None or not with_grad: t.grad = grad
+    else:
+        t.requires_grad_()
+    return 0
+
+
+cdef str req_of(Tensor t):
+    """How a copy takes gradients: as the variable does, and of an intermediate by adding."""
+    return t.grad_req if t.is_leaf else "add"
+
+
+def reduce_ex(Tensor self, protocol):
+    """For pickle. A tensor pickles its own elements, not those that a view leaves out; from protocol 5 on the memory
+    itself can be handed over out of band. An intermediate comes back as a variable."""
+    cdef Tensor t = self if self.layout.dense else copy_plain(self)
+    elements = window(t, False).reshape(-1)
+    data = PickleBuffer(elements) if protocol >= 5 else elements.tobytes()
+    return load_tensor, (data, str(DTYPES[self.dtype]), self.shape, req_of(self) if self.requires_grad else None,
+                         self.is_leaf and self.grad is not None)
+
+
+def copied(Tensor self):
+    """For copy.copy: a tensor with a copy of the elements; of a variable also grad_req, but not the gradient: .grad is
+    zeros where it is not None, as after loading a pickle. A copy of an intermediate is a variable outside the graph, as
+    in PyTorch; detach() or copy() give the elements alone."""
+    cdef Tensor t
+    check_capture()
+    t = copy_plain(self)
+    if self.requires_grad: take_gradients(t, req_of(self), None, self.is_leaf and self.grad is not None)
+    return t
+
+
+def deep_copied(Tensor self, memo):
+    """For copy.deepcopy: a tensor of its own with the same elements; of a variable also grad_req and a copy of .grad.
+    Raises RuntimeError for a result of a recorded operation, which would lose its graph."""
+    cdef Tensor t
+    if not self.is_leaf:
+        raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
+                           f"outside the graph; use detach() to say that this is meant")
+    check_capture()
+    grad = copy.deepcopy(self.grad, memo)
+    t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)
+    if self.requires_grad:
+        take_gradients(t, self.grad_req, grad, grad is not None)
+        t.fresh_grad = self.fresh_grad
+        if is_variable(self): (<Leaf>node_of(t)).incomplete = (<Leaf>node_of(self)).incomplete
+    return t
+
+
+bind_methods(Tensor, __reduce_ex__=reduce_ex, __copy__=copied, __deepcopy__=deep_copied)

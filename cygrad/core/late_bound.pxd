@@ -1,0 +1,35 @@
+"""What the core calls but a higher module provides. This is the only way to call upwards.
+
+Each field is bound once, while cygrad is imported: a C function by assignment, Python objects by bind(). A tensor or an
+operator is an `object` here and a buffer is a `void*`, because this module lies below all of them."""
+
+ctypedef object (*apply1_t)(object op, object x, object attributes)
+ctypedef object (*apply2_t)(object op, object x, object y, object attributes)
+ctypedef object (*apply_inplace_t)(object op, object target, object other, object attributes)
+ctypedef int (*lend_buffer_t)(object tensor, Py_buffer* view, int flags) except -1
+ctypedef int (*renew_place_t)(object tensor) except -1
+ctypedef void (*tensor_made_t)(object tensor) noexcept
+ctypedef void (*of_buffer_t)(void* buffer) noexcept
+
+
+cdef class LateBound:
+    # ops/__init__.py: the operators and functions of Tensor's own syntax
+    cdef public dict operators          # all operators by name
+    cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
+    cdef public tuple comparisons       # in the order of Python's numbers for comparisons
+    cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant
+    cdef public object external_bytes   # core/store/external: bytes of other libraries' memory under tensors
+    # core/interop: how a tensor is made of other data, shown, and read by Python
+    cdef public object asarray, repr, truth, index, from_dlpack
+    cdef lend_buffer_t lend_buffer      # the buffer protocol
+    # core/execute
+    cdef apply1_t apply1
+    cdef apply2_t apply2
+    cdef apply_inplace_t apply_inplace
+    # core/graph
+    cdef renew_place_t renew_place      # views: where a stale tensor stands now
+    cdef tensor_made_t tensor_made      # freed: for each new tensor while the thread has a memory.scope()
+    cdef of_buffer_t shrink_signs       # signs: of a buffer, signs are all that is needed
+    cdef of_buffer_t unwatch            # packing: a watched buffer is released
+
+cdef LateBound late_bound

@@ -1,6 +1,0 @@
-from cygrad.core.graph cimport Node
-
-cdef bint checking
-
-cdef int remember(Node node) except -1
-cdef int compare(Node node) except -1

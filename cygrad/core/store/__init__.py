@@ -1,0 +1,1 @@
+"""Memory: the arena, buffers and layouts."""

@@ -1,0 +1,179 @@
+"""The largest and the smallest along any axes, and where they are."""
+
+import numpy as np
+
+from cython cimport final
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.execute.run cimport apply1
+from cygrad.core.graph.construct cimport fresh
+from cygrad.kernels cimport driver, folds
+from cygrad.kernels.array cimport FLOAT32, INT64, UINT8, Array, Layout, itemsize
+from cygrad.kernels.bits cimport pack_equal, unpack_bits
+from cygrad.kernels.driver cimport Loop, gather
+from cygrad.kernels.folds cimport Fold
+from cygrad.kernels.reduce cimport sum_into
+from cygrad.kernels.scan cimport arg
+from cygrad.ops.reduce cimport Axes, Reduction, Spread, over, read_axes, refuse_nothing
+
+from cygrad.ops.reduce import reduced, spread
+from cygrad.ops.reduce import sum as sum_of
+
+
+cdef Loop* MUL_LOOP = driver.find("mul")
+cdef Loop* DIV_LOOP = driver.find("div")
+
+
+# ---- max and min -----------------------------------------------------------------------------------------------------
+
+cdef class Extreme(Reduction):
+    """The base of max and min. What is kept is a bit for each element: whether it is the extreme (a hidden output). The
+    gradient goes to those that are, in equal parts; of a NaN, to the NaNs."""
+    cdef Fold* kind
+
+    cdef int infer(self, Call* c) except -1:
+        cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
+        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
+        Reduction.infer(self, c)
+        if c.wanted and c.y[0].dtype >= FLOAT32:
+            c.n_out, c.hidden = 2, 1
+            c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Spread y
+        self.fold(c, self.kind, NULL, &c.y[0])
+        if not c.hidden: return 0
+        over(&y, &c.y[0], c.x[0].layout, c.attributes)
+        with nogil: pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
+        return 0
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        return 2 << OUTPUT
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.saved = self.keeps(NULL, 1)
+        s.workspace_bytes = b.y.size * itemsize(b.dtype)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array dx = b.dx[0], share = b.g[0]
+        cdef Array a[3]
+        cdef Spread wide
+        cdef Layout dense = b.y[0]                  # of the shares
+        unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
+        share.data, share.layout = b.workspace, &dense
+        over(&wide, &share, dx.layout, b.attributes)
+        sum_into(&dx, &wide.array)                  # how many share in it
+        a[0], a[1], a[2] = b.g[0], share, share
+        driver.each(DIV_LOOP, a)
+        a[0], a[1], a[2] = wide.array, dx, dx
+        return driver.each(MUL_LOOP, a)
+
+    cdef object formula(self, c, int i, g):
+        shape = c.shape(0)
+        cdef Tensor chosen
+        cdef Array bits = (<Context>c).b.kept(OWN | 1)
+        check_capture()                             # (a replay would not unpack other bits)
+        chosen = fresh(lay.from_shape(shape), (<Tensor>g).dtype, OTHER)
+        unpack_bits(<const uint8_t*>bits.data, chosen.dtype, chosen.layout.size, chosen.buffer.data)
+        return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
+
+
+@final
+cdef class Max(Extreme):
+    """y = largest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+
+    def __cinit__(self):
+        self.name, self.kind, self.numpy = "max", &folds.MAX, np.max
+
+
+@final
+cdef class Min(Extreme):
+    """y = smallest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+
+    def __cinit__(self):
+        self.name, self.kind, self.numpy = "min", &folds.MIN, np.min
+
+
+# ---- argmax and argmin -----------------------------------------------------------------------------------------------
+
+@final
+cdef class Place(Reduction):
+    """y = first index of the largest (smallest) x along an axis; no gradient"""
+    cdef bint least
+
+    def __cinit__(self, str name, bint least):
+        self.name, self.least = name, least
+        self.fused = self.differentiable = False
+
+    cdef int infer(self, Call* c) except -1:
+        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
+        Reduction.infer(self, c)
+        c.y[0].dtype = INT64
+        if not c.x[0].layout.dense:
+            c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef const Layout* l = c.x[0].layout
+        cdef const char* x = c.x[0].data
+        cdef uint32_t mask = (<Axes>c.attributes).mask
+        cdef Py_ssize_t n = l.size, inner = 1
+        cdef int d = l.ndim - 1
+        if l.size == 0: return 0
+        if mask != (<uint32_t>1 << l.ndim) - 1:     # one axis
+            while not mask >> d & 1:
+                inner *= l.shape[d]
+                d -= 1
+            n = l.shape[d]
+        if not l.dense:
+            gather(c.workspace, &c.x[0], 0, l.size)
+            x = c.workspace
+        with nogil: arg(c.x[0].dtype, l.size // (n * inner), n, inner, x, <int64_t*>c.y[0].data, self.least)
+        return 0
+
+
+cdef Operator MAX = Max(), MIN = Min()
+cdef Operator ARGMAX = Place("argmax", False), ARGMIN = Place("argmin", True)
+OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
+
+
+def max(x, axis=None, keepdims=False):
+    """The largest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
+    equally large share the gradient. Raises ValueError where there is nothing to choose from."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(MAX, t, read_axes(t, axis, keepdims))
+
+
+def min(x, axis=None, keepdims=False):
+    """The smallest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
+    equally small share the gradient. Raises ValueError where there is nothing to choose from."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(MIN, t, read_axes(t, axis, keepdims))
+
+
+def argmax(x, axis=None, keepdims=False):
+    """The index of the largest element along `axis` (None: among all in order), of several the first, and of the first
+    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    return place(ARGMAX, x, axis, keepdims)
+
+
+def argmin(x, axis=None, keepdims=False):
+    """The index of the smallest element along `axis` (None: among all in order), of several the first, and of the first
+    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    return place(ARGMIN, x, axis, keepdims)
+
+
+cdef object place(Operator op, x, axis, keepdims):
+    cdef Tensor t = ensure_tensor(x)
+    if axis is not None: axis = lay.read_axis(axis, t.layout.ndim)
+    return apply1(op, t, read_axes(t, axis, keepdims))

@@ -1,0 +1,287 @@
+"""How large and how spread out: variance, standard deviation, norms."""
+
+import math
+
+from cython cimport final
+from libc.math cimport isinf
+from libc.stdint cimport uint32_t
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.graph.operator cimport (
+    OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, reads_temporary, saved, temporary,
+)
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1
+from cygrad.kernels cimport driver, folds
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.reduce cimport fold_into
+from cygrad.ops.reduce cimport (
+    Axes, Reduction, Spread, binary, count, derivative, number_array, over, over_kept_input, read_axes, refuse_nothing,
+    scale,
+)
+
+from cygrad.core.errors import described
+from cygrad.ops.compare import equal, logical_not, maximum
+from cygrad.ops.elementwise import abs, pow
+from cygrad.ops.elementwise import sign as sign_of
+from cygrad.ops.reduce import any, kept_axes, mean, reduced, spread, sum
+from cygrad.ops.shape import astype
+
+
+cdef Loop* ADD_LOOP = driver.find("add")
+cdef Loop* MUL_LOOP = driver.find("mul")
+cdef Loop* POW_LOOP = driver.find("pow")
+cdef Loop* RATIO_LOOP = driver.find("ratio")
+cdef Loop* CENTRED_LOOP = driver.find("centred_slope")
+cdef Loop* SIGN_LOOP = driver.find("sign_slope")
+
+
+def divide(x, y, p=1):
+    """x / y^p, and 0 with all its derivatives where y is 0."""
+    zero = equal(y, 0)
+    if any(zero).item():
+        y = y + astype(zero, y.dtype)
+        x = x * astype(logical_not(zero), y.dtype)
+    return x / (y if p == 1 else pow(y, p))
+
+
+# ---- var and std -----------------------------------------------------------------------------------------------------
+
+cdef class Corrected(Axes):
+    """The attributes of var and std: the axes, and by how much the number of elements is lessened."""
+    cdef readonly double correction
+
+    def __init__(self, uint32_t mask, bint keepdims=False, double correction=0):
+        self.mask, self.keepdims, self.correction = mask, keepdims, correction
+
+
+cdef class Spreading(Reduction):
+    """The base of variance and standard deviation, in two passes: the mean, then the squares about it."""
+
+    def __cinit__(self):
+        self.floats = self.promotes = True
+
+    cdef int infer(self, Call* c) except -1:
+        Reduction.infer(self, c)
+        c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1:
+        cdef Array middle = c.y[0]
+        cdef Py_ssize_t results = c.y[0].layout.size
+        middle.data = c.workspace
+        mean_into(&c.x[0], &middle, c.attributes)
+        self.fold(c, &folds.SQUARES, &middle, &c.y[0])
+        return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, c.attributes))
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """dx = (g factor / (n - correction)) (x - mean), where self.factor() fills in g factor: two temporaries, then
+        the gradient over x."""
+        cdef Stage* s = add_stage(b, temporary(0) | temporary(1))
+        s.saved, s.like = self.keeps(NULL, 1), b.y
+        s = over_kept_input(b)
+        s.gradients = reads_temporary(0) | reads_temporary(1)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array x
+        if stage == 1: return derivative(b, CENTRED_LOOP, &b.temporaries[1], &b.temporaries[0])
+        x = saved(b, 0)
+        mean_into(&x, &b.temporaries[0], b.attributes)
+        self.factor(b, &b.temporaries[1])
+        return scale(&b.temporaries[1], &b.temporaries[1], freedom(x.layout.size, b.y.size, b.attributes))
+
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
+        raise NotImplementedError
+
+
+cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 nogil:
+    """y = the mean over the reduced axes, as the first element plus the mean of the differences from it: where all are
+    equal it is exactly that, and the variance exactly 0."""
+    cdef Spread first, result
+    cdef Array narrow
+    cdef Array a[3]
+    cdef Layout seen
+    cdef Py_ssize_t strides[MAX_NDIM]
+    cdef uint32_t mask = (<Axes>axes).mask
+    cdef int d, k = 0
+    first.array, first.layout = x[0], x.layout[0]
+    first.array.layout, first.layout.strides, first.layout.dense = &first.layout, first.strides, False
+    narrow, seen = x[0], y.layout[0]             # the same in the shape of the result
+    narrow.layout, seen.strides, seen.dense = &seen, strides, False
+    for d in range(x.layout.ndim):
+        first.strides[d] = 0 if mask >> d & 1 else x.layout.strides[d]
+        if (<Axes>axes).keepdims or not mask >> d & 1:
+            strides[k] = first.strides[d]
+            k += 1
+    over(&result, y, x.layout, axes)
+    fold_into(&folds.DIFFERENCES, x, &first.array, &result.array)
+    if x.layout.size == 0: return 0
+    scale(y, y, count(x.layout.size, y.layout.size))
+    a[0], a[1], a[2] = y[0], narrow, y[0]
+    return driver.each(ADD_LOOP, a)
+
+
+cdef double freedom(Py_ssize_t of, Py_ssize_t results, const void* attributes) noexcept nogil:
+    """n - correction: by what the squares are divided, 0 at least, as in NumPy."""
+    cdef double n = count(of, results) - (<Corrected>attributes).correction
+    return 0 if n < 0 else n
+
+
+def centred(c):
+    """x - mean(x), with its graph."""
+    x = c.input(0)
+    return x - mean(x, reduced(c), True)
+
+
+@final
+cdef class Var(Spreading):
+    """y = sum of (x - mean)^2 / (n - correction)        dx = 2 g (x - mean) / (n - correction)"""
+
+    def __cinit__(self):
+        self.name = "var"
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        return 1
+
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
+        return binary(MUL_LOOP, &b.g[0], 2, g)
+
+    cdef object formula(self, c, int i, g):
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, <void*>c.attributes)
+        return centred(c) * spread(c, g * (2 / n))
+
+
+@final
+cdef class Std(Spreading):
+    """y = sqrt(sum of (x - mean)^2 / (n - correction))        dx = g (x - mean) / (n - correction) / y
+
+    0 where y is 0."""
+
+    def __cinit__(self):
+        self.name = "std"
+
+    cdef int forward(self, Call* c) except -1:
+        Spreading.forward(self, c)
+        return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        return 1 | 1 << OUTPUT
+
+    cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
+        cdef Array a[3]
+        a[0], a[1], a[2] = b.g[0], saved(b, OWN), g[0]
+        return driver.each(RATIO_LOOP, a)
+
+    cdef object formula(self, c, int i, g):
+        cdef double n = freedom(math.prod(c.shape(0)), (<Tensor>g).layout.size, <void*>c.attributes)
+        return centred(c) * spread(c, divide(g, c.output(0)) * (1 / n))
+
+
+# ---- norm ------------------------------------------------------------------------------------------------------------
+
+cdef class Ordered(Axes):
+    """The attributes of norm: the axes, and the order."""
+    cdef readonly double ord
+
+    def __init__(self, uint32_t mask, bint keepdims=False, double ord=2):
+        self.mask, self.keepdims, self.ord = mask, keepdims, ord
+
+
+@final
+cdef class Norm(Reduction):
+    """y = (sum of |x|^p)^(1/p)        dx = g sign(x) |x|^(p-1) / y^(p-1), 0 where y is 0
+
+    p = inf is the largest |x|, -inf the smallest (g goes to the largest, in equal parts), 0 how many are not 0."""
+
+    def __cinit__(self):
+        self.name, self.floats, self.promotes = "norm", True, True
+
+    cdef int infer(self, Call* c) except -1:
+        if isinf((<Ordered>c.attributes).ord): refuse_nothing("norm", c.x[0].layout, <Axes>c.attributes)
+        return Reduction.infer(self, c)
+
+    cdef int forward(self, Call* c) except -1:
+        cdef double p = (<Ordered>c.attributes).ord, bits
+        cdef Array power = number_array(&bits, p, c.y[0].dtype)
+        if isinf(p):
+            return self.fold(c, &folds.SIZE_MAX if p > 0 else &folds.SIZE_MIN, NULL, &c.y[0])
+        self.fold(c, &folds.POWERS, &power, &c.y[0])
+        return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
+
+    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+        cdef double p = (<Ordered>c.attributes).ord
+        return 0 if p == 0 else 1 if p == 1 else 1 | 1 << OUTPUT
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        """p = 1: g times the sign, over x. p = 2: x times g / y, a temporary. Other orders by the formula."""
+        cdef double p = (<Ordered>b.attributes).ord
+        cdef Stage* s
+        if p == 2:
+            s = add_stage(b, temporary(0))
+            s.saved, s.like = <uint32_t>1 << OUTPUT, b.y
+        if p == 2 or p == 1:
+            s = over_kept_input(b)
+            if p == 2: s.gradients = reads_temporary(0)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Array a[3]
+        if b.n_stages == 1: return derivative(b, SIGN_LOOP, &b.g[0], NULL)
+        if stage == 1: return derivative(b, MUL_LOOP, &b.temporaries[0], NULL)
+        a[0], a[1], a[2] = b.g[0], saved(b, OWN), b.temporaries[0]
+        return driver.each(RATIO_LOOP, a)
+
+    cdef object formula(self, c, int i, g):
+        p = c.attributes.ord
+        if p == 0: return spread(c, g * 0.0)
+        x = c.input(0)
+        if p == 2: return x * spread(c, divide(g, c.output(0)))
+        check_capture()                             # (a replay has no detach())
+        a = x.detach()
+        sign = sign_of(a) + 0.0                     # (of -0.0 it is -0.0)
+        if p == 1: return c.locally_constant(sign * spread(c, g))
+        y = c.output(0)
+        if math.isinf(p):
+            largest = astype(equal(abs(a), kept_axes(c, y.detach())), a.dtype)
+            share = largest / maximum(sum(largest, reduced(c), True), 1)
+            return c.locally_constant(sign * share * spread(c, g))
+        size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
+        return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
+
+
+cdef Operator VAR = Var(), STD = Std(), NORM = Norm()
+OPERATORS = {o.name: o for o in (VAR, STD, NORM)}
+
+
+def var(x, axis=None, keepdims=False, correction=0):
+    """The variance over `axis` (an int, a tuple, or None for all): the mean of the squares about the mean, where n -
+    correction divides instead of n. As in NumPy and the Array API the correction is 0 unless given; PyTorch's is 1."""
+    return spreading(VAR, x, axis, keepdims, correction)
+
+
+def std(x, axis=None, keepdims=False, correction=0):
+    """The standard deviation: the square root of var() with the same arguments. Its gradient is 0 where it is 0."""
+    return spreading(STD, x, axis, keepdims, correction)
+
+
+cdef object spreading(Operator op, x, axis, keepdims, correction):
+    cdef Tensor t = ensure_tensor(x)
+    if isinstance(correction, bool) or not isinstance(correction, (int, float)):
+        raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {described(correction)}")
+    axes = read_axes(t, axis, keepdims)
+    return apply1(op, t, Corrected(axes.mask, axes.keepdims, correction))
+
+
+def norm(x, ord=2, axis=None, keepdims=False):
+    """The `ord`-norm of the elements over `axis` (an int, a tuple, or None for all) as one vector: (sum of |x|^ord) to
+    the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 how many are not 0. Its gradient is 0
+    where it is 0."""
+    cdef Tensor t = ensure_tensor(x)
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
+        raise TypeError(f"norm: the order is a number, inf or -inf, got {described(ord)}")
+    axes = read_axes(t, axis, keepdims)
+    return apply1(NORM, t, Ordered(axes.mask, axes.keepdims, ord))
