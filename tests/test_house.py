@@ -31,7 +31,7 @@ def place(path):
 
 
 def imported(source):
-    """(line, what) for each import and cimport of cygrad, of whatever form: cygrad, cygrad.core.graph, ..."""
+    """(line, what) for each import and cimport of cygrad, of whatever form: cygrad, cygrad.core.graph.tensor, ..."""
     statement = re.compile(
         r"^[ \t]*(?:from[ \t]+(?P<from>[.\w]+)[ \t]+c?import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
         r"|c?import[ \t]+(?P<plain>[^\n#]*))", re.MULTILINE)

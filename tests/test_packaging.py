@@ -82,7 +82,7 @@ cdef class Cube(Operator):
             for i in range(n): d[i] = d[i] * d[i] * d[i]
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept:
         return 1
 
     cdef object formula(self, c, int i, g):

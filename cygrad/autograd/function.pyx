@@ -11,7 +11,7 @@ from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of,
 from cygrad.core.backward.hooks cimport call_watched
 from cygrad.core.execute.inplace cimport check_family, check_writable, follow
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.graph.recording cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.running cimport check_stack
 from cygrad.core.graph.slots cimport OWN, Slot, save_buffer
@@ -99,7 +99,7 @@ cdef class FunctionOperator(Operator):
     def __cinit__(self, function):
         self.function = function
         self.name = function.__name__
-        self.differentiable = self.whole = True
+        self.differentiable = self.joint_formula = True
 
     cdef object formula(self, c, int i, g):
         cdef Context context = c
@@ -161,7 +161,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
             set_edge(node, i, (<Tensor>x)._node, (<Tensor>x)._output_nr)
     node.op, node.attributes, node.dtype = op, ctx, (<Tensor>outputs[nr[0]]).dtype
     layouts = take_outputs(node, len(nr))
-    for k in range(len(nr)): layouts[k] = lay.share((<Tensor>outputs[nr[k]]).layout)
+    for k in range(len(nr)): layouts[k] = lay.incref((<Tensor>outputs[nr[k]]).layout)
     ctx.order = []
     for value in tensors:
         if value is not None and type(value) is not Tensor:
@@ -177,7 +177,7 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
         t = <Tensor>value
         save_buffer(&s[k], source_of(t, inputs, outputs, nr), t.buffer, t.layout, t.dtype)
         k += 1
-    enrol(node, f)
+    append_to_tape(node, f)
     if f.pack != NULL: pack(node, f)
     return node
 
@@ -289,7 +289,7 @@ cdef object own(y, tuple inputs, list outputs, int k, set dirty):
     if type(y) is not Tensor or id(y) in dirty: return y
     cdef bint seen = node_of(<Tensor>y) is not None or any([y is x for x in inputs])
     if not seen and not any([y is outputs[i] for i in range(k)]): return y
-    t = view_of(<Tensor>y, lay.share((<Tensor>y).layout))
+    t = view_of(<Tensor>y, lay.incref((<Tensor>y).layout))
     t.detached = True
     return t
 

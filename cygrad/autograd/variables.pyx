@@ -246,7 +246,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
 
 def detach(Tensor self):
     """The same memory and version, out of the graph."""
-    cdef Tensor y = view_of(self, lay.share(self.layout))
+    cdef Tensor y = view_of(self, lay.incref(self.layout))
     y.detached = True
     return y
 

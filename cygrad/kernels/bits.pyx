@@ -14,43 +14,43 @@ ctypedef fused place:
     int64_t
 
 
-cdef inline const real* whole_word(const real* x, Py_ssize_t n, real* room) noexcept nogil:
+cdef inline const real* whole_word(const real* x, Py_ssize_t n, real* capacity) noexcept nogil:
     """Elements that may be read 64 at a time, where there are n: those themselves or, of fewer, a copy."""
     if n >= WORD: return x
-    memcpy(room, x, n * sizeof(real))
-    return room
+    memcpy(capacity, x, n * sizeof(real))
+    return capacity
 
 
 cdef void pack_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef real room[WORD]
+    cdef real capacity[WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        word = ~at_least(<real*>ZEROS, whole_word(&x[i], n - i, room))
+        word = ~at_least(<real*>ZEROS, whole_word(&x[i], n - i, capacity))
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void pack_equal_(real[::1] x, real[::1] y, uint8_t* bits) noexcept nogil:
-    cdef real room[2][WORD]
+    cdef real capacity[2][WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef const real* a
     cdef const real* b
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        a, b = whole_word(&x[i], n - i, room[0]), whole_word(&y[i], n - i, room[1])
+        a, b = whole_word(&x[i], n - i, capacity[0]), whole_word(&y[i], n - i, capacity[1])
         word = at_least(a, b) & at_least(b, a) | ~(at_least(a, a) | at_least(b, b))
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void pack_ones_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef real room[WORD]
+    cdef real capacity[WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        word = greater(whole_word(&x[i], n - i, room), <real*>ZEROS)
+        word = greater(whole_word(&x[i], n - i, capacity), <real*>ZEROS)
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 

@@ -12,7 +12,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize
-from cygrad.kernels.driver cimport GRAIN, share, threads_for
+from cygrad.kernels.driver cimport GRAIN, parallel_for, threads_for
 
 ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
                          int*) noexcept nogil
@@ -164,6 +164,6 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
     begin()
     if m * n * k < 16 * GRAIN: panel(&p, 0, m)
     else:
-        share(panel, &p, m, (m + t - 1) // t, t)
+        parallel_for(panel, &p, m, (m + t - 1) // t, t)
     end()
     return 0

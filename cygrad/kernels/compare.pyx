@@ -259,47 +259,47 @@ cdef void where_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil
 
 
 cdef int table() except -1:
-    driver.enter_all("less", <void*>less_[float], <void*>less_[double],
+    driver.register_all_dtypes("less", <void*>less_[float], <void*>less_[double],
                      <void*>less_[int64_t], <void*>less_[uint8_t], 3)
-    driver.enter_all("less_equal", <void*>less_equal_[float], <void*>less_equal_[double],
+    driver.register_all_dtypes("less_equal", <void*>less_equal_[float], <void*>less_equal_[double],
                      <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t], 3)
-    driver.enter_all("equal", <void*>equal_[float], <void*>equal_[double],
+    driver.register_all_dtypes("equal", <void*>equal_[float], <void*>equal_[double],
                      <void*>equal_[int64_t], <void*>equal_[uint8_t], 3)
-    driver.enter_all("not_equal", <void*>not_equal_[float], <void*>not_equal_[double],
+    driver.register_all_dtypes("not_equal", <void*>not_equal_[float], <void*>not_equal_[double],
                      <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t], 3)
-    driver.enter_all("greater", <void*>greater_[float], <void*>greater_[double],
+    driver.register_all_dtypes("greater", <void*>greater_[float], <void*>greater_[double],
                      <void*>greater_[int64_t], <void*>greater_[uint8_t], 3)
-    driver.enter_all("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double],
+    driver.register_all_dtypes("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double],
                      <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t], 3)
-    driver.enter("isnan", <void*>isnan_[float], <void*>isnan_[double], 2)
-    driver.enter("isinf", <void*>isinf_[float], <void*>isinf_[double], 2)
-    driver.enter("isfinite", <void*>isfinite_[float], <void*>isfinite_[double], 2)
-    driver.enter_all("logical_and", <void*>logical_and_[float], <void*>logical_and_[double],
+    driver.register("isnan", <void*>isnan_[float], <void*>isnan_[double], 2)
+    driver.register("isinf", <void*>isinf_[float], <void*>isinf_[double], 2)
+    driver.register("isfinite", <void*>isfinite_[float], <void*>isfinite_[double], 2)
+    driver.register_all_dtypes("logical_and", <void*>logical_and_[float], <void*>logical_and_[double],
                      <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t], 3)
-    driver.enter_all("logical_or", <void*>logical_or_[float], <void*>logical_or_[double],
+    driver.register_all_dtypes("logical_or", <void*>logical_or_[float], <void*>logical_or_[double],
                      <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t], 3)
-    driver.enter_all("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double],
+    driver.register_all_dtypes("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double],
                      <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t], 3)
-    driver.enter_all("logical_not", <void*>logical_not_[float], <void*>logical_not_[double],
+    driver.register_all_dtypes("logical_not", <void*>logical_not_[float], <void*>logical_not_[double],
                      <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t], 2)
-    driver.enter("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
-    driver.enter("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
-    driver.enter("maximum_code", <void*>maximum_code[float], <void*>maximum_code[double], 3)
-    driver.enter("minimum_code", <void*>minimum_code[float], <void*>minimum_code[double], 3)
-    driver.enter("maximum_grad_x", <void*>maximum_grad_x[float], <void*>maximum_grad_x[double], 3)
-    driver.enter("maximum_grad_y", <void*>maximum_grad_y[float], <void*>maximum_grad_y[double], 3)
-    driver.enter("clip", <void*>clip_[float], <void*>clip_[double], 4)
-    driver.enter("clip_code", <void*>clip_code[float], <void*>clip_code[double], 4)
-    driver.enter("clip_code_x", <void*>clip_code_x[float], <void*>clip_code_x[double], 4)
-    driver.enter("clip_code_y", <void*>clip_code_y[float], <void*>clip_code_y[double], 4)
-    driver.enter("clip_code_z", <void*>clip_code_z[float], <void*>clip_code_z[double], 4)
-    driver.enter("chosen_1", <void*>chosen_1[float], <void*>chosen_1[double], 3)
-    driver.enter("chosen_2", <void*>chosen_2[float], <void*>chosen_2[double], 3)
-    driver.enter("chosen_3", <void*>chosen_3[float], <void*>chosen_3[double], 3)
-    driver.enter("where", <void*>where_[float], <void*>where_[double], 4)
-    driver.enter("where_code", <void*>where_code[float], <void*>where_code[double], 4)
-    driver.enter("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
-    driver.enter("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
+    driver.register("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
+    driver.register("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
+    driver.register("maximum_code", <void*>maximum_code[float], <void*>maximum_code[double], 3)
+    driver.register("minimum_code", <void*>minimum_code[float], <void*>minimum_code[double], 3)
+    driver.register("maximum_grad_x", <void*>maximum_grad_x[float], <void*>maximum_grad_x[double], 3)
+    driver.register("maximum_grad_y", <void*>maximum_grad_y[float], <void*>maximum_grad_y[double], 3)
+    driver.register("clip", <void*>clip_[float], <void*>clip_[double], 4)
+    driver.register("clip_code", <void*>clip_code[float], <void*>clip_code[double], 4)
+    driver.register("clip_code_x", <void*>clip_code_x[float], <void*>clip_code_x[double], 4)
+    driver.register("clip_code_y", <void*>clip_code_y[float], <void*>clip_code_y[double], 4)
+    driver.register("clip_code_z", <void*>clip_code_z[float], <void*>clip_code_z[double], 4)
+    driver.register("chosen_1", <void*>chosen_1[float], <void*>chosen_1[double], 3)
+    driver.register("chosen_2", <void*>chosen_2[float], <void*>chosen_2[double], 3)
+    driver.register("chosen_3", <void*>chosen_3[float], <void*>chosen_3[double], 3)
+    driver.register("where", <void*>where_[float], <void*>where_[double], 4)
+    driver.register("where_code", <void*>where_code[float], <void*>where_code[double], 4)
+    driver.register("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
+    driver.register("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
     return 0
 
 table()

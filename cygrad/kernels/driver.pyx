@@ -39,8 +39,8 @@ ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) n
 cdef enum:
     MAX_LOOPS = 512
     STREAM = 1 << 24        # bytes of a result from which on it is streamed
-    FEW = 64                # elements of results for which an operand of one element is filled without strips
-    SLOT = 8 * FEW          # bytes of an operand that is filled so, or whose codes are unpacked
+    N_SMALL = 64                # elements of results for which an operand of one element is filled without strips
+    SLOT = 8 * N_SMALL          # bytes of an operand that is filled so, or whose codes are unpacked
     LINE = 64               # bytes of a cache line
     AHEAD = 2048            # bytes of its operands that are asked for before they are read, then. A kernel that
                             # computes for longer than memory takes does better without, and in strips of
@@ -56,7 +56,7 @@ cdef bint started = False       # whether there has been work for several
 
 # ---- the table of loops ----------------------------------------------------------------------------------------------
 
-cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=2,
+cdef int register(str name, void* single, void* double, int operands, int cost=1, int double_cost=2,
                int number=-1) except -1:
     """Enter a kernel for floating numbers under `name`; a later one of the same name takes its place. `cost` and
     `double_cost` as of Loop. `number`: the operand, if there is one, that is always one element, and that the kernel
@@ -68,18 +68,18 @@ cdef int enter(str name, void* single, void* double, int operands, int cost=1, i
     return 0
 
 
-cdef int enter_all(str name, void* single, void* double, void* whole, void* truth, int operands) except -1:
+cdef int register_all_dtypes(str name, void* single, void* double, void* whole, void* truth, int operands) except -1:
     """The same of a kernel for all dtypes."""
-    enter(name, single, double, operands)
-    find(name).whole, find(name).truth = whole, truth
+    register(name, single, double, operands)
+    find(name).i64, find(name).b8 = whole, truth
     return 0
 
 
-cdef int enter_new(str name, void* single, void* double, int operands) except -1:
+cdef int register_new(str name, void* single, void* double, int operands) except -1:
     """What plug() of plug.pxd does when its memoryviews are known to be right."""
     if name in names:
         raise ValueError(f"a kernel is named {name!r} already; give yours and its operator another name")
-    return enter(name, single, double, operands)
+    return register(name, single, double, operands)
 
 
 cdef Loop* find(str name) except NULL:
@@ -95,10 +95,10 @@ cdef bint has(const Loop* loop, int dtype) noexcept nogil:
 
 
 cdef inline void* code(const Loop* loop, int dtype) noexcept nogil:
-    if dtype == FLOAT32: return loop.single
-    if dtype == FLOAT64: return loop.double
-    if dtype == INT64: return loop.whole
-    return loop.truth if dtype == BOOL else NULL
+    if dtype == FLOAT32: return loop.f32
+    if dtype == FLOAT64: return loop.f64
+    if dtype == INT64: return loop.i64
+    return loop.b8 if dtype == BOOL else NULL
 
 
 def kernel_names():
@@ -173,7 +173,7 @@ cdef enum:
     DEAR = 16                   # times as long as it waited, it works alone after that: a try costs a sixteenth
 cdef long long alone_until = 0
 
-cdef void share(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
+cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
     """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads, each taking the next when it is free.
 
     On a machine whose processors others use, the last part may wait for a slice of time, of milliseconds. So whoever
@@ -341,7 +341,7 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
     cdef int k, n = loop.operands
     cdef void* f = code(loop, a[n - 2].dtype)
     cdef bint flat = True, coded = False, asks, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
-    cdef Py_ssize_t count, most = STRIP, room = 4 * STRIP
+    cdef Py_ssize_t count, most = STRIP, capacity = 4 * STRIP
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
@@ -359,19 +359,19 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
         elif k < n - 1 and one_element(a[k].layout):
             flat = False
             p[k] = &scratch[k][0]
-            room = min(room, STRIP * 8 // size[k])
-            fill(p[k], a[k].data, min(stop - start, room), size[k])
+            capacity = min(capacity, STRIP * 8 // size[k])
+            fill(p[k], a[k].data, min(stop - start, capacity), size[k])
         else:
             flat = False
             p[k] = &scratch[k][0]
-            room = min(room, STRIP * 8 // size[k])
+            capacity = min(capacity, STRIP * 8 // size[k])
             packs[k] = True
     if flat and not streams:
         if codes == NULL: call(f, n, p, stop - start)
         else: call_coding(f, n, p, size, stop - start, codes, start)
         return
     asks = streams and not loop.computes
-    if coded or codes != NULL: most = room          # (of codes, a byte each, the scratch has room for more)
+    if coded or codes != NULL: most = capacity          # (of codes, a byte each, the scratch has room for more)
     if streams:
         if flat and not asks or most > MADE // size[n - 1]: most = MADE // size[n - 1]
         target, p[n - 1], step[n - 1] = p[n - 1], &made[0], 0
@@ -420,7 +420,7 @@ cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* s
     for k in range(loop.operands):
         p[k] = a[k].data
         if k == loop.number or a[k].layout.dense and a[k].layout.size == n: continue
-        if n > FEW or k == loop.operands - 1 or not one_element(a[k].layout): return False
+        if n > N_SMALL or k == loop.operands - 1 or not one_element(a[k].layout): return False
         p[k] = scratch + k * SLOT
         fill(p[k], a[k].data, n, itemsize(a[k].dtype))
     return True
@@ -449,7 +449,7 @@ cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, 
     """The work of each() by t threads."""
     cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
-    share(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
+    parallel_for(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
     return 0
 
 
@@ -480,7 +480,7 @@ cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     cdef char scratch[MAX_OPERANDS * SLOT]
     cdef int t
     if n == 0: return 0
-    if n <= FEW and in_one_coded_call(loop, a, p, scratch):
+    if n <= N_SMALL and in_one_coded_call(loop, a, p, scratch):
         call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         return 0
     t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
@@ -489,7 +489,7 @@ cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     return 0
 
 
-cdef inline bint few_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, const Codes* codes) noexcept nogil:
+cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, const Codes* codes) noexcept nogil:
     """All of it for a word of elements at most, if operands are contiguous or one element: False where they are not."""
     cdef char word[MAX_OPERANDS][WORD * 8]
     cdef char* p[MAX_OPERANDS]
@@ -519,7 +519,7 @@ cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) 
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef Codes codes = Codes(packed, bits)
     cdef int t
-    if n == 0 or n <= WORD and few_with_codes(loop, a, n, &codes): return 0
+    if n == 0 or n <= WORD and small_with_codes(loop, a, n, &codes): return 0
     t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     if t > 1: return in_spans(loop, a, &codes, n, t)
     span(loop, a, &codes, 0, n)

@@ -192,22 +192,22 @@ cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
 
 cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real slope
+    cdef real derivative
     if all_pairs_ordinary(x, y, 1, dx.shape[0]):
         for i in range(dx.shape[0]):
-            slope = g[i] * (y[i] * pow_of_ordinary(x[i], y[i] - 1))
-            dx[i] = 0 if y[i] == 0 else slope       # (computed in any case: a choice between numbers becomes vectors)
+            derivative = g[i] * (y[i] * pow_of_ordinary(x[i], y[i] - 1))
+            dx[i] = 0 if y[i] == 0 else derivative       # (computed in any case: a choice between numbers becomes vectors)
     else:
         for i in range(dx.shape[0]):
-            slope = g[i] * (y[i] * pow(x[i], y[i] - 1))
-            dx[i] = 0 if y[i] == 0 else slope
+            derivative = g[i] * (y[i] * pow(x[i], y[i] - 1))
+            dx[i] = 0 if y[i] == 0 else derivative
 
 cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real slope
+    cdef real derivative
     for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for every y >= 0, and flat there
-        slope = g[i] * (z[i] * log(x[i]))
-        dy[i] = 0 if (x[i] == 0) & ((z[i] == 0) | (z[i] == 1)) else slope
+        derivative = g[i] * (z[i] * log(x[i]))
+        dy[i] = 0 if (x[i] == 0) & ((z[i] == 0) | (z[i] == 1)) else derivative
 
 cdef void square_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -251,35 +251,35 @@ cdef void reciprocal_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil
 
 
 cdef int table() except -1:
-    driver.enter("add", <void*>add_[float], <void*>add_[double], 3)
-    driver.enter("sub", <void*>sub_[float], <void*>sub_[double], 3)
-    driver.enter("mul", <void*>mul_[float], <void*>mul_[double], 3)
-    driver.enter("div", <void*>div_[float], <void*>div_[double], 3)
-    driver.enter("div_grad_y", <void*>div_grad_y[float], <void*>div_grad_y[double], 4)
-    driver.enter("neg", <void*>neg_[float], <void*>neg_[double], 2)
-    driver.enter("copy", <void*>copy_[float], <void*>copy_[double], 2)
-    driver.enter("pow", <void*>pow_[float], <void*>pow_[double], 3, 5, 64, 1)
-    driver.enter("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4, 5, 64, 2)
-    driver.enter("power", <void*>power_[float], <void*>power_[double], 3, 5, 64)
-    driver.enter("power_grad_x", <void*>power_grad_x[float], <void*>power_grad_x[double], 4, 5, 64)
-    driver.enter("power_grad_y", <void*>power_grad_y[float], <void*>power_grad_y[double], 4, 8, 64)
-    driver.enter("square", <void*>square_[float], <void*>square_[double], 2)
-    driver.enter("square_grad", <void*>square_grad[float], <void*>square_grad[double], 3)
-    driver.enter("sqrt", <void*>sqrt_[float], <void*>sqrt_[double], 2)
-    driver.enter("sqrt_grad", <void*>sqrt_grad[float], <void*>sqrt_grad[double], 3)
-    driver.enter("rsqrt", <void*>rsqrt_[float], <void*>rsqrt_[double], 2)
-    driver.enter("rsqrt_grad", <void*>rsqrt_grad[float], <void*>rsqrt_grad[double], 3)
-    driver.enter("reciprocal", <void*>reciprocal_[float], <void*>reciprocal_[double], 2)
-    driver.enter("reciprocal_grad", <void*>reciprocal_grad[float], <void*>reciprocal_grad[double], 3)
-    driver.enter("abs", <void*>abs_[float], <void*>abs_[double], 2)
-    driver.enter("abs_code", <void*>abs_code[float], <void*>abs_code[double], 2)
-    driver.enter("abs_grad", <void*>abs_grad[float], <void*>abs_grad[double], 3)
-    driver.enter("sign", <void*>sign_[float], <void*>sign_[double], 2)
-    driver.enter("floor", <void*>floor_[float], <void*>floor_[double], 2)
-    driver.enter("ceil", <void*>ceil_[float], <void*>ceil_[double], 2)
-    driver.enter("trunc", <void*>trunc_[float], <void*>trunc_[double], 2)
-    driver.enter("round", <void*>round_[float], <void*>round_[double], 2)
-    driver.enter("zero", <void*>zero_[float], <void*>zero_[double], 2)
+    driver.register("add", <void*>add_[float], <void*>add_[double], 3)
+    driver.register("sub", <void*>sub_[float], <void*>sub_[double], 3)
+    driver.register("mul", <void*>mul_[float], <void*>mul_[double], 3)
+    driver.register("div", <void*>div_[float], <void*>div_[double], 3)
+    driver.register("div_grad_y", <void*>div_grad_y[float], <void*>div_grad_y[double], 4)
+    driver.register("neg", <void*>neg_[float], <void*>neg_[double], 2)
+    driver.register("copy", <void*>copy_[float], <void*>copy_[double], 2)
+    driver.register("pow", <void*>pow_[float], <void*>pow_[double], 3, 5, 64, 1)
+    driver.register("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4, 5, 64, 2)
+    driver.register("power", <void*>power_[float], <void*>power_[double], 3, 5, 64)
+    driver.register("power_grad_x", <void*>power_grad_x[float], <void*>power_grad_x[double], 4, 5, 64)
+    driver.register("power_grad_y", <void*>power_grad_y[float], <void*>power_grad_y[double], 4, 8, 64)
+    driver.register("square", <void*>square_[float], <void*>square_[double], 2)
+    driver.register("square_grad", <void*>square_grad[float], <void*>square_grad[double], 3)
+    driver.register("sqrt", <void*>sqrt_[float], <void*>sqrt_[double], 2)
+    driver.register("sqrt_grad", <void*>sqrt_grad[float], <void*>sqrt_grad[double], 3)
+    driver.register("rsqrt", <void*>rsqrt_[float], <void*>rsqrt_[double], 2)
+    driver.register("rsqrt_grad", <void*>rsqrt_grad[float], <void*>rsqrt_grad[double], 3)
+    driver.register("reciprocal", <void*>reciprocal_[float], <void*>reciprocal_[double], 2)
+    driver.register("reciprocal_grad", <void*>reciprocal_grad[float], <void*>reciprocal_grad[double], 3)
+    driver.register("abs", <void*>abs_[float], <void*>abs_[double], 2)
+    driver.register("abs_code", <void*>abs_code[float], <void*>abs_code[double], 2)
+    driver.register("abs_grad", <void*>abs_grad[float], <void*>abs_grad[double], 3)
+    driver.register("sign", <void*>sign_[float], <void*>sign_[double], 2)
+    driver.register("floor", <void*>floor_[float], <void*>floor_[double], 2)
+    driver.register("ceil", <void*>ceil_[float], <void*>ceil_[double], 2)
+    driver.register("trunc", <void*>trunc_[float], <void*>trunc_[double], 2)
+    driver.register("round", <void*>round_[float], <void*>round_[double], 2)
+    driver.register("zero", <void*>zero_[float], <void*>zero_[double], 2)
     return 0
 
 table()

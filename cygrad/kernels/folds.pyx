@@ -167,26 +167,26 @@ cdef inline real power(real x, real p) noexcept nogil:
 
 cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef double lane[WIDE]
-    cdef double few[LANES]
+    cdef double partial[LANES]
     cdef Py_ssize_t n = x.shape[1], r, i, l
     cdef real p = by[0]
     for r in range(x.shape[0]):
         i = 0
-        for l in range(LANES): few[l] = 0
+        for l in range(LANES): partial[l] = 0
         if p == 2:
             if n >= 2 * WIDE:
                 for l in range(WIDE): lane[l] = 0
                 while i + WIDE <= n:
                     for l in range(WIDE): lane[l] += <double>x[r, i + l] * x[r, i + l]
                     i += WIDE
-                gathered(lane, few)
+                gathered(lane, partial)
             while i < n:
-                few[i % LANES] += <double>x[r, i] * x[r, i]
+                partial[i % LANES] += <double>x[r, i] * x[r, i]
                 i += 1
         while i < n:
-            few[i % LANES] += power(x[r, i], p)
+            partial[i % LANES] += power(x[r, i], p)
             i += 1
-        y[r] += total(few)
+        y[r] += total(partial)
 
 cdef void powers_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4 if by[0] == 2 else 0
@@ -255,11 +255,11 @@ cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
 
 
 cdef int table() except -1:
-    driver.enter("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, 1, 6)
-    driver.enter("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
-    driver.enter("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
-    driver.enter("ratio", <void*>ratio[float], <void*>ratio[double], 3)
-    driver.enter("finite", <void*>finite[float], <void*>finite[double], 2)
+    driver.register("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, 1, 6)
+    driver.register("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
+    driver.register("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
+    driver.register("ratio", <void*>ratio[float], <void*>ratio[double], 3)
+    driver.register("finite", <void*>finite[float], <void*>finite[double], 2)
     return 0
 
 table()

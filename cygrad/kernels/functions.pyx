@@ -321,12 +321,12 @@ cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
 
 cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real v, s, slope
+    cdef real v, s, derivative
     for i in range(dx.shape[0]):
         v = x[i]
         s = logistic(<real>ROOT_EIGHT_PI * (v + <real>0.044715 * v * v * v))
-        slope = <real>ROOT_EIGHT_PI * (1 + 3 * <real>0.044715 * v * v)
-        dx[i] = g[i] * (s + v * (s * (1 - s) * slope))
+        derivative = <real>ROOT_EIGHT_PI * (1 + 3 * <real>0.044715 * v * v)
+        dx[i] = g[i] * (s + v * (s * (1 - s) * derivative))
 
 cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -349,61 +349,61 @@ cdef void relu_gradient_code(real[::1] g, real[::1] y, real[::1] dx, uint64_t[::
             dx[i] = 0 if y[i] <= 0 else g[i]
 
 
-cdef int enter(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
+cdef int register(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
                int number=-1) except -1:
     """What computes a polynomial takes about six times as long in double precision, for twice the bytes."""
-    driver.enter(name, single, double, operands, cost, double_cost or 6 * cost, number)
+    driver.register(name, single, double, operands, cost, double_cost or 6 * cost, number)
     driver.find(name).computes = True
     return 0
 
 
 cdef int table() except -1:
-    enter("exp", <void*>exp_[float], <void*>exp_[double], 2)
-    enter("expm1", <void*>expm1_[float], <void*>expm1_[double], 2, 2)
-    driver.enter("expm1_grad", <void*>expm1_grad[float], <void*>expm1_grad[double], 3)
-    enter("log", <void*>log_[float], <void*>log_[double], 2)
-    enter("log1p", <void*>log1p_[float], <void*>log1p_[double], 2, 2)
-    driver.enter("log1p_grad", <void*>log1p_grad[float], <void*>log1p_grad[double], 3)
+    register("exp", <void*>exp_[float], <void*>exp_[double], 2)
+    register("expm1", <void*>expm1_[float], <void*>expm1_[double], 2, 2)
+    driver.register("expm1_grad", <void*>expm1_grad[float], <void*>expm1_grad[double], 3)
+    register("log", <void*>log_[float], <void*>log_[double], 2)
+    register("log1p", <void*>log1p_[float], <void*>log1p_[double], 2, 2)
+    driver.register("log1p_grad", <void*>log1p_grad[float], <void*>log1p_grad[double], 3)
     # (These look first whether all numbers are near, and so read a strip twice.)
-    driver.enter("sin", <void*>sin_[float], <void*>sin_[double], 2, 1, 6)
-    driver.enter("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3, 2, 12)
-    driver.enter("cos", <void*>cos_[float], <void*>cos_[double], 2, 1, 6)
-    driver.enter("cos_grad", <void*>cos_grad[float], <void*>cos_grad[double], 3, 2, 12)
-    driver.enter("tan", <void*>tan_[float], <void*>tan_[double], 2, 2, 3)
-    driver.enter("tan_grad", <void*>tan_grad[float], <void*>tan_grad[double], 3)
-    enter("asin", <void*>asin_[float], <void*>asin_[double], 2, 2)
-    driver.enter("asin_grad", <void*>asin_grad[float], <void*>asin_grad[double], 3)
-    enter("acos", <void*>acos_[float], <void*>acos_[double], 2, 2)
-    driver.enter("acos_grad", <void*>acos_grad[float], <void*>acos_grad[double], 3)
-    enter("atan", <void*>atan_[float], <void*>atan_[double], 2, 2)
-    driver.enter("atan_grad", <void*>atan_grad[float], <void*>atan_grad[double], 3)
-    enter("sinh", <void*>sinh_[float], <void*>sinh_[double], 2, 2, 18)
-    enter("sinh_grad", <void*>sinh_grad[float], <void*>sinh_grad[double], 3, 2, 18)
-    enter("cosh", <void*>cosh_[float], <void*>cosh_[double], 2, 2, 18)
-    enter("cosh_grad", <void*>cosh_grad[float], <void*>cosh_grad[double], 3, 2, 18)
-    enter("tanh", <void*>tanh_[float], <void*>tanh_[double], 2)
-    driver.enter("tanh_grad", <void*>tanh_grad[float], <void*>tanh_grad[double], 3)
-    enter("asinh", <void*>asinh_[float], <void*>asinh_[double], 2, 3, 48)
-    driver.enter("asinh_grad", <void*>asinh_grad[float], <void*>asinh_grad[double], 3)
-    enter("acosh", <void*>acosh_[float], <void*>acosh_[double], 2, 3, 36)
-    driver.enter("acosh_grad", <void*>acosh_grad[float], <void*>acosh_grad[double], 3)
-    enter("atanh", <void*>atanh_[float], <void*>atanh_[double], 2, 2, 30)
-    driver.enter("atanh_grad", <void*>atanh_grad[float], <void*>atanh_grad[double], 3)
-    enter("erf", <void*>erf_[float], <void*>erf_[double], 2, 2)
-    enter("erf_grad", <void*>erf_grad[float], <void*>erf_grad[double], 3)
-    enter("sigmoid", <void*>sigmoid_[float], <void*>sigmoid_[double], 2)
-    driver.enter("sigmoid_grad", <void*>sigmoid_grad[float], <void*>sigmoid_grad[double], 3)
-    enter("silu", <void*>silu_[float], <void*>silu_[double], 2)
-    enter("silu_grad", <void*>silu_grad[float], <void*>silu_grad[double], 3, 2)
-    enter("softplus", <void*>softplus_[float], <void*>softplus_[double], 3, 2, 42, 1)
-    enter("softplus_grad", <void*>softplus_grad[float], <void*>softplus_grad[double], 4, 2, 12, 2)
-    enter("gelu", <void*>gelu_[float], <void*>gelu_[double], 2, 2)
-    enter("gelu_grad", <void*>gelu_grad[float], <void*>gelu_grad[double], 3, 3)
-    enter("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2, 3)
-    enter("gelu_tanh_grad", <void*>gelu_tanh_grad[float], <void*>gelu_tanh_grad[double], 3, 3)
-    driver.enter("relu", <void*>relu_[float], <void*>relu_[double], 2)
-    driver.enter("relu_gradient_code", <void*>relu_gradient_code[float], <void*>relu_gradient_code[double], 3)
-    driver.enter("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
+    driver.register("sin", <void*>sin_[float], <void*>sin_[double], 2, 1, 6)
+    driver.register("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3, 2, 12)
+    driver.register("cos", <void*>cos_[float], <void*>cos_[double], 2, 1, 6)
+    driver.register("cos_grad", <void*>cos_grad[float], <void*>cos_grad[double], 3, 2, 12)
+    driver.register("tan", <void*>tan_[float], <void*>tan_[double], 2, 2, 3)
+    driver.register("tan_grad", <void*>tan_grad[float], <void*>tan_grad[double], 3)
+    register("asin", <void*>asin_[float], <void*>asin_[double], 2, 2)
+    driver.register("asin_grad", <void*>asin_grad[float], <void*>asin_grad[double], 3)
+    register("acos", <void*>acos_[float], <void*>acos_[double], 2, 2)
+    driver.register("acos_grad", <void*>acos_grad[float], <void*>acos_grad[double], 3)
+    register("atan", <void*>atan_[float], <void*>atan_[double], 2, 2)
+    driver.register("atan_grad", <void*>atan_grad[float], <void*>atan_grad[double], 3)
+    register("sinh", <void*>sinh_[float], <void*>sinh_[double], 2, 2, 18)
+    register("sinh_grad", <void*>sinh_grad[float], <void*>sinh_grad[double], 3, 2, 18)
+    register("cosh", <void*>cosh_[float], <void*>cosh_[double], 2, 2, 18)
+    register("cosh_grad", <void*>cosh_grad[float], <void*>cosh_grad[double], 3, 2, 18)
+    register("tanh", <void*>tanh_[float], <void*>tanh_[double], 2)
+    driver.register("tanh_grad", <void*>tanh_grad[float], <void*>tanh_grad[double], 3)
+    register("asinh", <void*>asinh_[float], <void*>asinh_[double], 2, 3, 48)
+    driver.register("asinh_grad", <void*>asinh_grad[float], <void*>asinh_grad[double], 3)
+    register("acosh", <void*>acosh_[float], <void*>acosh_[double], 2, 3, 36)
+    driver.register("acosh_grad", <void*>acosh_grad[float], <void*>acosh_grad[double], 3)
+    register("atanh", <void*>atanh_[float], <void*>atanh_[double], 2, 2, 30)
+    driver.register("atanh_grad", <void*>atanh_grad[float], <void*>atanh_grad[double], 3)
+    register("erf", <void*>erf_[float], <void*>erf_[double], 2, 2)
+    register("erf_grad", <void*>erf_grad[float], <void*>erf_grad[double], 3)
+    register("sigmoid", <void*>sigmoid_[float], <void*>sigmoid_[double], 2)
+    driver.register("sigmoid_grad", <void*>sigmoid_grad[float], <void*>sigmoid_grad[double], 3)
+    register("silu", <void*>silu_[float], <void*>silu_[double], 2)
+    register("silu_grad", <void*>silu_grad[float], <void*>silu_grad[double], 3, 2)
+    register("softplus", <void*>softplus_[float], <void*>softplus_[double], 3, 2, 42, 1)
+    register("softplus_grad", <void*>softplus_grad[float], <void*>softplus_grad[double], 4, 2, 12, 2)
+    register("gelu", <void*>gelu_[float], <void*>gelu_[double], 2, 2)
+    register("gelu_grad", <void*>gelu_grad[float], <void*>gelu_grad[double], 3, 3)
+    register("gelu_tanh", <void*>gelu_tanh_[float], <void*>gelu_tanh_[double], 2, 3)
+    register("gelu_tanh_grad", <void*>gelu_tanh_grad[float], <void*>gelu_tanh_grad[double], 3, 3)
+    driver.register("relu", <void*>relu_[float], <void*>relu_[double], 2)
+    driver.register("relu_gradient_code", <void*>relu_gradient_code[float], <void*>relu_gradient_code[double], 3)
+    driver.register("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
     return 0
 
 table()

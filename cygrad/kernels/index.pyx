@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, gather, share, threads_for
+from cygrad.kernels.driver cimport STRIP, gather, parallel_for, threads_for
 
 ctypedef fused word:        # elements by their size alone
     uint8_t
@@ -447,7 +447,7 @@ cdef bint take(Places* p) noexcept nogil:
     if p.masked: span_mask(p, TAKE)
     elif p.row:
         t = threads_for(p.count * p.row)
-        share(take_some, <void*>p, p.count, (p.count + t - 1) // t, t)
+        parallel_for(take_some, <void*>p, p.count, (p.count + t - 1) // t, t)
     return p.good
 
 

@@ -23,12 +23,12 @@ cdef inline double total(const real* lane) noexcept nogil:
     return <double>(((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])))
 
 
-cdef inline void gathered(real* lane, real* few) noexcept nogil:
+cdef inline void gathered(real* lane, real* partial) noexcept nogil:
     """The sums of many lanes in few: by halves, as these are vectors."""
     cdef int l
     for l in range(32): lane[l] += lane[l + 32]
     for l in range(16): lane[l] += lane[l + 16]
-    for l in range(LANES): few[l] = lane[l] + lane[l + 8]
+    for l in range(LANES): partial[l] = lane[l] + lane[l + 8]
 
 
 cdef inline real most_of(const real* x, Py_ssize_t n) noexcept nogil:
@@ -99,11 +99,11 @@ cdef inline whole extreme_bits(bint least, bint sizes, const whole* x, Py_ssize_
 
 cdef inline real short_extreme(bint least, bint sizes, const real* x, Py_ssize_t n) noexcept nogil:
     """By integers: comparisons that look for NaN are no vectors in a row. Of 64 in float32 4 ns instead of 25."""
-    cdef int32_t few
+    cdef int32_t bits
     cdef int64_t many
     if real is float:
-        few = extreme_bits[int32_t](least, sizes, <const int32_t*>x, n, 0x7f800000)
-        return (<float*>&few)[0]
+        bits = extreme_bits[int32_t](least, sizes, <const int32_t*>x, n, 0x7f800000)
+        return (<float*>&bits)[0]
     else:
         many = extreme_bits[int64_t](least, sizes, <const int64_t*>x, n, <int64_t>0x7ff << 52)
         return (<double*>&many)[0]
@@ -142,7 +142,7 @@ cdef inline real term(Term what, const real* x, const real* y, real c, Py_ssize_
 cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py_ssize_t n) noexcept nogil:
     """The sum of n terms; y (of products) and c may be anything where the terms have none."""
     cdef real lane[2 * WIDE]
-    cdef real few[LANES]
+    cdef real inline_[LANES]
     cdef double result = 0
     cdef Py_ssize_t i = 0, stop, l
     while n - i >= 2 * WIDE:
@@ -155,18 +155,18 @@ cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py
         if n - i < WIDE:
             for l in range(n - i): lane[l] += term(what, x, y, c, i + l)
             i = n
-        gathered(lane, few)
-        result += total(few)
+        gathered(lane, inline_)
+        result += total(inline_)
     if i == n: return result
-    for l in range(LANES): few[l] = 0
+    for l in range(LANES): inline_[l] = 0
     if what == EXPONENTIAL or what == EXPONENTIAL_UP:       # the rest in one run, longer than a vector
         for l in range(n - i): lane[l] = term(what, x, y, c, i + l)
         return result + sum_terms(PLAIN, <const real*>lane, x, c, n - i)
     while i + LANES <= n:
-        for l in range(LANES): few[l] += term(what, x, y, c, i + l)
+        for l in range(LANES): inline_[l] += term(what, x, y, c, i + l)
         i += LANES
-    for l in range(n - i): few[l] += term(what, x, y, c, i + l)
-    return result + total(few)
+    for l in range(n - i): inline_[l] += term(what, x, y, c, i + l)
+    return result + total(inline_)
 
 
 cdef inline double sum_of(const real* x, Py_ssize_t n) noexcept nogil: return sum_terms(PLAIN, x, x, <real>0, n)

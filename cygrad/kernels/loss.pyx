@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
-from cygrad.kernels.driver cimport STRIP, Loop, gather, share, threads_for
+from cygrad.kernels.driver cimport STRIP, Loop, gather, parallel_for, threads_for
 from cygrad.kernels.lanes cimport sum_of
 from cygrad.kernels.mathematics cimport exp, fabs, log1p, logistic
 
@@ -67,7 +67,7 @@ cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept 
     cdef Totals job = Totals(loop, x, y, part, &of[0])
     cdef double total = 0
     cdef Py_ssize_t i
-    share(some_totals, &job, n, part, threads_for(2 * n))
+    parallel_for(some_totals, &job, n, part, threads_for(2 * n))
     for i in range((n + part - 1) // part): total += of[i]
     return total
 
@@ -91,11 +91,11 @@ cdef void some_totals(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
             gather(&scratch[1][0], t.y, at, count)
             q = &scratch[1][0]
         if t.x.dtype == FLOAT32:
-            (<binary_f>t.loop.single)(view1f(<float*>p, count), view1f(<float*>q, count),
+            (<binary_f>t.loop.f32)(view1f(<float*>p, count), view1f(<float*>q, count),
                                       view1f(<float*>&scratch[2][0], count))
             total += sum_of[float](<const float*>&scratch[2][0], count)
         else:
-            (<binary_d>t.loop.double)(view1d(<double*>p, count), view1d(<double*>q, count),
+            (<binary_d>t.loop.f64)(view1d(<double*>p, count), view1d(<double*>q, count),
                                       view1d(<double*>&scratch[2][0], count))
             total += sum_of[double](<const double*>&scratch[2][0], count)
         at += count
@@ -123,11 +123,11 @@ cdef void place(int dtype, Py_ssize_t n, Py_ssize_t classes, const char* g, Py_s
 
 
 cdef int table() except -1:
-    driver.enter("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
-    driver.enter("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
-    driver.enter("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
-    driver.enter("bce_slope_hard", <void*>bce_slope_hard[float], <void*>bce_slope_hard[double], 4)
-    driver.enter("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
+    driver.register("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
+    driver.register("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
+    driver.register("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
+    driver.register("bce_slope_hard", <void*>bce_slope_hard[float], <void*>bce_slope_hard[double], 4)
+    driver.register("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
     return 0
 
 table()

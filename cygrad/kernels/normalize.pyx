@@ -3,11 +3,11 @@
 from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
-from cygrad.kernels.driver cimport share, threads_for
+from cygrad.kernels.driver cimport parallel_for, threads_for
 from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, gathered, squares_of, total
 
 cdef enum:
-    FEW = 32                # rows whose shares in the gradients of weight and bias add up in single precision
+    F32_ROWS = 32                # rows whose shares in the gradients of weight and bias add up in single precision
 
 
 cdef inline real mean_of(const real* x, Py_ssize_t n) noexcept nogil:
@@ -32,20 +32,20 @@ cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, 
 cdef double share_of(const real* g, const real* w, const real* x, real mean, Py_ssize_t n) noexcept nogil:
     """sum of g w (x - mean)"""
     cdef real lane[WIDE]
-    cdef real few[LANES]
+    cdef real inline_[LANES]
     cdef Py_ssize_t i = 0, l
-    for l in range(LANES): few[l] = 0
+    for l in range(LANES): inline_[l] = 0
     if n >= 2 * WIDE:
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= n:
             for l in range(WIDE): lane[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
             i += WIDE
-        gathered(lane, few)
+        gathered(lane, inline_)
     while i + LANES <= n:
-        for l in range(LANES): few[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+        for l in range(LANES): inline_[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
         i += LANES
-    for l in range(n - i): few[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
-    return total(few)
+    for l in range(n - i): inline_[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+    return total(inline_)
 
 
 cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx, real* some,
@@ -60,7 +60,7 @@ cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const 
         if sums != NULL:
             for j in range(n): some[j] += g[i, j] * ((x[i, j] - mean) * r)
             for j in range(n): some[n + j] += g[i, j]
-            if i % FEW == FEW - 1 or i == x.shape[0] - 1:
+            if i % F32_ROWS == F32_ROWS - 1 or i == x.shape[0] - 1:
                 for j in range(2 * n):
                     sums[j] += some[j]
                     some[j] = 0
@@ -93,7 +93,7 @@ cdef void layer_norm(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char*
     """y = layer_norm_(x, w, b), dense matrices and vectors; y may be x."""
     cdef Rows job = Rows(dtype, columns, x, w, b, rate, y, eps, NULL, NULL, NULL, NULL, 0)
     cdef int t = threads_for(rows * columns)
-    share(some_rows, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
+    parallel_for(some_rows, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
 cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -119,20 +119,20 @@ cdef void layer_norm_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const 
     if workspace != NULL:
         job.some = workspace + parts * width * 8
         for i in range(parts * width): sums[i] = 0
-    share(some_rows_grad, &job, rows, part, threads_for(2 * rows * columns))
+    parallel_for(some_rows_grad, &job, rows, part, threads_for(2 * rows * columns))
     if workspace != NULL:
         for i in range(width, parts * width): sums[i % width] += sums[i]
 
 
 cdef void some_rows_grad(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t m = stop - start, at = start * r.columns, room = start // r.part * 2 * r.columns
-    cdef double* sums = r.sums + room if r.sums != NULL else NULL
+    cdef Py_ssize_t m = stop - start, at = start * r.columns, capacity = start // r.part * 2 * r.columns
+    cdef double* sums = r.sums + capacity if r.sums != NULL else NULL
     if r.dtype == FLOAT32:
         layer_norm_grad_[float](view2f(<float*>r.g + at, m, r.columns), view2f(<float*>r.x + at, m, r.columns),
                                 <float*>r.w, <float*>r.rate + start, <float*>r.dx + at if r.dx != NULL else NULL,
-                                <float*>r.some + room if r.some != NULL else NULL, sums)
+                                <float*>r.some + capacity if r.some != NULL else NULL, sums)
     else:
         layer_norm_grad_[double](view2d(<double*>r.g + at, m, r.columns), view2d(<double*>r.x + at, m, r.columns),
                                  <double*>r.w, <double*>r.rate + start, <double*>r.dx + at if r.dx != NULL else NULL,
-                                 <double*>r.some + room if r.some != NULL else NULL, sums)
+                                 <double*>r.some + capacity if r.some != NULL else NULL, sums)

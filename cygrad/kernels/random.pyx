@@ -11,7 +11,7 @@ from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport share, threads_for
+from cygrad.kernels.driver cimport parallel_for, threads_for
 
 cdef enum:
     LANES = 64              # blocks that are made side by side: their words stay in the first-level cache
@@ -175,7 +175,7 @@ cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, do
     the number of threads."""
     cdef int t = threads_for(n)
     cdef Sample s = Sample(law, dtype, key, counter, a, b, c, y)
-    with nogil: share(some_numbers, &s, n, whole_blocks(n, t), t)
+    with nogil: parallel_for(some_numbers, &s, n, whole_blocks(n, t), t)
     return 0
 
 
@@ -223,7 +223,7 @@ cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, P
     """y = low + a number from 0 to `most`, each as likely; a block each. (Negative numbers in two's complement.)"""
     cdef int t = threads_for(n)
     cdef Draw draw = Draw(key, counter, low, most, y)
-    with nogil: share(some_integers, &draw, n, max(1, (n + t - 1) // t), t)
+    with nogil: parallel_for(some_integers, &draw, n, max(1, (n + t - 1) // t), t)
     return 0
 
 
@@ -282,5 +282,5 @@ cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t
     """y = x / (1 - p) where it is kept, 0 with probability p; which it is, key, counter and place say. y may be x."""
     cdef int t = threads_for(n)
     cdef Dropout d = Dropout(dtype, key, counter, p, x, y)
-    share(dropout_some, &d, n, whole_blocks(n, t), t)
+    parallel_for(dropout_some, &d, n, whole_blocks(n, t), t)
     return 0

@@ -19,7 +19,7 @@ from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.lanes cimport BLOCK
 
 cdef enum:
-    FEW = 32                # rows that are summed across in single precision
+    F32_ROWS = 32                # rows that are summed across in single precision
     TILE = 2048             # results that are folded across at once: they and their sums stay in the first-level cache
     SHORT = 32              # elements of a row at most of which several are folded across as one
     PART = 32768            # elements of a part at least, where few results are made of many elements,
@@ -40,7 +40,7 @@ cdef struct Walk:
     const char* x
     const char* by
     char* y
-    bint single             # float32, not float64
+    bint is_f32             # float32, not float64
     bint along              # the inner dimension is reduced, and the results are its rows; if not, it is the results
     Dimension inner
     Dimension rows          # the next one of the other kind
@@ -121,7 +121,7 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
     cdef Py_ssize_t k = 0, count, i
     cdef bint blocks = w.fold.adds and real is float
     while k < rows:
-        count = min(FEW - folded[0], rows - k) if blocks else rows - k
+        count = min(F32_ROWS - folded[0], rows - k) if blocks else rows - k
         if w.inner.x == 1:
             call_across(w.fold, x + k * row, by, y, count, n, row)
         else:                                       # a strided tile is a quarter as wide
@@ -131,7 +131,7 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
         k += count
         if not blocks: continue
         folded[0] += count
-        if folded[0] < FEW: continue
+        if folded[0] < F32_ROWS: continue
         for i in range(n):
             sums[i] += y[i]
             y[i] = 0
@@ -226,7 +226,7 @@ cdef void some_tiles(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
     cdef const Walk* w = <const Walk*>job
     cdef Py_ssize_t i
     for i in range(start, stop):
-        if w.single: fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, i, 0, 1, NULL)
+        if w.is_f32: fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, i, 0, 1, NULL)
         else:        fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, i, 0, 1, NULL)
 
 
@@ -235,7 +235,7 @@ cdef void some_parts(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
     cdef const Walk* w = p.walk
     cdef Py_ssize_t i
     for i in range(start, stop):
-        if w.single:
+        if w.is_f32:
             fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, p.tile, <int>i, p.parts,
                              p.results + i * p.width)
         else:
@@ -249,10 +249,10 @@ cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noe
     cdef Dimension at
     cdef Py_ssize_t m = locate(w, tile, &at), step = w.rows.y if w.along else w.inner.y, i
     cdef Parts job = Parts(w, tile, m, parts, &results[0])
-    driver.share(some_parts, &job, parts, 1, threads)
+    driver.parallel_for(some_parts, &job, parts, 1, threads)
     w.fold.join(view2d(results + m, parts - 1, m), view1d(results, m), view1d(results, m))
     for i in range(m):
-        if w.single: (<float*>w.y)[at.y + i * step] = <float>results[i]
+        if w.is_f32: (<float*>w.y)[at.y + i * step] = <float>results[i]
         else:        (<double*>w.y)[at.y + i * step] = results[i]
 
 
@@ -274,7 +274,7 @@ cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
     if parts > 1:
         for i in range(tasks): fold_parts(w, i, <int>parts, t)
     else:
-        driver.share(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
+        driver.parallel_for(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
 
 
 cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
@@ -326,7 +326,7 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
         else:
             k += 1
         order[k] = one
-    w.fold, w.x, w.by, w.y, w.single = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
+    w.fold, w.x, w.by, w.y, w.is_f32 = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
     w.inner, w.rows, w.along = order[k], Dimension(1, 0, 0, 0), order[k].y == 0
     w.kept = w.reduced = w.outer = 0
     second = k - 1

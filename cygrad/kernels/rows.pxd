@@ -1,8 +1,8 @@
 from libc.stdint cimport int64_t
 
 cdef struct RowLoop:        # one kernel in both precisions
-    void* single
-    void* double
+    void* f32
+    void* f64
     void* across_single     # the same where the axis is not the last: down the columns of a tile
     void* across_double
     int operands

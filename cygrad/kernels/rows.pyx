@@ -10,7 +10,7 @@ from libc.float cimport DBL_MAX, FLT_MAX
 from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
-from cygrad.kernels.driver cimport range_t, share, threads_for
+from cygrad.kernels.driver cimport range_t, parallel_for, threads_for
 from cygrad.kernels.lanes cimport (
     NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term,
 )
@@ -25,7 +25,7 @@ cdef enum:
     LONG = 4096             # columns up to which the next row has room in the first-level cache
     TILE = 256              # columns that go at a time where rows lie apart: what is known of them stays in the cache,
     NARROW = 64             # so many, where threads would have nothing to do,
-    FEW = 16                # and so many rows of them at most
+    F32_ROWS = 16                # and so many rows of them at most
 
 ctypedef void (*two_f)(float[:, ::1], float[:, ::1]) noexcept nogil
 ctypedef void (*two_d)(double[:, ::1], double[:, ::1]) noexcept nogil
@@ -236,15 +236,15 @@ cdef inline void exps_by(bint up, real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, co
 cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restrict sums) noexcept nogil:
     """sum_i e^(x_ij - most_j), and most_j = max_i x_ij between the largest and the smallest finite number: so sums are
     infinite where a column has inf, and 0 where it has -inf alone."""
-    cdef real e[(FEW + 1) * TILE]
-    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, few, r, i
+    cdef real e[(F32_ROWS + 1) * TILE]
+    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, count, r, i
     cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
     cdef double unit = exp_up(<real>0)              # which sums and their parts are times
     for i in range(wide): most[i], sums[i] = -limit, 0
     while k < n:
-        few = min(n - k, <Py_ssize_t>FEW)
+        count = min(n - k, <Py_ssize_t>F32_ROWS)
         for i in range(wide): e[i] = most[i]
-        for r in range(k, k + few):
+        for r in range(k, k + count):
             for i in range(wide): most[i] = larger(x[r, i], most[i])
         for i in range(wide):
             most[i] = limit if most[i] > limit else most[i]
@@ -254,15 +254,15 @@ cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restri
             sums[i] = sums[i] / unit * e[i]
             e[i] = 0
         if wide % FEWEST == 0:
-            for r in range(k, k + few):
-                ask(x, r + FEW)
+            for r in range(k, k + count):
+                ask(x, r + F32_ROWS)
                 for i in range(wide): e[i] += exp_up(x[r, i] - most[i])
         else:
-            exps_by(True, x, k, few, most, e + wide)
-            for r in range(1, few + 1):
+            exps_by(True, x, k, count, most, e + wide)
+            for r in range(1, count + 1):
                 for i in range(wide): e[i] += e[r * wide + i]
         for i in range(wide): sums[i] += e[i]
-        k += few
+        k += count
     for i in range(wide):
         sums[i] /= unit
         if -limit < most[i] < limit: continue       # else maybe no number, of which exp_up knows nothing
@@ -437,7 +437,7 @@ cdef struct Rows:               # what threads share
 cdef inline void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil:
     """An exponential in a vector is worth two plain elements, one of double precision sixteen."""
     cdef int t = threads_for((2 if job.dtype == FLOAT32 else 16) * rows * job.columns)
-    share(f, job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
+    parallel_for(f, job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
 cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,
@@ -458,13 +458,13 @@ cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:
     t = threads_for((2 if job.dtype == FLOAT32 else 16) * outer * job.columns * job.inner)
     if outer * job.inner < t * TILE: job.tile = NARROW
     tiles = outer * ((job.inner + job.tile - 1) // job.tile)
-    share(some_tiles, job, tiles, tiles if t == 1 else (tiles + 4 * t - 1) // (4 * t), t)
+    parallel_for(some_tiles, job, tiles, tiles if t == 1 else (tiles + 4 * t - 1) // (4 * t), t)
 
 
 cdef void some_rows(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t n = r.columns, width = 1 if r.loop.narrow else n
-    call(r, r.loop.single, r.loop.double, a * n, b - a, n, n, a * width, b - a)
+    call(r, r.loop.f32, r.loop.f64, a * n, b - a, n, n, a * width, b - a)
 
 
 cdef void some_tiles(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:

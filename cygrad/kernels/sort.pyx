@@ -305,12 +305,12 @@ cdef size_t order_room(const Array* x, int axis, bint lends) noexcept nogil:
     """The bytes of workspace that order() wants; `lends`: places go to an int64 array whose rows lie in one piece."""
     cdef const Layout* l = x.layout
     cdef Py_ssize_t n = l.shape[axis]
-    cdef size_t each = 8 if n >> 31 else 4, room = 0
+    cdef size_t each = 8 if n >> 31 else 4, capacity = 0
     if l.size == 0: return 0
-    if l.strides[axis] != 1 or x.dtype == BOOL: room += (n * itemsize(x.dtype) + 7) // 8 * 8
-    if not lends: room += 2 * n * each
-    elif each == 8: room += n * each
-    return room
+    if l.strides[axis] != 1 or x.dtype == BOOL: capacity += (n * itemsize(x.dtype) + 7) // 8 * 8
+    if not lends: capacity += 2 * n * each
+    elif each == 8: capacity += n * each
+    return capacity
 
 
 cdef void order(const Array* x, int axis, bint descending, const Array* values, const Array* y, bint lends,

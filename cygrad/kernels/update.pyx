@@ -2,7 +2,7 @@
 range of elements to a thread."""
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport share, threads_for
+from cygrad.kernels.driver cimport parallel_for, threads_for
 from cygrad.kernels.mathematics cimport sqrt
 
 
@@ -41,7 +41,7 @@ cdef struct Step:
 cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil:
     cdef Step step = Step(dtype, w, g, NULL, NULL, lr, 0, 0, 0)
     cdef int t = threads_for(n)
-    share(some_sgd, &step, n, (n + t - 1) // t, t)
+    parallel_for(some_sgd, &step, n, (n + t - 1) // t, t)
 
 
 cdef void some_sgd(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -54,7 +54,7 @@ cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v
                double beta2, double eps) noexcept nogil:
     cdef Step step = Step(dtype, w, g, m, v, rate, beta1, beta2, eps)
     cdef int t = threads_for(n)
-    share(some_adam, &step, n, (n + t - 1) // t, t)
+    parallel_for(some_adam, &step, n, (n + t - 1) // t, t)
 
 
 cdef void some_adam(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:

@@ -107,7 +107,7 @@ cdef class EventLog(Open):
     """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
     state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
     cdef Event* event
-    cdef Py_ssize_t room, n, most
+    cdef Py_ssize_t capacity, n, most
     cdef readonly Py_ssize_t dropped            # events that are folded into `base`
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
@@ -175,7 +175,7 @@ cdef class EventLog(Open):
     cdef inline void add(self, int64_t now, int kind, uintptr_t buffer, size_t nbytes, int category, int before,
                          uint32_t site) noexcept:
         cdef Event* e
-        if self.n == self.room and not self.widen(): return
+        if self.n == self.capacity and not self.widen(): return
         e = &self.event[self.n]
         if now > self.latest + self.began: self.latest = now - self.began
         e.time, e.buffer, e.nbytes, e.site = self.latest, buffer, nbytes, site
@@ -195,12 +195,12 @@ cdef class EventLog(Open):
     cdef bint widen(self) noexcept:
         """Make room for more events; False: there is no memory, and this log is lost."""
         cdef Event* e = NULL
-        if not self.lost: e = <Event*>PyMem_RawRealloc(self.event, (2 * self.room + 1024) * sizeof(Event))
+        if not self.lost: e = <Event*>PyMem_RawRealloc(self.event, (2 * self.capacity + 1024) * sizeof(Event))
         if e == NULL:
             self.lost = True
             return False
         self.event = e
-        self.room = 2 * self.room + 1024
+        self.capacity = 2 * self.capacity + 1024
         return True
 
     cdef int fold(self, Py_ssize_t count) except -1:

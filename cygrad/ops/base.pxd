@@ -36,18 +36,18 @@ cdef class Elementwise(Operator):
     cdef int width          # bits of a code
     cdef const Loop* coder  # value() that makes codes too; NULL: there are none
 
-    cdef int slope(self, Rule* rule, list words, dict codes) except -1
+    cdef int derivative(self, Rule* rule, list words, dict codes) except -1
     cdef int plan_code(self, Call* c) except -1
-    cdef bint needs_code(self, uint32_t wanted) noexcept nogil
-    cdef int code_bits(self, uint32_t wanted) noexcept nogil
-    cdef const Loop* coder_for(self, uint32_t wanted) noexcept nogil
-    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil
+    cdef bint needs_code(self, uint64_t wanted) noexcept nogil
+    cdef int code_bits(self, uint64_t wanted) noexcept nogil
+    cdef const Loop* coder_for(self, uint64_t wanted) noexcept nogil
+    cdef const Loop* derivative_for(self, int i, uint64_t wanted) noexcept nogil
     cdef int code_source(self, const BackwardCall* b) noexcept nogil
     cdef Array codes(self, const BackwardCall* b) noexcept nogil
     cdef Tensor where_code(self, Context c, int code)
 
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1
-cdef uint32_t recorded_inputs(Node node) noexcept
+cdef uint64_t recorded_inputs(Node node) noexcept
 cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code)
 cdef int by_numpy(Operator op, Call* c) except -1

@@ -4,24 +4,23 @@ with broadcasting. View: of those that look at their input's memory otherwise.""
 import re
 
 from cython cimport final
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport (
+    ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, input_bit, output_bit, saved,
+)
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of
-from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.execute.run cimport apply1
-from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, itemsize
 from cygrad.kernels.bits cimport where_code_is
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
-from cygrad.kernels.driver cimport gather
 
 from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
@@ -32,7 +31,7 @@ cdef extern from "cygrad/platform.h" nogil:
 TO_FLOATS = "to floats"
 
 cdef enum:
-    FEW_BYTES = 64
+    N_SHARED = 64
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
 cdef driver.Loop* ADD_LOOP = driver.find("add")
@@ -71,15 +70,15 @@ cdef class Elementwise(Operator):
         if self.name in kernel_names(): self.value = driver.find(self.name)
         self.n_in = len(cls.inputs)
         self.has_number = cls.number
-        if cls.integers is TO_FLOATS: self.floats = True
+        if cls.integers is TO_FLOATS: self.promotes_to_float = True
         else: self.numpy = cls.integers
         self.width = cls.bits
         codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
         if cls.code: self.coder = driver.find(cls.code)
         for i, letter in enumerate(cls.inputs):
-            self.slope(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
+            self.derivative(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
 
-    cdef int slope(self, Rule* rule, list words, dict codes) except -1:
+    cdef int derivative(self, Rule* rule, list words, dict codes) except -1:
         """Read a rule."""
         if words == ["g"]: rule.same = True
         elif words:
@@ -91,7 +90,7 @@ cdef class Elementwise(Operator):
                 if word == "code": rule.coded = True
         return 0
 
-    cdef bint needs_code(self, uint32_t wanted) noexcept nogil:
+    cdef bint needs_code(self, uint64_t wanted) noexcept nogil:
         """Whether a gradient that is wanted reads the codes."""
         cdef int i, k
         if self.coder == NULL: return False
@@ -101,19 +100,19 @@ cdef class Elementwise(Operator):
                 if self.rules[i].operands[k] == CODE: return True
         return False
 
-    cdef int code_bits(self, uint32_t wanted) noexcept nogil:
+    cdef int code_bits(self, uint64_t wanted) noexcept nogil:
         """How many bits a code has where the gradients of these inputs are wanted."""
         return self.width
 
-    cdef const Loop* coder_for(self, uint32_t wanted) noexcept nogil:
+    cdef const Loop* coder_for(self, uint64_t wanted) noexcept nogil:
         """The kernel that makes these codes."""
         return self.coder
 
-    cdef const Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil:
+    cdef const Loop* derivative_for(self, int i, uint64_t wanted) noexcept nogil:
         """The kernel of the gradient of input i that reads them."""
         return self.rules[i].loop
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Layout* l
         cdef Layout* wider
         c.y[0].dtype = c.x[c.n_in - 1].dtype        # before it may be a mask
@@ -125,7 +124,7 @@ cdef class Elementwise(Operator):
             try:
                 wider = lay.broadcast(self.name, l, c.x[2].layout)
             finally:
-                lay.forget(l)
+                lay.decref(l)
             l = wider
         c.y[0].layout = l
         return self.plan_code(c)
@@ -137,7 +136,7 @@ cdef class Elementwise(Operator):
         nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
         return hide_bytes(c, nbytes)
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Array a[MAX_OPERANDS]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
@@ -154,16 +153,16 @@ cdef class Elementwise(Operator):
         if not c.hidden: return driver.each(self.value, a)
         return driver.each_with_codes(self.coder_for(c.wanted), a, self.code_bits(c.wanted), <uint8_t*>c.y[1].data)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        cdef uint32_t mask = 0
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        cdef uint64_t mask = 0
         cdef int i, k, code
         for i in range(self.n_in):
             if not (wanted >> i) & 1: continue
             for k in range(self.rules[i].n):
                 code = self.rules[i].operands[k]
-                if code == OUT: mask |= <uint32_t>1 << OUTPUT
-                elif code == CODE: mask |= <uint32_t>2 << OUTPUT
-                elif code >= 0: mask |= <uint32_t>1 << code
+                if code == OUT: mask |= output_bit(0)
+                elif code == CODE: mask |= output_bit(1)
+                elif code >= 0: mask |= input_bit(code)
         return mask
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -183,7 +182,7 @@ cdef class Elementwise(Operator):
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return lay.share(g)
+        return lay.incref(g)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[MAX_OPERANDS]
@@ -201,7 +200,7 @@ cdef class Elementwise(Operator):
             spread(&a[k], b.y, &seen[k], strides[k])
         a[rule.n] = b.dx[i]
         if self.coder == NULL: return driver.each(rule.loop, a)
-        return driver.each_coded(self.slope_for(i, b.recorded), a)
+        return driver.each_coded(self.derivative_for(i, b.recorded), a)
 
     cdef int code_source(self, const BackwardCall* b) noexcept nogil:
         """Where the codes are."""
@@ -230,12 +229,12 @@ cdef class HasCode(Operator):
     def __cinit__(self):
         self.name = "has_code"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.from_shape((<tuple>c.attributes)[2])
         c.y[0].dtype = BOOL
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int code = (<tuple>c.attributes)[0], bits = (<tuple>c.attributes)[1]
         with nogil: where_code_is(<const uint8_t*>c.x[0].data, c.y[0].layout.size, bits, code, <uint8_t*>c.y[0].data)
         return 0
@@ -255,34 +254,34 @@ cdef class Truth(Elementwise):
     """y = whether ..., a bool; no gradient"""
 
     def __cinit__(self):
-        self.fused = self.differentiable = self.floats = False
+        self.fused = self.differentiable = self.promotes_to_float = False
 
-    cdef int infer(self, Call* c) except -1:
-        Elementwise.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        Elementwise.infer_with_gil(self, c)
         c.y[0].dtype = BOOL
         return 0
 
 
-cdef Layout* few_bytes[FEW_BYTES]                   # the layouts of so many bytes, made when they are needed first
+cdef Layout* shared_layouts[N_SHARED]                   # the layouts of so many bytes, made when they are needed first
 
 
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1:
     """Let packed codes of so many bytes be the hidden output 1."""
-    if nbytes >= FEW_BYTES: c.y[1].layout = lay.dense(1, &nbytes)
+    if nbytes >= N_SHARED: c.y[1].layout = lay.dense(1, &nbytes)
     else:
-        if few_bytes[nbytes] == NULL: few_bytes[nbytes] = lay.dense(1, &nbytes)
-        c.y[1].layout = lay.share(few_bytes[nbytes])
+        if shared_layouts[nbytes] == NULL: shared_layouts[nbytes] = lay.dense(1, &nbytes)
+        c.y[1].layout = lay.incref(shared_layouts[nbytes])
     c.y[1].dtype = UINT8
     c.n_out, c.hidden = 2, 1
     return 0
 
 
-cdef uint32_t recorded_inputs(Node node) noexcept:
+cdef uint64_t recorded_inputs(Node node) noexcept:
     """The inputs whose gradients were wanted when a node was made, as bits."""
-    cdef uint32_t mask = 0
+    cdef uint64_t mask = 0
     cdef int i
     for i in range(node.n_in):
-        if edge_of(node, i).node != NULL: mask |= <uint32_t>1 << i
+        if edge_of(node, i).node != NULL: mask |= input_bit(i)
     return mask
 
 
@@ -349,13 +348,13 @@ cdef class View(Operator):
     cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL:
         raise NotImplementedError
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = self.see(c.x[0].layout, <object>c.attributes)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -385,5 +384,5 @@ cdef class Part(View):
         a[1].layout = l
         a[2] = a[1]
         driver.each(ADD_LOOP if adds else COPY_LOOP, a)
-        with gil: lay.forget(l)
+        with gil: lay.decref(l)
         return 0

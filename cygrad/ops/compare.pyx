@@ -3,7 +3,7 @@
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, is_saved, saved
@@ -106,14 +106,14 @@ cdef class Bitwise(Elementwise):
         self.fused = self.differentiable = False
         self.value = driver.find(self.name.replace("bitwise", "logical"))
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         if c.x[0].dtype >= FLOAT32:
             raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, as in "
                             f"(x > 0) & (y > 0)")
-        return Elementwise.infer(self, c)
+        return Elementwise.infer_with_gil(self, c)
 
-    cdef int forward(self, Call* c) except -1:
-        return Elementwise.forward(self, c) if c.x[0].dtype == BOOL else by_numpy(self, c)
+    cdef int forward_with_gil(self, Call* c) except -1:
+        return Elementwise.forward_with_gil(self, c) if c.x[0].dtype == BOOL else by_numpy(self, c)
 
 
 @final
@@ -177,21 +177,21 @@ cdef class Clip(Elementwise):
     dy = "chosen_2 code g"
     dz = "chosen_3 code g"
 
-    cdef int code_bits(self, uint32_t wanted) noexcept nogil:
+    cdef int code_bits(self, uint64_t wanted) noexcept nogil:
         return 1 if lone(wanted) else 2
 
-    cdef const driver.Loop* coder_for(self, uint32_t wanted) noexcept nogil:
+    cdef const driver.Loop* coder_for(self, uint64_t wanted) noexcept nogil:
         return self.coder if not lone(wanted) else CLIP_X if wanted == 1 else CLIP_Y if wanted == 2 else CLIP_Z
 
-    cdef const driver.Loop* slope_for(self, int i, uint32_t wanted) noexcept nogil:
+    cdef const driver.Loop* derivative_for(self, int i, uint64_t wanted) noexcept nogil:
         return self.rules[0 if lone(wanted) else i].loop
 
     cdef object formula(self, c, int i, g):
-        cdef uint32_t wanted = recorded_inputs((<Context>c).b.node)
+        cdef uint64_t wanted = recorded_inputs((<Context>c).b.node)
         return c.locally_constant(where(self.where_code(c, 1 if lone(wanted) else i + 1), g, 0))
 
 
-cdef inline bint lone(uint32_t wanted) noexcept nogil:
+cdef inline bint lone(uint64_t wanted) noexcept nogil:
     """Whether the gradient of no more than one input is wanted."""
     return wanted & (wanted - 1) == 0
 
@@ -208,12 +208,12 @@ cdef class Where(Elementwise):
     dy = "where_grad_y code g"
 
     def __cinit__(self):
-        self.apart = 1
+        self.n_unpromoted = 1
 
     cdef int plan_code(self, Call* c) except -1:
         return Elementwise.plan_code(self, c) if c.x[0].layout.size == c.y[0].layout.size else 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return Elementwise.keeps(self, c, wanted) if c.hidden else 1
 
     cdef int code_source(self, const BackwardCall* b) noexcept nogil:
@@ -222,12 +222,12 @@ cdef class Where(Elementwise):
     cdef Array codes(self, const BackwardCall* b) noexcept nogil:
         return Elementwise.codes(self, b) if is_saved(b, CODE) else saved(b, 0)
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Array a[4]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef int i
-        if c.y[0].dtype >= FLOAT32: return Elementwise.forward(self, c)
+        if c.y[0].dtype >= FLOAT32: return Elementwise.forward_with_gil(self, c)
         for i in range(3):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
@@ -22,7 +22,7 @@ from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.rows cimport dots
-from cygrad.ops.linalg cimport products, room
+from cygrad.ops.linalg cimport products, capacity
 from cygrad.ops.shape cimport permuted, reshaped
 
 from cygrad.core.interop.numpy import arange
@@ -57,7 +57,7 @@ cdef Layout* grouped(const Layout* x, str labels, str batch, str rows, str colum
         sizes(l, n, len(rows), shape)
         return reshaped(l, n + 2, shape)
     finally:
-        lay.forget(l)
+        lay.decref(l)
 
 
 cdef void sizes(const Layout* l, int batch, int rows, Py_ssize_t* shape) noexcept:
@@ -75,8 +75,8 @@ cdef size_t packing(const Array* x, str labels, str batch, str rows, str columns
     cdef Array a = x[0]
     if l == NULL: return x.layout.size * itemsize(x.dtype)
     a.layout = l
-    cdef size_t bytes = room(&a)
-    lay.forget(l)
+    cdef size_t bytes = capacity(&a)
+    lay.decref(l)
     return bytes
 
 
@@ -94,7 +94,7 @@ cdef int matrices(const Array* x, str labels, str batch, str rows, str columns, 
         a.layout = whole
         gather(workspace[0], &a, 0, whole.size)
         sizes(whole, len(batch), len(rows), shape)
-        lay.forget(whole)
+        lay.decref(whole)
         l = lay.dense(len(batch) + 2, shape)
         out.data = workspace[0]
         workspace[0] += x.layout.size * itemsize(x.dtype)
@@ -111,7 +111,7 @@ cdef class Einsum(Operator):
     def __cinit__(self):
         self.name, self.promotes, self.differentiable = "einsum", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* y = c.x[1].layout
@@ -128,7 +128,7 @@ cdef class Einsum(Operator):
             if lz != batch + rows + columns: c.workspace_bytes += c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Array x, y, z = c.y[0]
         cdef char* workspace = c.workspace
         cdef Py_ssize_t shape[MAX_NDIM + 2]
@@ -147,7 +147,7 @@ cdef class Einsum(Operator):
                 workspace += c.y[0].layout.size * itemsize(z.dtype)
             l = ordered(c.y[0].layout, lz, batch + rows + columns)
             sizes(l, len(batch), len(rows), shape)
-            lay.forget(l)
+            lay.decref(l)
             z.layout = lay.dense(len(batch) + 2, shape)
             matrices(&c.x[0], lx, batch, rows, inner, &workspace, &x)
             matrices(&c.x[1], ly, batch, inner, columns, &workspace, &y)
@@ -155,12 +155,12 @@ cdef class Einsum(Operator):
             products(&x, False, &y, False, &z, 0, workspace)
             if z.data != c.y[0].data: reorder(&z, &c.y[0], lz, batch + rows + columns)
         finally:
-            if x.layout != NULL: lay.forget(x.layout)
-            if y.layout != NULL: lay.forget(y.layout)
-            if z.layout != NULL: lay.forget(z.layout)
+            if x.layout != NULL: lay.decref(x.layout)
+            if y.layout != NULL: lay.decref(y.layout)
+            if z.layout != NULL: lay.decref(z.layout)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef object formula(self, c, int i, g):
@@ -178,8 +178,8 @@ cdef int reorder(const Array* packed, const Array* z, str labels, str order) exc
         a.layout, b.layout = dense, seen
         kernel.copy(&a, &b)
     finally:
-        lay.forget(seen)
-        if dense != NULL: lay.forget(dense)
+        lay.decref(seen)
+        if dense != NULL: lay.decref(dense)
     return 0
 
 
@@ -227,19 +227,19 @@ def parse(equation, ndims):
     terms = left.split(",")
     if len(terms) != len(ndims):
         raise ValueError(f"einsum: {equation!r} speaks of {len(terms)} operands, but {len(ndims)} were given")
-    operands, most = [], 0
+    operands, max_ = [], 0
     for i, (term, ndim) in enumerate(zip(terms, ndims)):
         free = ndim - len(term.replace("...", ""))
         if free < 0 or free and "..." not in term:
             raise ValueError(f"einsum: {term!r} in {equation!r} does not name the {ndim} dimensions of operand {i}")
-        most = max(most, free)
+        max_ = max(max_, free)
         operands.append(term.replace("...", free_labels(free)))
     counts = "".join(operands)
     if not arrow: right = "..." + "".join(sorted([a for a in set(counts) if counts.count(a) == 1 and a.isascii()]))
-    if most and "..." not in right:
-        raise ValueError(f"einsum: {equation!r} has an ellipsis of {most} dimensions on the left; the result needs one "
+    if max_ and "..." not in right:
+        raise ValueError(f"einsum: {equation!r} has an ellipsis of {max_} dimensions on the left; the result needs one "
                          f"too")
-    result = right.replace("...", free_labels(most))
+    result = right.replace("...", free_labels(max_))
     for term in (*terms, right):
         letters = term.replace("...", "", 1)
         if not all([a.isascii() and a.isalpha() for a in letters]):

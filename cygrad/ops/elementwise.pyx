@@ -5,14 +5,14 @@ backward keeps are the inputs and outputs that the rules read."""
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize
+from cygrad.kernels.array cimport FLOAT32, itemsize
 from cygrad.ops.base cimport Elementwise, Number
 
 from cygrad.core.dtypes import DTYPES
@@ -135,7 +135,7 @@ cdef class Pow(Elementwise):
     number, integers = True, np.power
     dx = "pow_grad g x p"
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef double p = (<Number>c.attributes).value
         return 0 if p == 0 or p == 1 else Elementwise.keeps(self, c, wanted)
 

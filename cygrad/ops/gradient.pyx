@@ -26,13 +26,13 @@ cdef class ScaleGradient(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "scale_gradient", True, True, True
 
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.share(c.x[0].layout)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -53,15 +53,15 @@ cdef class LocallyConstant(Operator):
     The inputs are z and a stand-in for each x: of those only the places in the graph matter."""
 
     def __cinit__(self):
-        self.name, self.differentiable, self.views, self.flat = "locally_constant", True, True, True
+        self.name, self.differentiable, self.views, self.zero_derivative = "locally_constant", True, True, True
 
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.share(c.x[0].layout)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return 0
 
     cdef object formula(self, c, int i, g):

@@ -17,12 +17,11 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
-from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
-from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport choose
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize
@@ -102,13 +101,13 @@ cdef Layout* like_input(const Array* x) except NULL:
 cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index) except NULL:
     """The dense layout of x with the dimensions axis .. axis + n - 1 replaced by those of the index arrays."""
     cdef Py_ssize_t shape[MAX_NDIM]
-    cdef Layout* both = lay.share(index[0].layout)
+    cdef Layout* both = lay.incref(index[0].layout)
     cdef Layout* wider
     cdef int k, d, ndim
     try:
         for k in range(1, n):
             wider = lay.broadcast(name, both, index[k].layout)
-            lay.forget(both)
+            lay.decref(both)
             both = wider
         ndim = x.layout.ndim - n + both.ndim
         if ndim > MAX_NDIM:
@@ -118,7 +117,7 @@ cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index
         for d in range(axis + n, x.layout.ndim): shape[d - n + both.ndim] = x.layout.shape[d]
         return lay.dense(ndim, shape)
     finally:
-        lay.forget(both)
+        lay.decref(both)
 
 
 @final
@@ -131,12 +130,12 @@ cdef class Take(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "take", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = taken("take", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 1, &c.x[1])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = (<tuple>c.attributes)[0]
         cdef bint good
@@ -145,8 +144,8 @@ cdef class Take(Operator):
         if not good: check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return ((<uint32_t>1 << c.n_in) - 2) if wanted & 1 else 0
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return ((<uint64_t>1 << c.n_in) - 2) if wanted & 1 else 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         if b.want[0]: add_stage(b, 1).saved = (<uint64_t>1 << b.n_in) - 2
@@ -174,7 +173,7 @@ cdef int check_values(str name, const Array* v, Layout* wanted) except -1:
     """That v has the shape `wanted`, of which this takes over the count."""
     cdef bint fits = lay.same_shape(v.layout, wanted)
     shape = lay.shape_tuple(wanted)
-    lay.forget(wanted)
+    lay.decref(wanted)
     if not fits: raise ValueError(f"{name}: v is {lay.shape_tuple(v.layout)}; wanted {shape}, that of the places")
     return 0
 
@@ -188,13 +187,13 @@ cdef class AddAt(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "add_at", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 2, &c.x[2]))
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = (<tuple>c.attributes)[0]
         cdef bint good
@@ -205,8 +204,8 @@ cdef class AddAt(Operator):
         if not good: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return ((<uint32_t>1 << c.n_in) - 4) if wanted & 2 else 0
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return ((<uint64_t>1 << c.n_in) - 4) if wanted & 2 else 0
 
     cdef object formula(self, c, int i, g):
         if i == 0: return g
@@ -236,13 +235,13 @@ cdef class Gathering(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         check_along("gather", &c.x[0], <object>c.attributes, &c.x[1])
         c.y[0].layout = like_input(&c.x[1])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = <object>c.attributes
         cdef bint good
@@ -251,7 +250,7 @@ cdef class Gathering(Operator):
         if not good: check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 2 if wanted & 1 else 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -286,27 +285,27 @@ cdef class GatherRanked(Gathering):
 
     Keeps a copy of the index (a hidden output) in the smallest dtype that has room for it: no index is negative."""
 
-    cdef int infer(self, Call* c) except -1:
-        Gathering.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        Gathering.infer_with_gil(self, c)
         if not c.wanted: return 0
-        c.y[1].layout = lay.share(c.y[0].layout)
+        c.y[1].layout = lay.incref(c.y[0].layout)
         c.y[1].dtype = place_dtype(c.x[0].layout.shape[<int><object>c.attributes])
         c.n_out, c.hidden = 2, 1
         return 0
 
-    cdef int forward(self, Call* c) except -1:
-        Gathering.forward(self, c)
+    cdef int forward_with_gil(self, Call* c) except -1:
+        Gathering.forward_with_gil(self, c)
         if c.hidden: lend(&c.y[1], NULL, True)[...] = lend(&c.x[1], NULL, False)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return <uint32_t>2 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if not b.want[0]: return 0
         s = add_stage(b, 1)
-        s.saved, s.workspace_bytes = <uint64_t>2 << OUTPUT, b.y.size * sizeof(int64_t)
+        s.saved, s.workspace_bytes = output_bit(1), b.y.size * sizeof(int64_t)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -359,13 +358,13 @@ cdef class ScatterAdd(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "scatter_add", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         check_along("scatter_add", &c.x[0], <object>c.attributes, &c.x[1])
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         cdef int axis = <object>c.attributes
         cdef bint good
@@ -376,7 +375,7 @@ cdef class ScatterAdd(Operator):
         if not good: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 2 if wanted & 4 else 0
 
     cdef object formula(self, c, int i, g):
@@ -390,9 +389,9 @@ cdef class Argwhere(Operator):
     """y = the places where x is not zero, a row each        no gradient"""
 
     def __cinit__(self):
-        self.name, self.counting = "argwhere", True
+        self.name, self.data_dependent_shape = "argwhere", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[2]
         with nogil: shape[0] = choose.count_nonzero(&c.x[0])
         shape[1] = c.x[0].layout.ndim
@@ -400,7 +399,7 @@ cdef class Argwhere(Operator):
         c.y[0].dtype = INT64
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         with nogil: choose.argwhere(&c.x[0], <int64_t*>c.y[0].data)
         return 0
 
@@ -414,7 +413,7 @@ cdef class OneHot(Operator):
     def __cinit__(self):
         self.name = "one_hot"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d
@@ -425,7 +424,7 @@ cdef class OneHot(Operator):
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t classes = c.y[0].layout.shape[c.x[0].layout.ndim]
         cdef int64_t bad = 0
         cdef bint good

@@ -57,7 +57,7 @@ cdef class Join(Operator):
         """The place of input i in the output."""
         raise NotImplementedError
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Layout* l
         cdef Array y
         cdef int i
@@ -65,7 +65,7 @@ cdef class Join(Operator):
             l = self.part(c.y[0].layout, i, <tuple>c.attributes)
             y = seen(&c.y[0], l)
             with nogil: kernel.copy(&c.x[i], &y)
-            lay.forget(l)
+            lay.decref(l)
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -87,7 +87,7 @@ cdef class Concat(Join):
     def __cinit__(self):
         self.name = "concat"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int axis = (<tuple>c.attributes)[0], d
@@ -109,7 +109,7 @@ cdef class Stack(Join):
     def __cinit__(self):
         self.name = "stack"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int axis = (<tuple>c.attributes)[0], d
@@ -177,7 +177,7 @@ cdef class Pad(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "pad", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef int d
         widths = (<tuple>c.attributes)[0]
@@ -186,7 +186,7 @@ cdef class Pad(Operator):
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Layout* l = inner(c.y[0].layout, (<tuple>c.attributes)[0])
         cdef Array y = seen(&c.y[0], l)
         value = (<tuple>c.attributes)[1]
@@ -196,7 +196,7 @@ cdef class Pad(Operator):
             else: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
             with nogil: kernel.copy(&c.x[0], &y)
         finally:
-            lay.forget(l)
+            lay.decref(l)
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -221,12 +221,12 @@ cdef class Triangle(Operator):
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         kernel.copy(&c.x[0], &c.y[0])
         kernel.wipe(&c.y[0], <object>c.attributes, self.upper)
         return 0

@@ -1,5 +1,5 @@
 from cygrad.kernels.array cimport Array
 
-cdef size_t room(const Array* a) noexcept nogil
+cdef size_t capacity(const Array* a) noexcept nogil
 cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
                   char* workspace) except -1 nogil

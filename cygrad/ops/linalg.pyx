@@ -10,7 +10,7 @@ from libc.string cimport memset
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.operator cimport (
-    ADDING, OUTPUT, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, reads_temporary, saved,
+    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved,
     saved_bits, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
@@ -50,7 +50,7 @@ cdef bint fits(const Layout* l) noexcept nogil:
             or (down == 1 or rows == 1) and (right >= max(rows, 1) or columns == 1))
 
 
-cdef size_t room(const Array* a) noexcept nogil:
+cdef size_t capacity(const Array* a) noexcept nogil:
     """Bytes to pack one matrix of `a`; 0 if it fits as it lies."""
     if fits(a.layout): return 0
     return a.layout.shape[a.layout.ndim - 2] * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
@@ -89,7 +89,7 @@ cdef class MatMul(Operator):
         self.name = "matmul"
         self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* y = c.x[1].layout
@@ -111,20 +111,20 @@ cdef class MatMul(Operator):
             for d in range(batch.ndim): shape[d] = batch.shape[d]
             shape[batch.ndim], shape[batch.ndim + 1] = x.shape[x.ndim - 2], y.shape[y.ndim - 1]
             d = batch.ndim
-            lay.forget(batch)
+            lay.decref(batch)
             c.y[0].layout = lay.dense(d + 2, shape)
         if c.x[0].dtype >= FLOAT32:
             check_sizes(x.shape[x.ndim - 2], y.shape[y.ndim - 1], x.shape[x.ndim - 1])
-            c.workspace_bytes = room(&c.x[0]) + room(&c.x[1])
+            c.workspace_bytes = capacity(&c.x[0]) + capacity(&c.x[1])
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         if c.y[0].dtype < FLOAT32:
             np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
             return 0
         return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -136,7 +136,7 @@ cdef class MatMul(Operator):
             if not b.want[i]: continue
             other = saved(b, 1 - i)
             s = add_stage(b, 1 << i)
-            s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, room(&b.g[0]) + room(&other)
+            s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, capacity(&b.g[0]) + capacity(&other)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -188,7 +188,7 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     at[0] = at[1] = at[2] = 0
     for _ in range(total):
         a = matrix(x, at[0], workspace)
-        b = matrix(y, at[1], workspace + room(x))
+        b = matrix(y, at[1], workspace + capacity(x))
         gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, a.data, a.ld, b.data, b.ld, beta,
              z.data + at[2] * size, n)
         d = nd - 1
@@ -215,7 +215,7 @@ cdef class Linear(Operator):
         self.name = "linear"
         self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* w = c.x[1].layout
@@ -232,10 +232,10 @@ cdef class Linear(Operator):
         c.y[0].layout = lay.dense(x.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
         check_sizes(rows_of(x), w.shape[0], w.shape[1])
-        c.workspace_bytes = room_flat(&c.x[0]) + room(&c.x[1])
+        c.workspace_bytes = room_flat(&c.x[0]) + capacity(&c.x[1])
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Layout out, bias
         cdef Py_ssize_t dims[4]
         cdef Array y = strip(&c.y[0], 0, rows_of(c.y[0].layout), &out, dims, NULL)
@@ -258,12 +258,12 @@ cdef class Linear(Operator):
             driver.each(VALUES[kind], copies)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        cdef uint32_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        cdef uint64_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
         cdef int kind
         with gil: kind = place(<object>c.attributes)
         if kind < 0: return inputs
-        return inputs | <uint32_t>1 << OUTPUT | (SIGNS_ALONE if kind == 0 else 0)
+        return inputs | output_bit(0) | (SIGNS_ALONE if kind == 0 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """s, a temporary over g, where there is an activation; dw, straight to .grad; db, over .grad; dx."""
@@ -272,7 +272,7 @@ cdef class Linear(Operator):
         cdef Stage* s
         if source != 1:
             s = add_stage(b, temporary(0))
-            s.saved, s.like, s.donated_gradients = <uint64_t>1 << OUTPUT, b.y, 1
+            s.saved, s.like, s.donated_gradients = output_bit(0), b.y, 1
             g.layout = b.y
         if b.want[1]:
             x = saved(b, 0)
@@ -284,7 +284,7 @@ cdef class Linear(Operator):
         if b.want[0]:
             w = saved(b, 1)
             s = add_stage(b, 1)
-            s.saved, s.gradients, s.workspace_bytes = 2, source, room_flat(&g) + room(&w)
+            s.saved, s.gradients, s.workspace_bytes = 2, source, room_flat(&g) + capacity(&w)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

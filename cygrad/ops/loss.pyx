@@ -1,13 +1,13 @@
 """Losses: cross-entropy and its halves, squared errors."""
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, is_saved, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, is_saved, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
 from cygrad.core.store.buffer cimport EXTERNAL
@@ -63,7 +63,7 @@ cdef Reduced read_reduction(str name, reduction):
     return REDUCTIONS[reduction]
 
 
-cdef double share(Py_ssize_t n, int reduction) noexcept nogil:
+cdef double parallel_for(Py_ssize_t n, int reduction) noexcept nogil:
     """By what the gradient is multiplied: each of n has a share in their mean."""
     return 1.0 / n if reduction == MEAN and n else 1.0
 
@@ -81,8 +81,8 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
         s.array.layout = &s.layout
         return
     one = number_array(bits, (<float*>g.data)[0] if g.dtype == FLOAT32 else (<double*>g.data)[0], g.dtype)
-    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>share(x.size, reduction)
-    else: bits[0] *= share(x.size, reduction)
+    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>parallel_for(x.size, reduction)
+    else: bits[0] *= parallel_for(x.size, reduction)
     over(s, &one, x, NULL)
 
 
@@ -124,9 +124,9 @@ cdef class LabelLoss(Operator):
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
-        c.y[0].layout = lay.dense_like(c.x[1].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].layout = lay.dense_like(c.x[1].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         c.workspace_bytes = c.x[1].layout.size * itemsize(c.x[0].dtype) if reduction != NONE else 0
         return 0
@@ -154,14 +154,14 @@ cdef class CrossEntropy(LabelLoss):
     def __cinit__(self):
         self.name = "cross_entropy"
 
-    cdef int infer(self, Call* c) except -1:
-        LabelLoss.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        LabelLoss.infer_with_gil(self, c)
         c.n_out, c.hidden = 2, 1
         c.y[1].layout, c.y[1].dtype = lay.dense_like(c.x[1].layout), c.x[0].dtype
         if not c.x[0].layout.dense: c.workspace_bytes += c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef const Layout* l = c.x[0].layout
         cdef Py_ssize_t n = l.shape[0]
         cdef int reduction = (<Reduced>c.attributes).reduction, dtype = c.x[0].dtype
@@ -174,12 +174,12 @@ cdef class CrossEntropy(LabelLoss):
                            c.y[0].data if reduction == NONE else c.workspace, c.y[1].data)
         return self.reduce(c, c.x[1].layout)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 | 2 | (2 << OUTPUT)
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1 | 2 | output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved, s.donated_saved = 3 | <uint64_t>2 << OUTPUT, 1
+        s.saved, s.donated_saved = 3 | output_bit(1), 1
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -192,7 +192,7 @@ cdef class CrossEntropy(LabelLoss):
             gather(b.dx[0].data, &x, 0, x.layout.size)
             given = b.dx[0].data
         rows.cross_entropy_grad(b.dtype, n, x.layout.shape[1], b.g[0].data,
-                                b.g[0].layout.strides[0] if reduction == NONE else 0, share(n, reduction), given,
+                                b.g[0].layout.strides[0] if reduction == NONE else 0, parallel_for(n, reduction), given,
                                 <const int64_t*>labels.data, saved(b, OWN | 1).data, b.dx[0].data)
         return 0
 
@@ -211,13 +211,13 @@ cdef class Nll(LabelLoss):
     def __cinit__(self):
         self.name = "nll"
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
         check_labels(self, &c.x[1], c.x[0].layout.shape[1], False)
         kernels.pick(&c.x[0], <const int64_t*>c.x[1].data, c.y[0].data if reduction == NONE else c.workspace)
         return self.reduce(c, c.x[1].layout)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 2
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -230,7 +230,7 @@ cdef class Nll(LabelLoss):
         cdef int reduction = (<Reduced>b.attributes).reduction
         check_labels(self, &labels, x.shape[1], True)
         kernels.place(b.dtype, x.shape[0], x.shape[1], b.g[0].data,
-                      b.g[0].layout.strides[0] if reduction == NONE else 0, share(x.shape[0], reduction),
+                      b.g[0].layout.strides[0] if reduction == NONE else 0, parallel_for(x.shape[0], reduction),
                       <const int64_t*>labels.data, b.dx[0].data)
         return 0
 
@@ -250,15 +250,15 @@ cdef class Mse(Operator):
 
     def __cinit__(self):
         self.name = "mse"
-        self.floats = self.promotes = self.fused = self.differentiable = True
+        self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
-        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
         cdef Array a[3]
         cdef double bits
@@ -272,7 +272,7 @@ cdef class Mse(Operator):
         fold_into(&POWERS, &c.x[0], &power.array, &y.array)
         return scale(&c.y[0], &c.y[0], c.x[0].layout.size) if reduction == MEAN else 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -304,20 +304,20 @@ cdef class BceWithLogits(Operator):
 
     def __cinit__(self):
         self.name = "bce_with_logits"
-        self.floats = self.promotes = self.fused = self.differentiable = True
+        self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
         if not lay.same_shape(c.x[0].layout, c.x[1].layout):
             raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
                              f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
-        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.share(lay.SCALAR)
+        c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay's may not be)
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int reduction = (<Reduced>c.attributes).reduction
         cdef Array a[3]
         cdef double total
@@ -332,15 +332,15 @@ cdef class BceWithLogits(Operator):
         else: (<double*>c.y[0].data)[0] = total
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 | <uint32_t>2 << OUTPUT if c.hidden else 3 if wanted & 1 else 1
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1 | output_bit(1) if c.hidden else 3 if wanted & 1 else 1
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if b.want[1]: add_stage(b, 2).saved = 1
         if b.want[0]:
             s = over_kept_input(b)
-            s.saved |= <uint64_t>2 << OUTPUT if is_saved(b, CODE) else 2
+            s.saved |= output_bit(1) if is_saved(b, CODE) else 2
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

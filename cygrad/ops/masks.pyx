@@ -4,12 +4,12 @@ What backward keeps of a mask is its own: a bit for each element or, where few a
 less. So a later write to the mask harms no gradient."""
 
 from cython cimport final
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
@@ -93,28 +93,28 @@ cdef class Select(Operator):
     The mask covers the first dimensions of x, all or some."""
 
     def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.counting = "select", True, True, True
+        self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = selected("select", &c.x[0], &c.x[1])
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[1], c.y[0].layout.shape[0])
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
         with nogil: kernel.take(&p)
         keep_mask(c, &c.x[1])
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return <uint32_t>2 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """The mask is made again in the workspace."""
         cdef Stage* s = add_stage(b, 1)
         cdef int d
-        s.saved, s.workspace_bytes = <uint64_t>2 << OUTPUT, 1
+        s.saved, s.workspace_bytes = output_bit(1), 1
         for d in range(b.x[0].ndim - b.y.ndim + 1): s.workspace_bytes *= b.x[0].shape[d]
         return 0
 
@@ -152,13 +152,13 @@ cdef class MaskPut(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "mask_put", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
         keep_mask(c, &c.x[2])
@@ -167,8 +167,8 @@ cdef class MaskPut(Operator):
         with nogil: kernel.put(&p)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return <uint32_t>2 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
 
     cdef object formula(self, c, int i, g):
         cdef Turn b = (<Context>c).b

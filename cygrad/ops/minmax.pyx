@@ -3,12 +3,12 @@
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
@@ -38,16 +38,16 @@ cdef class Extreme(Reduction):
     gradient goes to those that are, in equal parts; of a NaN, to the NaNs."""
     cdef Fold* kind
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
         refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
-        Reduction.infer(self, c)
+        Reduction.infer_with_gil(self, c)
         if c.wanted and c.y[0].dtype >= FLOAT32:
             c.n_out, c.hidden = 2, 1
             c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Spread y
         self.fold(c, self.kind, NULL, &c.y[0])
         if not c.hidden: return 0
@@ -55,8 +55,8 @@ cdef class Extreme(Reduction):
         with nogil: pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 2 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
@@ -65,15 +65,15 @@ cdef class Extreme(Reduction):
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Array dx = b.dx[0], share = b.g[0]
+        cdef Array dx = b.dx[0], parallel_for = b.g[0]
         cdef Array a[3]
         cdef Spread wide
         cdef Layout dense = b.y[0]                  # of the shares
         unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
-        share.data, share.layout = b.workspace, &dense
-        over(&wide, &share, dx.layout, b.attributes)
+        parallel_for.data, parallel_for.layout = b.workspace, &dense
+        over(&wide, &parallel_for, dx.layout, b.attributes)
         sum_into(&dx, &wide.array)                  # how many share in it
-        a[0], a[1], a[2] = b.g[0], share, share
+        a[0], a[1], a[2] = b.g[0], parallel_for, parallel_for
         driver.each(DIV_LOOP, a)
         a[0], a[1], a[2] = wide.array, dx, dx
         return driver.each(MUL_LOOP, a)
@@ -115,15 +115,15 @@ cdef class Place(Reduction):
         self.name, self.least = name, least
         self.fused = self.differentiable = False
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
-        Reduction.infer(self, c)
+        Reduction.infer_with_gil(self, c)
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense:
             c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef const Layout* l = c.x[0].layout
         cdef const char* x = c.x[0].data
         cdef uint32_t mask = (<Axes>c.attributes).mask

@@ -1,11 +1,11 @@
 """Normalisation of rows: layer_norm."""
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport ensure_tensor
 from cygrad.core.execute.run cimport apply3
@@ -32,7 +32,7 @@ cdef const char* dense(const Array* x, char** workspace) noexcept nogil:
     return copy
 
 
-cdef size_t room(const Array* x) noexcept nogil:
+cdef size_t capacity(const Array* x) noexcept nogil:
     """What dense() may take of the workspace."""
     return 0 if x.layout.dense else (x.layout.size * itemsize(x.dtype) + 63) // 64 * 64
 
@@ -54,9 +54,9 @@ cdef class LayerNorm(Operator):
 
     def __cinit__(self):
         self.name = "layer_norm"
-        self.promotes = self.floats = self.fused = self.differentiable = True
+        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* w = c.x[1].layout
         cdef int d, extra = x.ndim - w.ndim
@@ -70,10 +70,10 @@ cdef class LayerNorm(Operator):
         if c.wanted & 3:
             c.n_out, c.hidden = 2, 1
             c.y[1].layout, c.y[1].dtype = lay.dense(extra, x.shape), c.x[0].dtype
-        c.workspace_bytes = room(&c.x[1]) + room(&c.x[2])
+        c.workspace_bytes = capacity(&c.x[1]) + capacity(&c.x[2])
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef const Layout* l = c.y[0].layout
         cdef Py_ssize_t columns = c.x[1].layout.size
         cdef char* workspace = c.workspace
@@ -87,8 +87,8 @@ cdef class LayerNorm(Operator):
                            c.y[1].data if c.hidden else NULL, c.y[0].data)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 | 2 | 2 << OUTPUT if wanted & 1 else 1 | 2 << OUTPUT if wanted & 2 else 0
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1 | 2 | output_bit(1) if wanted & 1 else 1 | output_bit(1) if wanted & 2 else 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage: the sums for weight and bias are made in the pass that makes dx."""
@@ -98,10 +98,10 @@ cdef class LayerNorm(Operator):
         s.saved = self.keeps(NULL, b.want[0] | b.want[1] << 1)
         if not first: return 0                      # dbias alone
         x = saved(b, 0)
-        s.workspace_bytes = room(&b.g[0]) + room(&x) + 64
+        s.workspace_bytes = capacity(&b.g[0]) + capacity(&x) + 64
         if b.want[0]:
             w = saved(b, 1)
-            s.workspace_bytes += room(&w)
+            s.workspace_bytes += capacity(&w)
             s.donated_saved, s.donated_gradients = 1, 1
         if b.want[1] or b.want[2]: s.workspace_bytes += parts_of(b) * 4 * columns_of(b) * 8
         return 0

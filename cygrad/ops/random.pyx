@@ -34,15 +34,15 @@ cdef class Dropout(Operator):
     Keeps nothing: which elements are kept is drawn from the key and the counter again."""
 
     def __cinit__(self):
-        self.name, self.promotes, self.floats = "dropout", True, True
-        self.fused = self.differentiable = self.by_mode = True
+        self.name, self.promotes, self.promotes_to_float = "dropout", True, True
+        self.fused = self.differentiable = self.mode_dependent = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return masked(c.attributes, &c.x[0], &c.y[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -73,15 +73,15 @@ cdef class DropoutIdentity(Operator):
 
     def __cinit__(self):
         self.name = "dropout_identity"
-        self.fused = self.differentiable = self.by_mode = self.views = True
+        self.fused = self.differentiable = self.mode_dependent = self.views = True
 
-    cdef int infer(self, Call* c) except -1:
-        c.y[0].layout = lay.share(c.x[0].layout)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -89,7 +89,7 @@ cdef class DropoutIdentity(Operator):
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return lay.share(g)
+        return lay.incref(g)
 
     cdef object formula(self, c, int i, g):
         return g

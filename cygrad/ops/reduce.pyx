@@ -6,7 +6,7 @@ import numpy as np
 
 from cython cimport final
 from libc.math cimport NAN
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
@@ -47,7 +47,7 @@ cdef class Reduction(Operator):
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d, n = 0
@@ -163,7 +163,7 @@ cdef class Sum(Reduction):
     def __cinit__(self):
         self.name, self.numpy = "sum", np.sum
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return self.fold(c, &folds.SUM, NULL, &c.y[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -182,9 +182,9 @@ cdef class Mean(Reduction):
     """y = (sum of x over axes) / n        dx = g / n, repeated"""
 
     def __cinit__(self):
-        self.name, self.floats, self.promotes = "mean", True, True
+        self.name, self.promotes_to_float, self.promotes = "mean", True, True
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         self.fold(c, &folds.SUM, NULL, &c.y[0])
         return scale(&c.y[0], &c.y[0], count(c.x[0].layout.size, c.y[0].layout.size))
 
@@ -271,10 +271,10 @@ cdef class Prod(Reduction):
     def __cinit__(self):
         self.name, self.numpy = "prod", np.prod
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         return self.fold(c, &folds.PROD, NULL, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -359,12 +359,12 @@ cdef class AnyAll(Reduction):
         self.name, self.ufunc = name, ufunc
         self.fused = self.differentiable = False
 
-    cdef int infer(self, Call* c) except -1:
-        Reduction.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        Reduction.infer_with_gil(self, c)
         c.y[0].dtype = BOOL
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         self.ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, <Axes>c.attributes), lend(&c.y[0], NULL, True),
                    (<Axes>c.attributes).keepdims)
         return 0

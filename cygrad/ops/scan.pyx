@@ -35,12 +35,12 @@ cdef class Cumsum(Operator):
         self.name, self.numpy = "cumsum", np.cumsum
         self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int axis = (<Scan>c.attributes).axis
         if c.y[0].dtype < FLOAT32:
             np.cumsum(lend(&c.x[0], NULL, False), axis, out=lend(&c.y[0], NULL, True))

@@ -85,7 +85,7 @@ cdef class Reshape(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "reshape", True, True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef int ndim = lay.read_shape(<object>c.attributes, shape)
         c.y[0].dtype = c.x[0].dtype
@@ -94,7 +94,7 @@ cdef class Reshape(Operator):
         else: c.y[0].layout = lay.dense(ndim, shape)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
@@ -250,7 +250,7 @@ cdef class BroadcastTo(View):
             try:
                 both = lay.broadcast("broadcast_to", x, target)
                 fits = lay.same_shape(both, target)
-                lay.forget(both)
+                lay.decref(both)
             except ValueError:
                 pass
             if not fits:
@@ -258,14 +258,14 @@ cdef class BroadcastTo(View):
                                  f"{lay.shape_tuple(target)}; each size must be equal or 1, counted from the last")
             return lay.expand(x, target)
         finally:
-            lay.forget(target)
+            lay.decref(target)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return lay.share(g)                         # (which the engine sums to the shape of x)
+        return lay.incref(g)                         # (which the engine sums to the shape of x)
 
     cdef object formula(self, c, int i, g):
         return g                                    # the engine sums to the input's shape
@@ -308,12 +308,12 @@ cdef class Copy(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "copy", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
@@ -322,7 +322,7 @@ cdef class Copy(Operator):
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return lay.share(g)
+        return lay.incref(g)
 
     cdef object formula(self, c, int i, g):
         return g
@@ -335,12 +335,12 @@ cdef class Cast(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "cast", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = <object>c.attributes
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t n = c.x[0].layout.size, i
         if c.x[0].layout.dense and c.x[0].dtype >= FLOAT32 and c.y[0].dtype >= FLOAT32:
             with nogil:

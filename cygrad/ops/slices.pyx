@@ -9,7 +9,7 @@ import operator
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -95,7 +95,7 @@ cdef int put_into(const Array* x, tuple index, const Array* v) except -1:
         if x.dtype >= FLOAT32: driver.each(COPY_LOOP, a)
         else: kernel.copy(&a[0], &a[1])
     finally:
-        lay.forget(l)
+        lay.decref(l)
     return 0
 
 
@@ -106,12 +106,12 @@ cdef class PutSlice(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "put_slice", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.from_shape((<tuple>c.attributes)[0])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
         return put_into(&c.y[0], (<tuple>c.attributes)[1], &c.x[0])
 
@@ -126,12 +126,12 @@ cdef class Assign(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "assign", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
         return put_into(&c.y[0], <tuple>c.attributes, &c.x[1])
 
@@ -150,7 +150,7 @@ cdef Layout* aimed(const Layout* x, tuple attributes) except NULL:
     try:
         return permuted(l, attributes[1])
     finally:
-        lay.forget(l)
+        lay.decref(l)
 
 
 cdef object seen(Tensor x, tuple attributes):
@@ -169,12 +169,12 @@ cdef class Put(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "put", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef kernel.Places p
         cdef Array x = c.y[0]
         cdef Array index[MAX_NDIM]
@@ -195,10 +195,10 @@ cdef class Put(Operator):
             kernel.aim(&p, &x, &c.x[1], axis, n, index)
             with nogil: kernel.put(&p)
         finally:
-            lay.forget(l)
+            lay.decref(l)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 4
 
     cdef object formula(self, c, int i, g):
@@ -428,10 +428,10 @@ def setitem(Tensor x, index, value):
     if basic:
         l = sliced(x.layout, slices)
         if is_place(x, l, v, flags().recording):    # what x[i] += y ends with: y has been added to x[i] already
-            lay.forget(l)
+            lay.decref(l)
             return
         shape = lay.shape_tuple(l)
-        lay.forget(l)
+        lay.decref(l)
         apply_inplace(ASSIGN, x, fit(apart(x, v), shape), slices)
         return
     v = apart(x, v)
@@ -444,7 +444,7 @@ def setitem(Tensor x, index, value):
     attributes, arrays = read_arrays(index, x)
     l = aimed(x.layout, attributes)
     shape = lay.shape_tuple(l)
-    lay.forget(l)
+    lay.decref(l)
     many = np.broadcast_shapes(*[i.shape for i in arrays])
     axis = attributes[2]
     v = fit(v, (*shape[:axis], *many, *shape[axis + len(arrays):]))

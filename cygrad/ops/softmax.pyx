@@ -1,11 +1,11 @@
 """Softmax and its kin: log-softmax, softmax, log-sum-exp."""
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
@@ -43,14 +43,14 @@ cdef class ByRows(Operator):
     cdef RowLoop* gradient
 
     def __cinit__(self):
-        self.promotes = self.floats = self.fused = self.differentiable = True
+        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Array y = c.y[0]
         cdef const char* x = c.x[0].data
         if y.layout.size == 0: return 0
@@ -60,12 +60,12 @@ cdef class ByRows(Operator):
         along(self.value, (<Axis>c.attributes).axis, x, NULL, &y)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = <uint32_t>1 << OUTPUT
+        s.saved = output_bit(0)
         if b.g[0].layout.dense: s.donated_saved, s.donated_gradients = s.saved, 1
         return 0
 
@@ -119,38 +119,38 @@ cdef class LogSumExp(Reduction):
     """y = log sum e^x        dx = g e^(x - y)"""
 
     def __cinit__(self):
-        self.name, self.promotes, self.floats = "logsumexp", True, True
+        self.name, self.promotes, self.promotes_to_float = "logsumexp", True, True
 
-    cdef int infer(self, Call* c) except -1:
-        Reduction.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        Reduction.infer_with_gil(self, c)
         if not by_rows(c.x[0].layout, c.attributes):
             c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, c.attributes)
-        cdef Array y = c.y[0], most = y
+        cdef Array y = c.y[0], max_ = y
         cdef Array a[3]
         if inner:
             rows.each_row(&rows.LOGSUMEXP, y.dtype, results // inner, c.x[0].layout.size // results, inner, c.x[0].data,
                           NULL, y.data)
             return 0
-        most.data = c.workspace
-        self.fold(c, &folds.MAX, NULL, &most)
-        a[0], a[1] = most, most
+        max_.data = c.workspace
+        self.fold(c, &folds.MAX, NULL, &max_)
+        a[0], a[1] = max_, max_
         driver.each(FINITE_LOOP, a)                 # what has no finite maximum is summed as it is
-        self.fold(c, &folds.EXPS, &most, &y)
+        self.fold(c, &folds.EXPS, &max_, &y)
         a[0], a[1] = y, y
         driver.each(LOG_LOOP, a)
-        a[0], a[1], a[2] = y, most, y
+        a[0], a[1], a[2] = y, max_, y
         return driver.each(ADD_LOOP, a)
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 | 1 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1 | output_bit(0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved, s.donated_saved = 1 | <uint32_t>1 << OUTPUT, 1
+        s.saved, s.donated_saved = 1 | output_bit(0), 1
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

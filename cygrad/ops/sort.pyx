@@ -4,12 +4,12 @@ counts as the largest."""
 import operator
 
 from cython cimport final
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport OUTPUT, Call, Operator
+from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport sort as kernel
@@ -43,13 +43,13 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
     """y = x in order along an axis that is not the last: some columns at a time are rows of the workspace."""
     cdef const Layout* l = c.y[0].layout
     cdef int size = itemsize(c.y[0].dtype)
-    cdef Py_ssize_t n = l.shape[axis], inner = inner_of(l, axis), most = columns_at_once(l, axis, size), o, j
+    cdef Py_ssize_t n = l.shape[axis], inner = inner_of(l, axis), max_ = columns_at_once(l, axis, size), o, j
     cdef Py_ssize_t shape[2]
     cdef Array rows
     cdef char* at
     for o in range(l.size // (n * inner)):
-        for j in range(0, inner, most):
-            shape[0], shape[1] = min(most, inner - j), n
+        for j in range(0, inner, max_):
+            shape[0], shape[1] = min(max_, inner - j), n
             at = c.y[0].data + (o * n * inner + j) * size
             rows.data, rows.dtype, rows.layout = c.workspace, c.y[0].dtype, lay.dense(2, shape)
             try:
@@ -58,7 +58,7 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
                 if descending: kernel.reverse(c.workspace, size, shape[0], n)
                 kernel.turn(c.workspace, size, shape[0], n, n, at, inner)
             finally:
-                lay.forget(rows.layout)
+                lay.decref(rows.layout)
     return 0
 
 
@@ -72,20 +72,20 @@ cdef class Sort(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "sort", True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         if c.wanted and c.y[0].dtype >= FLOAT32:
             c.n_out, c.hidden = 2, 1
-            c.y[1].layout = lay.share(c.y[0].layout)
+            c.y[1].layout = lay.incref(c.y[0].layout)
             c.y[1].dtype = place_dtype(c.x[0].layout.shape[axis])
             c.workspace_bytes = kernel.order_room(&c.x[0], axis, False)
         elif c.y[0].layout.size and inner_of(c.y[0].layout, axis) > 1:
             c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.y[0].dtype)
         cdef bint descending = (<tuple>c.attributes)[1]
         cdef Py_ssize_t n = c.y[0].layout.shape[axis]
@@ -100,8 +100,8 @@ cdef class Sort(Operator):
             with nogil: kernel.reverse(c.y[0].data, size, c.y[0].layout.size // n, n)
         return 0
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 2 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
 
     cdef object formula(self, c, int i, g):
         order = wide_places(<Context>c)
@@ -115,14 +115,14 @@ cdef class ArgSort(Operator):
     def __cinit__(self):
         self.name = "argsort"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef int axis = (<tuple>c.attributes)[0]
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = INT64
         c.workspace_bytes = kernel.order_room(&c.x[0], axis, c.y[0].layout.strides[axis] == 1)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int axis = (<tuple>c.attributes)[0]
         cdef bint descending = (<tuple>c.attributes)[1]
         with nogil:
@@ -130,7 +130,7 @@ cdef class ArgSort(Operator):
         return 0
 
 
-cdef inline bint few(const Call* c) noexcept:
+cdef inline bint inline_(const Call* c) noexcept:
     """Whether topk keeps a list of the best; else it puts all in order."""
     return <Py_ssize_t>(<tuple>c.attributes)[1] <= SHORT and c.x[0].dtype >= FLOAT32
 
@@ -144,7 +144,7 @@ cdef class TopK(Operator):
     def __cinit__(self):
         self.name = "topk"
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d
@@ -152,12 +152,12 @@ cdef class TopK(Operator):
         shape[<int>(<tuple>c.attributes)[0]] = (<tuple>c.attributes)[1]
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = INT64
-        if not few(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<tuple>c.attributes)[0], False)
+        if not inline_(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<tuple>c.attributes)[0], False)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef int axis = (<tuple>c.attributes)[0]
-        cdef bint largest = (<tuple>c.attributes)[2], short = few(c)
+        cdef bint largest = (<tuple>c.attributes)[2], short = inline_(c)
         with nogil:
             if short: kernel.topk(&c.x[0], axis, largest, &c.y[0])
             else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)

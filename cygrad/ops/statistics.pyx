@@ -4,12 +4,12 @@ import math
 
 from cython cimport final
 from libc.math cimport isinf
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.graph.operator cimport (
-    OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, reads_temporary, saved, temporary,
+    BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -62,14 +62,14 @@ cdef class Spreading(Reduction):
     """The base of variance and standard deviation, in two passes: the mean, then the squares about it."""
 
     def __cinit__(self):
-        self.floats = self.promotes = True
+        self.promotes_to_float = self.promotes = True
 
-    cdef int infer(self, Call* c) except -1:
-        Reduction.infer(self, c)
+    cdef int infer_with_gil(self, Call* c) except -1:
+        Reduction.infer_with_gil(self, c)
         c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Array middle = c.y[0]
         cdef Py_ssize_t results = c.y[0].layout.size
         middle.data = c.workspace
@@ -144,7 +144,7 @@ cdef class Var(Spreading):
     def __cinit__(self):
         self.name = "var"
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1
 
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
@@ -164,12 +164,12 @@ cdef class Std(Spreading):
     def __cinit__(self):
         self.name = "std"
 
-    cdef int forward(self, Call* c) except -1:
-        Spreading.forward(self, c)
+    cdef int forward_with_gil(self, Call* c) except -1:
+        Spreading.forward_with_gil(self, c)
         return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
-        return 1 | 1 << OUTPUT
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1 | output_bit(0)
 
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         cdef Array a[3]
@@ -198,13 +198,13 @@ cdef class Norm(Reduction):
     p = inf is the largest |x|, -inf the smallest (g goes to the largest, in equal parts), 0 how many are not 0."""
 
     def __cinit__(self):
-        self.name, self.floats, self.promotes = "norm", True, True
+        self.name, self.promotes_to_float, self.promotes = "norm", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         if isinf((<Ordered>c.attributes).ord): refuse_nothing("norm", c.x[0].layout, <Axes>c.attributes)
-        return Reduction.infer(self, c)
+        return Reduction.infer_with_gil(self, c)
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef double p = (<Ordered>c.attributes).ord, bits
         cdef Array power = number_array(&bits, p, c.y[0].dtype)
         if isinf(p):
@@ -212,9 +212,9 @@ cdef class Norm(Reduction):
         self.fold(c, &folds.POWERS, &power, &c.y[0])
         return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef double p = (<Ordered>c.attributes).ord
-        return 0 if p == 0 else 1 if p == 1 else 1 | 1 << OUTPUT
+        return 0 if p == 0 else 1 if p == 1 else 1 | output_bit(0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """p = 1: g times the sign, over x. p = 2: x times g / y, a temporary. Other orders by the formula."""
@@ -222,7 +222,7 @@ cdef class Norm(Reduction):
         cdef Stage* s
         if p == 2:
             s = add_stage(b, temporary(0))
-            s.saved, s.like = <uint32_t>1 << OUTPUT, b.y
+            s.saved, s.like = output_bit(0), b.y
         if p == 2 or p == 1:
             s = over_kept_input(b)
             if p == 2: s.gradients = reads_temporary(0)
@@ -247,8 +247,8 @@ cdef class Norm(Reduction):
         y = c.output(0)
         if math.isinf(p):
             largest = astype(equal(abs(a), kept_axes(c, y.detach())), a.dtype)
-            share = largest / maximum(sum(largest, reduced(c), True), 1)
-            return c.locally_constant(sign * share * spread(c, g))
+            parallel_for = largest / maximum(sum(largest, reduced(c), True), 1)
+            return c.locally_constant(sign * parallel_for * spread(c, g))
         size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from cygrad.ops import (
-    compare, einsum, elementwise, extremes, functions, gradient, index, join, linalg, loss, masks, measures, normalize,
+    compare, einsum, elementwise, minmax, functions, gradient, index, join, linalg, loss, masks, statistics, normalize,
     random, reduce, scan, shape, slices, softmax, sort, window,
 )
 from cygrad.ops.samples import (
@@ -113,7 +113,7 @@ class Row:
 C, E, F, G, L, O, P, R, S = (
     m.OPERATORS for m in (compare, elementwise, functions, gradient, linalg, loss, random, reduce, shape))
 I, J, K, SLICES, SORT, WINDOW = (m.OPERATORS for m in (index, join, masks, slices, sort, window))
-M, N, W, X, Z = (m.OPERATORS for m in (measures, scan, softmax, extremes, normalize))
+M, N, W, X, Z = (m.OPERATORS for m in (statistics, scan, softmax, minmax, normalize))
 
 TABLE = [
     Row(elementwise.add, E["add"], np.add, two, methods=("add",)),
@@ -220,25 +220,25 @@ TABLE = [
         lambda: [*along_axes(), call(real(0, 3), axis=0), call(np.array([[0, 2], [1, 2.0]]), axis=1)],
         methods=("all",)),
 
-    Row(measures.var, M["var"], lambda x, axis=None, keepdims=False, correction=0: np.var(x, axis, ddof=correction,
+    Row(statistics.var, M["var"], lambda x, axis=None, keepdims=False, correction=0: np.var(x, axis, ddof=correction,
         keepdims=keepdims), lambda: [*along_axes(), call(real(3, 4), axis=0, correction=1)], {"x": "x"},
         methods=("var",), ties=(0.5, 0.0)),
-    Row(measures.std, M["std"], lambda x, axis=None, keepdims=False, correction=0: np.std(x, axis, ddof=correction,
+    Row(statistics.std, M["std"], lambda x, axis=None, keepdims=False, correction=0: np.std(x, axis, ddof=correction,
         keepdims=keepdims), lambda: [*along_axes(one=False), call(real(3, 4), axis=0, correction=1)], {"x": "x out"},
         methods=("std",), ties=(0.5, 0.0)),
-    Row(measures.norm, M["norm"], norm_like,
+    Row(statistics.norm, M["norm"], norm_like,
         lambda: [*along_axes(), call(real(2, 3), 3, 0), call(real(2, 3), np.inf, 1), call(real(2, 3), -np.inf, 1),
          call(real(2, 3), 0.5, 0), call(real(2, 3), -2, None, True), call(real(2, 3), 1, 1)],
         lambda x, ord=2, axis=None, keepdims=False: {"x": "x" if ord == 1 else "x out"}, methods=("norm",),
         ties=(0.0, 0.0)),
 
-    Row(extremes.max, X["max"], lambda x, axis=None, keepdims=False: np.max(x, axis, keepdims=keepdims),
+    Row(minmax.max, X["max"], lambda x, axis=None, keepdims=False: np.max(x, axis, keepdims=keepdims),
         along_axes, {"x": "bits"}, methods=("max",), ties=(1.0, 0.25)),
-    Row(extremes.min, X["min"], lambda x, axis=None, keepdims=False: np.min(x, axis, keepdims=keepdims),
+    Row(minmax.min, X["min"], lambda x, axis=None, keepdims=False: np.min(x, axis, keepdims=keepdims),
         along_axes, {"x": "bits"}, methods=("min",), ties=(1.0, 0.25)),
-    Row(extremes.argmax, X["argmax"], lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
+    Row(minmax.argmax, X["argmax"], lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
         lambda: along_axes(several=False), methods=("argmax",)),
-    Row(extremes.argmin, X["argmin"], lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
+    Row(minmax.argmin, X["argmin"], lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
         lambda: along_axes(several=False), methods=("argmin",)),
 
     Row(scan.cumsum, N["cumsum"], cumsum_like,

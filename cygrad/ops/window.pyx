@@ -45,7 +45,7 @@ cdef class AsView(Operator):
     def __cinit__(self):
         self.name, self.differentiable, self.views = "as_view", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         cdef const Layout* x = c.x[0].layout
         c.y[0].dtype = c.x[0].dtype
         if x.dense:
@@ -56,13 +56,13 @@ cdef class AsView(Operator):
             c.workspace_bytes = x.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Layout* l = window_layout(<tuple>c.attributes, 0)
         cdef Array a
         gather(c.workspace, &c.x[0], 0, c.x[0].layout.size)
         a.data, a.layout, a.dtype = c.workspace + l.offset * itemsize(c.x[0].dtype), l, c.x[0].dtype
         gather(c.y[0].data, &a, 0, l.size)
-        lay.forget(l)
+        lay.decref(l)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -79,12 +79,12 @@ cdef class PutView(Operator):
     def __cinit__(self):
         self.name, self.differentiable, self.promotes = "put_view", True, True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward_with_gil(self, Call* c) except -1:
         cdef Layout* l = window_layout(<tuple>c.attributes, 0)
         cdef Array a[2]
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
@@ -95,7 +95,7 @@ cdef class PutView(Operator):
             if a[1].dtype >= FLOAT32: driver.each(COPY_LOOP, a)
             else: copy(&a[0], &a[1])
         finally:
-            lay.forget(l)
+            lay.decref(l)
         return 0
 
     cdef object formula(self, c, int i, g):

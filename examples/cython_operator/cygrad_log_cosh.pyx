@@ -7,7 +7,7 @@ from libc.math cimport exp, fabs, log1p, sinh, tanh
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport real
-from cygrad.kernels.registry cimport plug
+from cygrad.kernels.registry cimport register
 from cygrad.ops.base cimport Elementwise
 
 import cygrad as cg
@@ -35,8 +35,8 @@ cdef void log_cosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
         dx[i] = g[i] * <real>tanh(x[i])
 
-plug("log_cosh", <void*>log_cosh_[float], <void*>log_cosh_[double], 2)
-plug("log_cosh_grad", <void*>log_cosh_grad[float], <void*>log_cosh_grad[double], 3)
+register("log_cosh", <void*>log_cosh_[float], <void*>log_cosh_[double], 2)
+register("log_cosh_grad", <void*>log_cosh_grad[float], <void*>log_cosh_grad[double], 3)
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What would go wrong in a backward pass, said before anything has changed."""
 
-from cygrad.core.graph cimport checksums as saved
+from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.tensor cimport FREED, TRAINING, Node, slots_of
 from cygrad.core.graph.packing cimport check_packed
@@ -19,12 +19,12 @@ cdef int check_node(Node node, int mode) except -1:
             f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
             f"call that one with retain_graph=True to keep it; a tensor that is written again in each step must begin "
             f"the step without its graph: x = x.detach()")
-    if mode >= 0 and node.op.by_mode and mode != (node.flags & TRAINING):
+    if mode >= 0 and node.op.mode_dependent and mode != (node.flags & TRAINING):
         was, wanted = ("train", "predict") if node.flags & TRAINING else ("predict", "train")
         raise RuntimeError(f"backward was asked for in {wanted} mode, but {node.name()} was recorded in {was} mode; "
                            f"leave train_mode out, or record the graph anew")
     for k in range(node.n_slots):
         check_slot(node, &s[k])
         check_packed(node, &s[k])
-    if saved.checking: saved.compare(node)
+    if checksums.checking: checksums.compare(node)
     return 0

@@ -11,11 +11,11 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.core.graph cimport checksums as saved
+from cygrad.core.graph cimport checksums
 from cygrad.core.backward.anomaly cimport any_nan, raise_nan
 from cygrad.core.graph.extras cimport kept_of
 from cygrad.core.backward.formula cimport by_formula, zeros_for
-from cygrad.core.graph.operator cimport FEW, MAX_OUTPUTS
+from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS
 from cygrad.core.graph.tensor cimport (
     EXTRAS, FREED, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Edge, Gradient, Leaf, Node, Tensor, drop_gradient,
     edge_of, free_slots, is_tracked, output_layout, share_gradient, sole,
@@ -119,7 +119,7 @@ cdef class Pass(Walk):
         cdef int i
         cdef Node leaf
         cdef Entry* e
-        for i in range(min(b.node.n_in, FEW)):
+        for i in range(min(b.node.n_in, N_INLINE)):
             if b.want[i] <= TO_MAKE: continue
             leaf = <Node>edge_of(b.node, i).node
             e = &self.entries[self.find(leaf)]
@@ -181,7 +181,7 @@ cdef class Pass(Walk):
             if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.g, self.graph)
             self.keep_at(leaf, e, &e.g)
             if leaf.flags & EXTRAS and e.reached: after_leaf(leaf, given, self.graph)
-        self.forget(e)
+        self.drop_entry(e)
         return 0
 
     cdef int kept_gradients(self, Node node, Gradient* g) except -1:
@@ -225,14 +225,14 @@ cdef class Pass(Walk):
             return 0
         if e.captured and e.g.buffer != NULL: self.capture(e)
         if not e.runs:                              # its gradient was asked for, and nothing beyond it
-            self.forget(e)
+            self.drop_entry(e)
             node.state = e.state
             e.turned = True
             return 0
         self.open(b, node)
         try:
             if not self.wants(b, node) or e.g.buffer == NULL:
-                self.forget(e)
+                self.drop_entry(e)
                 if not self.retain: self.free(node)
             else:
                 if node.n_out > 1:
@@ -244,7 +244,7 @@ cdef class Pass(Walk):
                     b.g[0] = e.g
                 e.g.buffer = NULL
                 self.compute(b, node)
-                zero = node.op.flat
+                zero = node.op.zero_derivative
             node.state = FREED if not self.retain else RECORDED
             e.turned = True
             self.hand_on(b, node, zero)
@@ -255,12 +255,12 @@ cdef class Pass(Walk):
     cdef int open(self, Turn b, Node node) except -1:
         """Room for the gradients of a node's inputs."""
         cdef int i
-        b.g, b.dx, b.want = b.few_g, b.few_dx, b.few_want
-        memset(b.few_g, 0, sizeof(b.few_g))
-        if node.n_in > FEW:
+        b.g, b.dx, b.want = b.inline_g, b.inline_dx, b.inline_want
+        memset(b.inline_g, 0, sizeof(b.inline_g))
+        if node.n_in > N_INLINE:
             b.dx = <Gradient*>PyMem_Malloc(node.n_in * (sizeof(Gradient) + 1))
             if b.dx == NULL:
-                b.dx = b.few_dx
+                b.dx = b.inline_dx
                 raise MemoryError("no memory for the gradients of a node")
             b.want = <uint8_t*>(b.dx + node.n_in)
         b.node = node
@@ -279,14 +279,14 @@ cdef class Pass(Walk):
         cdef bint any_wanted = False, after = has_hooks(node, "after")
         for i in range(node.n_in):
             edge = edge_of(node, i)
-            if i < FEW: b.into[i], b.sums[i] = NULL, NULL
+            if i < N_INLINE: b.into[i], b.sums[i] = NULL, NULL
             if edge.node == NULL: continue
             k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
             if k < 0 or not self.entries[k].needed: continue
             child = &self.entries[k]
             b.want[i] = TO_MAKE
             any_wanted = True
-            if i >= FEW or self.watched or after: continue
+            if i >= N_INLINE or self.watched or after: continue
             leaf = self.direct(<Node>edge.node, child)
             for j in range(i):
                 if b.into[j] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
@@ -313,7 +313,7 @@ cdef class Pass(Walk):
             before_node(node, b.g, self.graph)
             if has_hooks(node, "after"): outputs = outputs_of(node, b.g, self.graph)
         if node.flags & PACKS: packed = unpack(node, flags())
-        if saved.checking: saved.compare(node)
+        if checksums.checking: checksums.compare(node)
         nan = any_nan(b, b.g, node.n_out) if self.watched else False
         if not node.op.fused or self.graph: by_formula(node, b)
         elif not run_stages(b): by_formula(node, b)
@@ -326,7 +326,7 @@ cdef class Pass(Walk):
 
     cdef void free(self, Node node) noexcept:
         free_slots(node)
-        if node.op.whole: node.attributes = None    # a Function's ctx, which may lead back here
+        if node.op.joint_formula: node.attributes = None    # a Function's ctx, which may lead back here
         if node.flags & EXTRAS: forget_hooks(node)
 
     cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
@@ -351,9 +351,9 @@ cdef class Pass(Walk):
         self.arrived_directly(b)
         for k in range(node.n_out): self.forget_one(&b.g[k])
         for k in range(node.n_in): self.forget_one(&b.dx[k])
-        if b.g != b.few_g: PyMem_Free(b.g)
-        if b.dx != b.few_dx: PyMem_Free(b.dx)
-        b.g, b.dx, b.want = b.few_g, b.few_dx, b.few_want
+        if b.g != b.inline_g: PyMem_Free(b.g)
+        if b.dx != b.inline_dx: PyMem_Free(b.dx)
+        b.g, b.dx, b.want = b.inline_g, b.inline_dx, b.inline_want
         b.node = None
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:

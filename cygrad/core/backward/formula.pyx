@@ -86,11 +86,11 @@ cdef class Context:
             t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
             unpack_bits(sign_bits(s), s.dtype, s.layout.size, t.buffer.data)
         elif buffer_in(s) == NULL:                  # a number
-            t = fresh(lay.share(lay.SCALAR), s.dtype, OTHER)
+            t = fresh(lay.incref(lay.SCALAR), s.dtype, OTHER)
             memcpy(t.buffer.data, elements(s).data, itemsize(s.dtype))
         else:
             hold(buffer_in(s))
-            t = new_tensor(buffer_in(s), lay.share(s.layout), s.dtype)
+            t = new_tensor(buffer_in(s), lay.incref(s.layout), s.dtype)
         return t
 
 
@@ -104,7 +104,7 @@ cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
 
 cdef Tensor place_of(Node node, int k):
     """A stand-in for output k of a node: of it only the place in the graph is right."""
-    cdef Tensor t = fresh(lay.share(lay.SCALAR), node.dtype, OTHER)
+    cdef Tensor t = fresh(lay.incref(lay.SCALAR), node.dtype, OTHER)
     attach(t, node, k)
     return t
 
@@ -129,7 +129,7 @@ cdef int by_formula(Node node, Turn b) except -1:
         g = as_tensor(&b.g[0], node.dtype, b.graph)
     else:
         g = tuple([as_tensor(&b.g[i], node.dtype, b.graph) for i in range(node.n_out)])
-    results = node.op.formula(c, -1, g) if node.op.whole else None
+    results = node.op.formula(c, -1, g) if node.op.joint_formula else None
     for i in range(node.n_in):
         if not b.want[i]: continue
         result = node.op.formula(c, i, g) if results is None else results[i]
@@ -144,6 +144,6 @@ cdef int by_formula(Node node, Turn b) except -1:
             Py_INCREF(t)
             b.dx[i].buffer = <Buffer*><void*>t
         else:
-            if node.op.whole and not flows_on(t, node, b): t = flowing_in(t)    # of a Function: a user's
+            if node.op.joint_formula and not flows_on(t, node, b): t = flowing_in(t)    # of a Function: a user's
             gradient_of(t, &b.dx[i])
     return 0

@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport (
     Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, put_grad,
     ready, lock_grad, share_gradient, sole,
@@ -37,7 +38,7 @@ cdef int gradient_of(Tensor t, Gradient* g) except -1:
     hold(t.buffer)
     mark_gradient(t.buffer)
     g.buffer = t.buffer
-    g.layout = lay.share(t.layout)
+    g.layout = lay.incref(t.layout)
     return 0
 
 
@@ -86,7 +87,7 @@ cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1:
     try:
         out.buffer = allocate_for(out.layout, dtype, GRADIENTS)
     except:
-        lay.forget(out.layout)
+        lay.decref(out.layout)
         raise
     a[2] = lent(&out, dtype)
     driver.each(add_loop, a)

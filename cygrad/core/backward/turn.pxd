@@ -1,6 +1,6 @@
 from libc.stdint cimport uint8_t, uint64_t
 
-from cygrad.core.graph.operator cimport FEW, MAX_OUTPUTS, MAX_TEMPORARIES, BackwardCall
+from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, BackwardCall
 from cygrad.core.graph.tensor cimport Gradient, Node
 from cygrad.kernels.array cimport Array, Layout
 
@@ -10,7 +10,7 @@ cdef enum Wanted:           # Turn.want: a gradient is not wanted (0), or is, or
     IN_PART                 # ... the kernel failed while it might have been writing
 
 cdef enum:
-    FEW_ARRAYS = 4 * FEW    # FEW saved, FEW gradients of inputs, MAX_OUTPUTS of outputs
+    N_INLINE_ARRAYS = 4 * N_INLINE    # FEW saved, FEW gradients of inputs, MAX_OUTPUTS of outputs
 
 
 cdef class Turn:
@@ -21,21 +21,21 @@ cdef class Turn:
     cdef Gradient* g        # n_out of them
     cdef Gradient* dx       # n_in of them
     cdef uint8_t* want
-    cdef void* into[FEW]    # a borrowed Leaf whose .grad may be written directly, or NULL
-    cdef bint first[FEW]    # ... and is to be overwritten
+    cdef void* into[N_INLINE]    # a borrowed Leaf whose .grad may be written directly, or NULL
+    cdef bint first[N_INLINE]    # ... and is to be overwritten
     cdef uint64_t number    # the pass
-    cdef void* lent[FEW]    # the .grad that borrow_grad() gave out, counted until wrote() or return_grad()
-    cdef bint locked[FEW]
-    cdef Gradient* sums[FEW]    # what has come for input i so far, if it may be written to, or NULL
-    cdef Gradient few_g[MAX_OUTPUTS]
-    cdef Gradient few_dx[FEW]
-    cdef uint8_t few_want[FEW]
+    cdef void* lent[N_INLINE]    # the .grad that borrow_grad() gave out, counted until wrote() or return_grad()
+    cdef bint locked[N_INLINE]
+    cdef Gradient* sums[N_INLINE]    # what has come for input i so far, if it may be written to, or NULL
+    cdef Gradient inline_g[MAX_OUTPUTS]
+    cdef Gradient inline_dx[N_INLINE]
+    cdef uint8_t inline_want[N_INLINE]
     cdef Gradient temporaries[MAX_TEMPORARIES]
     cdef BackwardCall call
-    cdef Array few_arrays[FEW_ARRAYS]
-    cdef const Layout* few_layouts[FEW]
-    cdef uint8_t few_sources[FEW]
-    cdef bint few_as_bits[FEW]
+    cdef Array inline_arrays[N_INLINE_ARRAYS]
+    cdef const Layout* inline_layouts[N_INLINE]
+    cdef uint8_t inline_sources[N_INLINE]
+    cdef bint inline_as_bits[N_INLINE]
 
     cdef Array kept(self, int source) except *
     cdef void done(self, int source) noexcept

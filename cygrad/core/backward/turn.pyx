@@ -9,7 +9,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport (
-    ADDING, FEW, MAX_OUTPUTS, MAX_TEMPORARIES, OUTPUT, OVER_GRAD, REST, TEMPORARY, TO_NEW_MEMORY, BackwardCall, Stage,
+    ADDING, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OUTPUT, OVER_GRAD, REST, TEMPORARY, TO_NEW_MEMORY, BackwardCall, Stage,
 )
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.tensor cimport (
@@ -52,7 +52,7 @@ cdef class Turn:
         try:
             b = allocate_for(l, dtype, GRADIENTS)
         except:
-            lay.forget(l)
+            lay.decref(l)
             raise
         self.dx[i].buffer = b
         self.dx[i].layout = l
@@ -73,7 +73,7 @@ cdef class Turn:
     cdef bint borrow_grad(self, int i, Array* out, bint* first) noexcept:
         """The .grad of the variable that input i is, to be written (first) or added to; False: use make()."""
         cdef Leaf leaf
-        if i >= FEW or self.into[i] == NULL: return False
+        if i >= N_INLINE or self.into[i] == NULL: return False
         leaf = <Leaf>self.into[i]
         self.into[i] = NULL
         self.locked[i] = lock_grad(leaf, self.number)   # which may have waited: look again
@@ -90,7 +90,7 @@ cdef class Turn:
 
     cdef bint sum_so_far(self, int i, Array* out) noexcept:
         """What other nodes have contributed to gradient i of an intermediate; False: nothing that is ours alone."""
-        if i >= FEW or self.sums[i] == NULL: return False
+        if i >= N_INLINE or self.sums[i] == NULL: return False
         out.layout, out.dtype = self.sums[i].layout, self.node.dtype
         out.data = self.sums[i].buffer.data + out.layout.offset * itemsize(out.dtype)
         return True
@@ -112,7 +112,7 @@ cdef class Turn:
     cdef void return_grad(self, bint whole) noexcept:
         """The kernel has ended; where it failed, what is still lent may hold a part of its contribution."""
         cdef int i
-        for i in range(FEW):
+        for i in range(N_INLINE):
             if self.lent[i] == NULL: continue
             self.wrote(i)
             if not whole: self.want[i] = IN_PART
@@ -137,9 +137,9 @@ cdef int run_stages(Turn b) except -1:
     finally:
         for k in range(MAX_TEMPORARIES):
             if b.temporaries[k].buffer != NULL: drop_gradient(&b.temporaries[k])
-        if c.kept != b.few_arrays:
+        if c.kept != b.inline_arrays:
             PyMem_Free(c.kept)
-            c.kept = b.few_arrays
+            c.kept = b.inline_arrays
     return c.n_stages
 
 
@@ -168,19 +168,19 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
     cdef Node node = b.node
     cdef Slot* s = slots_of(node)
     cdef Edge e
-    cdef int i, k, room = max(<int>node.n_slots, <int>FEW), inputs = max(<int>node.n_in, <int>FEW)
+    cdef int i, k, capacity = max(<int>node.n_slots, <int>N_INLINE), inputs = max(<int>node.n_in, <int>N_INLINE)
     c.n_in, c.n_out, c.n_stages, c.dtype = node.n_in, node.n_out, 0, node.dtype
     c.want, c.attributes, c.y, c.workspace, c.adds = b.want, <void*>node.attributes, output_layout(node, 0), NULL, 0
-    c.kept, c.dx, c.g, c.x = b.few_arrays, b.few_arrays + FEW, b.few_arrays + 2 * FEW, b.few_layouts
-    c.sources, c.as_bits = b.few_sources, b.few_as_bits
+    c.kept, c.dx, c.g, c.x = b.inline_arrays, b.inline_arrays + N_INLINE, b.inline_arrays + 2 * N_INLINE, b.inline_layouts
+    c.sources, c.as_bits = b.inline_sources, b.inline_as_bits
     for k in range(MAX_TEMPORARIES): b.temporaries[k].buffer = NULL
-    if node.n_slots > FEW or node.n_in > FEW:
-        c.kept = <Array*>PyMem_Malloc((room + inputs) * (sizeof(Array) + sizeof(void*)) + room * (1 + sizeof(bint)))
+    if node.n_slots > N_INLINE or node.n_in > N_INLINE:
+        c.kept = <Array*>PyMem_Malloc((capacity + inputs) * (sizeof(Array) + sizeof(void*)) + capacity * (1 + sizeof(bint)))
         if c.kept == NULL: raise MemoryError("no memory for a node's backward")
-        c.dx = c.kept + room
+        c.dx = c.kept + capacity
         c.x = <const Layout**>(c.dx + inputs)
         c.as_bits = <bint*>(c.x + inputs)
-        c.sources = <uint8_t*>(c.as_bits + room)
+        c.sources = <uint8_t*>(c.as_bits + capacity)
     c.n_kept, c.size = 0, c.y.size
     for k in range(node.n_slots):
         if was_written(&s[k]): check_slot(node, &s[k])
@@ -291,8 +291,8 @@ cdef int arrive(Turn b, const Stage* s) except -1:
     cdef int i
     for i in range(c.n_in):
         if not b.want[i] or not computes(s, i): continue
-        if i < FEW and c.adds >> i & 1 and b.sums[i] != NULL: b.added(i)
-        elif i < FEW and b.lent[i] != NULL: b.wrote(i)
+        if i < N_INLINE and c.adds >> i & 1 and b.sums[i] != NULL: b.added(i)
+        elif i < N_INLINE and b.lent[i] != NULL: b.wrote(i)
         elif not lay.same_shape(b.dx[i].layout, c.x[i]): narrow(b, i)
     return 0
 
@@ -302,7 +302,7 @@ cdef bint where_it_arrives(Turn b, const Stage* s, int i) noexcept:
     cdef BackwardCall* c = &b.call
     cdef bint first
     if s.writes == ADDING and b.sum_so_far(i, &c.dx[i]): first = False
-    elif s.writes == OVER_GRAD and not (i < FEW and b.into[i] != NULL and b.first[i]): return False
+    elif s.writes == OVER_GRAD and not (i < N_INLINE and b.into[i] != NULL and b.first[i]): return False
     elif not b.borrow_grad(i, &c.dx[i], &first): return False
     if not first: c.adds |= <uint64_t>1 << i
     return True
@@ -335,7 +335,7 @@ cdef int make_temporary(Turn b, int t, const Layout* like) except -1:
     try:
         g.buffer = allocate_for(l, b.call.dtype, WORKSPACE)
     except:
-        lay.forget(l)
+        lay.decref(l)
         raise
     g.layout = l
     mark_gradient(g.buffer)
@@ -359,11 +359,11 @@ cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
         l = b.node.op.gradient_view(c, i, g.layout)
         if i == last:
             b.dx[i].buffer = g.buffer
-            lay.forget(g.layout)
+            lay.decref(g.layout)
             g.buffer, g.layout = NULL, NULL
         else:
             share_gradient(g, &b.dx[i])
-            lay.forget(b.dx[i].layout)
+            lay.decref(b.dx[i].layout)
         b.dx[i].layout = l
         if not lay.same_shape(l, c.x[i]): narrow(b, i)
     return 0

@@ -28,10 +28,10 @@ cdef class Walk:
     """A backward pass as far as its walk: the table of entries, those that are ready, what was asked for; and what
     the turns add (core/backward/engine.pyx), since a class that adds fields has no list of free objects."""
     cdef Entry* entries         # of a small pass: `few`
-    cdef Entry few[SMALL]
-    cdef Py_ssize_t n, room
+    cdef Entry inline_[SMALL]
+    cdef Py_ssize_t n, capacity
     cdef Item* ready            # entries that are complete: a heap, the latest recorded node on top
-    cdef Item few_ready[SMALL + 1]
+    cdef Item inline_ready[SMALL + 1]
     cdef Py_ssize_t n_ready
     cdef bint retain            # the graph stays
     cdef bint graph             # gradients are tensors with a graph
@@ -51,7 +51,7 @@ cdef class Walk:
     cdef int incomplete         # ... but only with some of their contributions, since the pass failed
     cdef Node current           # whose turn it is
 
-    cdef void forget(self, Entry* e) noexcept
+    cdef void drop_entry(self, Entry* e) noexcept
     cdef void forget_one(self, Gradient* g) noexcept
     cdef Py_ssize_t find(self, Node node) noexcept
     cdef Py_ssize_t enter(self, Node node) except -1

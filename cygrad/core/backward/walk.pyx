@@ -18,15 +18,15 @@ from cygrad.core.backward.heap cimport Item
 cdef class Walk:
 
     def __cinit__(self):
-        self.entries, self.ready, self.room = self.few, self.few_ready, SMALL
+        self.entries, self.ready, self.capacity = self.inline_, self.inline_ready, SMALL
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        for i in range(self.n): self.forget(&self.entries[i])
-        if self.entries != self.few: PyMem_Free(self.entries)
-        if self.ready != self.few_ready: PyMem_Free(self.ready)
+        for i in range(self.n): self.drop_entry(&self.entries[i])
+        if self.entries != self.inline_: PyMem_Free(self.entries)
+        if self.ready != self.inline_ready: PyMem_Free(self.ready)
 
-    cdef void forget(self, Entry* e) noexcept:
+    cdef void drop_entry(self, Entry* e) noexcept:
         """Drop a gradient that nobody will use."""
         cdef Node node = <Node>e.node
         cdef int k
@@ -62,11 +62,11 @@ cdef class Walk:
             if node.state == RUNNING:
                 raise RuntimeError(f"backward runs through this graph (at {node.name()}) already, in another thread or "
                                    f"in a hook of its own; wait for that pass, or record the graph anew")
-        if self.n == self.room:
-            e = <Entry*>PyMem_Realloc(NULL if self.room == SMALL else self.entries, 4 * self.room * sizeof(Entry))
+        if self.n == self.capacity:
+            e = <Entry*>PyMem_Realloc(NULL if self.capacity == SMALL else self.entries, 4 * self.capacity * sizeof(Entry))
             if e == NULL: raise MemoryError("no memory for the table of a backward pass")
-            if self.room == SMALL: memcpy(e, self.few, sizeof(self.few))
-            self.entries, self.room = e, 4 * self.room
+            if self.capacity == SMALL: memcpy(e, self.inline_, sizeof(self.inline_))
+            self.entries, self.capacity = e, 4 * self.capacity
         at = self.n
         if not self.alone and node.op is None: self.shared_leaves[<size_t><void*>node] = at
         else: node.mark = at
@@ -81,9 +81,9 @@ cdef class Walk:
 
     cdef int walk(self, list roots) except -1:
         """Enter every node that the roots reach; find those that lead to a wanted input; count contributions; check."""
-        cdef Py_ssize_t at, child, top, count = 0, room = SMALL, start
-        cdef Py_ssize_t few[SMALL]
-        cdef Py_ssize_t* stack = few
+        cdef Py_ssize_t at, child, top, count = 0, capacity = SMALL, start
+        cdef Py_ssize_t inline_[SMALL]
+        cdef Py_ssize_t* stack = inline_
         cdef Py_ssize_t* more
         cdef Node node
         cdef Edge e
@@ -120,17 +120,17 @@ cdef class Walk:
                         top = self.n
                         child = self.enter(<Node>e.node)
                         if self.n > top:
-                            if count == room:
-                                more = <Py_ssize_t*>PyMem_Realloc(NULL if stack == few else stack, 16 * room)
+                            if count == capacity:
+                                more = <Py_ssize_t*>PyMem_Realloc(NULL if stack == inline_ else stack, 16 * capacity)
                                 if more == NULL: raise MemoryError("no memory for a backward pass")
-                                if stack == few: memcpy(more, few, sizeof(few))
-                                stack, room = more, 2 * room
+                                if stack == inline_: memcpy(more, inline_, sizeof(inline_))
+                                stack, capacity = more, 2 * capacity
                             stack[count] = child
                             count += 1
                         elif self.selective and self.entries[child].needed:
                             self.entries[at].needed = True
         finally:
-            if stack != few: PyMem_Free(stack)
+            if stack != inline_: PyMem_Free(stack)
         for at in range(self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node

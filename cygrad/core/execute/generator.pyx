@@ -24,6 +24,7 @@ from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64, Array
+from libc.stdint cimport uint64_t
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
@@ -224,7 +225,7 @@ cdef class Generator:
             raise ValueError(f"integers: {DTYPES[number]} holds {bounds[0]} to {bounds[1]}, not {least} to {most}")
         y = fresh(lay.from_shape(shape), number, OTHER)
         wide = y
-        if number != INT64 and number != UINT64: wide = fresh(lay.share(y.layout), INT64, OTHER)
+        if number != INT64 and number != UINT64: wide = fresh(lay.incref(y.layout), INT64, OTHER)
         first = draw(self, y.layout.size)
         kernel.integers(self.key, first, least & MASK, most - least, y.layout.size, <uint64_t*>wide.buffer.data)
         if wide is not y: np.copyto(window(y, True), window(wide, False), casting="unsafe")

@@ -2,14 +2,14 @@
 raises the version and no more. A recorded one makes a node: the tensor stands at it from then on, and if it is part of
 a larger one, so does that (core/graph/views.pyx). All that can fail is done before the first byte is written."""
 
-from libc.stdint cimport uint32_t, uintptr_t
+from libc.stdint cimport uint64_t, uintptr_t
 
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph cimport checksums as saved
+from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport remember_write
 from cygrad.core.graph.extras cimport keep_for, kept_of
-from cygrad.core.graph.operator cimport FEW, MAX_OUTPUTS, Call, Operator
+from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS, Call, Operator
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
@@ -17,7 +17,7 @@ from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buff
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.execute.run cimport (
-    Operand, give_plain, give_tensor, note, plain_operand, prepare, release_operand, release_operands, wanted_of,
+    Operand, give_plain, give_tensor, record_node, plain_operand, prepare, release_operand, release_operands, wanted_of,
 )
 from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.source cimport refuse_capture
@@ -51,10 +51,10 @@ cdef int sum_held(const Operand* x, int n, Tensor target) noexcept:
 
 cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
     cdef Call c
-    cdef Array few[FEW]
+    cdef Array inline_[N_INLINE]
     cdef Buffer* buffers[MAX_OUTPUTS]               # the target's, then those of hidden outputs, `made` of them
     cdef Buffer* workspace = NULL
-    cdef uint32_t wanted = 0
+    cdef uint64_t wanted = 0
     cdef int made = 0
     cdef list alive = None
     cdef Tensor copied
@@ -79,8 +79,8 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             alive.append(copied)
             release_operand(&x[i])
             give_tensor(&x[i], copied)
-    for i in range(n): few[i] = x[i].array
-    c.x = few
+    for i in range(n): inline_[i] = x[i].array
+    c.x = inline_
     c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
     c.workspace_bytes = 0
     c.workspace = NULL
@@ -103,12 +103,12 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
             c.y[i].data = buffers[i].data
             made += 1
-        lay.forget(c.y[0].layout)
-        c.y[0].layout = lay.share(target.layout)
+        lay.decref(c.y[0].layout)
+        c.y[0].layout = lay.incref(target.layout)
         c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
         if wanted:
             buffers[0] = target.buffer
-            node = note(op, x, n, &c, buffers, attributes, wanted, f)
+            node = record_node(op, x, n, &c, buffers, attributes, wanted, f)
             put = put_node(target)
             if put is None: follow(target, node, 0)
         op.forward(&c)
@@ -118,12 +118,12 @@ cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor ta
             s = slots_of(node)
             for i in range(node.n_slots):           # what it keeps of the result is the result
                 if s[i].source == OWN: s[i].version = target.buffer.version
-            if saved.checking: saved.remember(node)
+            if checksums.checking: checksums.remember(node)
             written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
     finally:
         for i in range(MAX_OUTPUTS):
-            if c.y[i].layout != NULL: lay.forget(c.y[i].layout)
+            if c.y[i].layout != NULL: lay.decref(c.y[i].layout)
         for i in range(1, made + 1): drop(buffers[i])
         if workspace != NULL: drop(workspace)
     return 0
@@ -160,14 +160,14 @@ cdef bint overlap(Operand* x, Tensor target) except -1:
     return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
 
 
-cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint32_t wanted, int i) except -1:
+cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint64_t wanted, int i) except -1:
     """Whether backward of an operation that overwrites its input `i` needs what was there."""
     cdef Call c
-    cdef Array few[FEW]
+    cdef Array inline_[N_INLINE]
     cdef int k
     if not wanted: return False
-    for k in range(n): few[k] = x[k].array
-    c.x = few
+    for k in range(n): inline_[k] = x[k].array
+    c.x = inline_
     c.n_in, c.n_out, c.hidden, c.wanted, c.attributes = n, 1, 0, wanted, <void*>attributes
     return (op.keeps(&c, wanted) >> i) & 1
 

@@ -6,7 +6,7 @@ eager's bits and allocates nothing. This is what a net is made of."""
 cimport cython
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.execute cimport run as running
@@ -89,12 +89,12 @@ cdef class Replay:
         if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
         return self.results
 
-    cdef Step plan(self, Operator op, list inputs, attributes, outputs, uint32_t wanted, dict planned, set others):
+    cdef Step plan(self, Operator op, list inputs, attributes, outputs, uint64_t wanted, dict planned, set others):
         """Everything that a step needs, allocated."""
         cdef Step s = Step.__new__(Step)
         cdef int n = len(inputs), i, k
         cdef Tensor y
-        if op.counting:
+        if op.data_dependent_shape:
             raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be "
                                f"planned for it; keep masks and counts outside of what is captured")
         s.op, s.attributes = op, attributes
@@ -146,4 +146,4 @@ cdef object in_plan(x, dict planned):
     y = planned.get(<size_t>(<Tensor>x).buffer)
     if y is None: return x
     hold(y.buffer)
-    return new_tensor(y.buffer, lay.share((<Tensor>x).layout), (<Tensor>x).dtype)
+    return new_tensor(y.buffer, lay.incref((<Tensor>x).layout), (<Tensor>x).dtype)

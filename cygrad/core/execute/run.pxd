@@ -1,11 +1,11 @@
 """Executing operations. An Operand is what an operation is given; it holds the tensor's memory and layout from the
 moment when they are read, so whatever Python code runs meanwhile (a callback, a finalizer) cannot free them."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Node, Tensor
-from cygrad.core.store.layout cimport SCALAR, forget, share
+from cygrad.core.store.layout cimport SCALAR, decref, incref
 from cygrad.core.store.buffer cimport Buffer, drop, hold
 from cygrad.core.thread_state cimport Flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -22,7 +22,7 @@ cdef inline void give_tensor(Operand* o, Tensor t) noexcept:
     o.tensor = <void*>t
     o.buffer = t.buffer
     o.array.data = t.buffer.data + t.layout.offset * itemsize(t.dtype)
-    o.array.layout = share(t.layout)
+    o.array.layout = incref(t.layout)
     o.array.dtype = t.dtype
 
 cdef inline void give_plain(Operand* o, v) noexcept:
@@ -37,7 +37,7 @@ cdef inline void give_plain(Operand* o, v) noexcept:
 
 cdef inline void release_operand(Operand* o) noexcept:
     if o.buffer == NULL: return
-    forget(o.array.layout)
+    decref(o.array.layout)
     drop(o.buffer)
     o.buffer = NULL
 
@@ -51,9 +51,9 @@ cdef list foreign                   # while any is: results of operations of thr
 cdef list prepare(Operator op, Operand* x, int n)
 cdef object plain_operand(object v)
 cdef object run(Operator op, Operand* x, int n, object attributes)
-cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1
-cdef Node note(
-    Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f)
+cdef int wanted_of(Operand* x, int n, uint64_t* out) except -1
+cdef Node record_node(
+    Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint64_t wanted, Flags* f)
 cdef object apply1(Operator op, object x, object attributes)
 cdef object apply2(Operator op, object x, object y, object attributes)
 cdef object apply3(Operator op, object x, object y, object z, object attributes)

@@ -7,19 +7,21 @@ from cpython.bool cimport PyBool_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype, promote
-from cygrad.core.graph.operator cimport FEW, MAX_INPUTS, MAX_OUTPUTS, OUTPUT, SIGNS_ALONE, Call, Operator
+from cygrad.core.graph.operator cimport (
+    MAX_INPUTS, MAX_OUTPUTS, N_INLINE, OUTPUT, SIGNS_ALONE, Call, Operator, input_bit,
+)
 from cygrad.core.graph.tensor cimport (
     Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell,
 )
 from cygrad.core.store.buffer cimport GRAPHLESS, OTHER, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, hold
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.graph.recording cimport enrol, new_node, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.slots cimport OWN, Slot, claim_signs, save_buffer, save_number
 from cygrad.core.source cimport warn_here
@@ -31,7 +33,7 @@ from cygrad.core.errors import PrecisionWarning
 from cygrad.kernels.blas import blas_info
 
 cdef extern from "cygrad/platform.h":
-    int lowest_bit "cg_lowest_bit"(uint32_t mask)
+    int lowest_bit "cg_lowest_bit64"(uint64_t mask)
 
 
 captures = 0
@@ -66,7 +68,7 @@ cdef bint convert(list xs) except -1:
     return converted
 
 
-cdef int settle(Operand* o, int dtype) except -1:
+cdef int cast_scalar(Operand* o, int dtype) except -1:
     """Write a Python number in the dtype of the operation."""
     v = <object>o.tensor
     o.array.dtype = dtype
@@ -89,13 +91,13 @@ cdef list prepare(Operator op, Operand* x, int n):
     cdef list alive = None
     cdef int dtype = -1, i
     cdef bint mixed = False
-    for i in range(op.apart, n):
+    for i in range(op.n_unpromoted, n):
         if x[i].buffer == NULL: continue
         if dtype < 0: dtype = x[i].array.dtype
         elif dtype != x[i].array.dtype:
             dtype = promote(dtype, x[i].array.dtype)
             mixed = True
-    for i in range(op.apart, n):
+    for i in range(op.n_unpromoted, n):
         if x[i].buffer != NULL or dtype >= FLOAT32: continue
         if dtype < 0 or PyFloat_Check(<object>x[i].tensor):
             dtype = default_dtype()
@@ -103,11 +105,11 @@ cdef list prepare(Operator op, Operand* x, int n):
         elif dtype == BOOL and not PyBool_Check(<object>x[i].tensor):
             dtype = INT64
             mixed = True
-    if op.floats and dtype < FLOAT32:
+    if op.promotes_to_float and dtype < FLOAT32:
         dtype = default_dtype()
         mixed = True
-    for i in range(op.apart, n):
-        if x[i].buffer == NULL: settle(&x[i], dtype)
+    for i in range(op.n_unpromoted, n):
+        if x[i].buffer == NULL: cast_scalar(&x[i], dtype)
         elif mixed and x[i].array.dtype != dtype:
             t = apply1(<Operator>late_bound.operators["cast"], <Tensor>x[i].tensor, dtype)
             if alive is None: alive = []
@@ -130,13 +132,13 @@ cdef int widened(Operator op, list casts, const Flags* f) except -1:
 
 # ---- running an operation --------------------------------------------------------------------------------------------
 
-cdef int wanted_of(Operand* x, int n, uint32_t* out) except -1:
-    """Which inputs are tracked, as bits (the first 16), any other as bit 16."""
-    cdef uint32_t wanted = 0
+cdef int wanted_of(Operand* x, int n, uint64_t* out) except -1:
+    """Which inputs are tracked, as a mask."""
+    cdef uint64_t wanted = 0
     cdef int i
     for i in range(n):
         if x[i].buffer == NULL: continue
-        if is_tracked(<Tensor>x[i].tensor): wanted |= <uint32_t>1 << (i if i < 16 else 16)
+        if is_tracked(<Tensor>x[i].tensor): wanted |= input_bit(i)
     out[0] = wanted
     return 0
 
@@ -149,12 +151,12 @@ cdef bint graphless(const Operand* x, int n) noexcept:
     return False
 
 
-cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint32_t wanted, Flags* f):
+cdef Node record_node(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object attributes, uint64_t wanted, Flags* f):
     """Make the node of an operation that has run: edges to what made its inputs, slots for what backward needs."""
     cdef Node node = new_node()
     cdef Slot* s
     cdef Layout** layouts
-    cdef uint32_t rest, mask = op.keeps(c, wanted)
+    cdef uint64_t rest, mask = op.keeps(c, wanted)
     cdef bint signs = op.signs or mask & SIGNS_ALONE
     cdef int i, k, count = 0
     mask &= ~SIGNS_ALONE
@@ -184,8 +186,8 @@ cdef Node note(Operator op, Operand* x, int n, Call* c, Buffer** buffers, object
     node.attributes = attributes
     node.dtype = c.y[0].dtype
     layouts = take_outputs(node, c.n_out - c.hidden)
-    for i in range(c.n_out - c.hidden): layouts[i] = lay.share(c.y[i].layout)
-    enrol(node, f)
+    for i in range(c.n_out - c.hidden): layouts[i] = lay.incref(c.y[i].layout)
+    append_to_tape(node, f)
     return node
 
 
@@ -208,10 +210,10 @@ cdef int check_count(Operator op, Py_ssize_t n) except -1:
 cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Flags* f = flags()
     cdef Call c
-    cdef Array few[FEW]
+    cdef Array inline_[N_INLINE]
     cdef Buffer* buffers[MAX_OUTPUTS]
     cdef Buffer* workspace = NULL
-    cdef uint32_t wanted = 0
+    cdef uint64_t wanted = 0
     cdef list _alive = None          # what the operands borrow from
     cdef Tensor y
     cdef list out
@@ -225,8 +227,8 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     if f.recording and op.differentiable:
         wanted_of(x, n, &wanted)
         if not wanted: lost = graphless(x, n)
-    c.x = few
-    if n > FEW:
+    c.x = inline_
+    if n > N_INLINE:
         c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         if c.x == NULL: raise MemoryError("no memory for the operands")
     for i in range(n): c.x[i] = x[i].array
@@ -257,23 +259,23 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
         if c.n_out - c.hidden > 1: out = [y, *[shell() for _ in range(c.n_out - c.hidden - 1)]]
         if c.view >= 0: join(<Tensor>x[c.view].tensor, y, f.recording)
         if wanted:
-            node = note(op, x, n, &c, buffers, attributes, wanted, f)
+            node = record_node(op, x, n, &c, buffers, attributes, wanted, f)
             if f.pack != NULL: pack(node, f)
     except:
         f.op = around
         for i in range(made): drop(buffers[i])
         for i in range(MAX_OUTPUTS):
-            if c.y[i].layout != NULL: lay.forget(c.y[i].layout)
+            if c.y[i].layout != NULL: lay.decref(c.y[i].layout)
         if workspace != NULL: drop(workspace)
-        if n > FEW: PyMem_Free(c.x)
+        if n > N_INLINE: PyMem_Free(c.x)
         raise
     f.op = around
     if lost: buffers[0].flags |= GRAPHLESS
     if workspace != NULL: drop(workspace)
-    if n > FEW: PyMem_Free(c.x)
+    if n > N_INLINE: PyMem_Free(c.x)
     for i in range(c.n_out - c.hidden, c.n_out):
         drop(buffers[i])
-        lay.forget(c.y[i].layout)
+        lay.decref(c.y[i].layout)
     fill(y, buffers[0], <Layout*>c.y[0].layout, c.y[0].dtype)
     if node is not None: attach(y, node, 0)
     if f.scope != NULL: late_bound.tensor_made(y)
@@ -309,7 +311,7 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
     """A tensor of which no scope takes note."""
     cdef Tensor t = shell()
     hold(b)
-    fill(t, b, lay.share(layout), dtype)
+    fill(t, b, lay.incref(layout), dtype)
     return t
 
 
@@ -347,20 +349,20 @@ cdef object apply3(Operator op, x, y, z, attributes):
 cdef object apply_list(Operator op, list xs, attributes):
     """An operation of any number; every entry is made a tensor but Python numbers, of which one at least is none."""
     cdef int n, i
-    cdef Operand few[FEW]
-    cdef Operand* o = few
+    cdef Operand inline_[N_INLINE]
+    cdef Operand* o = inline_
     check_count(op, len(xs))
     xs = xs[:]                                      # the caller's may change while Python code runs
     while convert(xs): pass
     n = len(xs)
-    if n > FEW:
+    if n > N_INLINE:
         o = <Operand*>PyMem_Malloc(n * sizeof(Operand))
         if o == NULL: raise MemoryError("no memory for the operands")
     try:
         for i in range(n): give_plain(&o[i], xs[i])
         return run(op, o, n, attributes)
     finally:
-        if n > FEW: PyMem_Free(o)
+        if n > N_INLINE: PyMem_Free(o)
 
 
 def apply(Operator op, *inputs, attributes=None):

@@ -15,7 +15,7 @@ cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
     try: t = shell()
     except:
         drop(buffer)
-        lay.forget(layout)
+        lay.decref(layout)
         raise
     fill(t, buffer, layout, dtype)
     if flags().scope != NULL: late_bound.tensor_made(t)
@@ -33,7 +33,7 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
     cdef Buffer* b
     try: b = allocate_for(layout, dtype, category)
     except:
-        lay.forget(layout)
+        lay.decref(layout)
         raise
     return new_tensor(b, layout, dtype)
 
@@ -45,7 +45,7 @@ cdef Tensor zeros_like(Tensor x, int category):
     if layout.size == 0: return fresh(layout, x.dtype, category)
     try: b = zeros(layout.size * itemsize(x.dtype), category)
     except:
-        lay.forget(layout)
+        lay.decref(layout)
         raise
     return new_tensor(b, layout, x.dtype)
 

@@ -71,7 +71,7 @@ cdef int clear_node(PyObject* o) noexcept:
     cdef int k
     for k in range(n.n_slots):
         if object_in(&s[k]) != NULL: empty_slot(&s[k])
-    if n.op is not None and n.op.whole: n.attributes = None
+    if n.op is not None and n.op.joint_formula: n.attributes = None
     if n.flags & EXTRAS:
         extras = extras_of(n)
         extras.hooks = None

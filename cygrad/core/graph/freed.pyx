@@ -197,12 +197,12 @@ cdef class FreedTensor(Tensor):
         refuse()
 
 
-cdef int let_go(Tensor t) except -1:
+cdef int free_memory(Tensor t) except -1:
     """Take the memory, the graph and, of a variable, the gradient from `t`; what else holds those keeps them."""
     empty_tensor(t)                                 # as when it dies
     hold(&nothing)
     t.buffer = &nothing
-    t.layout = lay.share(EMPTY)
+    t.layout = lay.incref(EMPTY)
     t.rewrites = 0
     t._tracked = t.detached = t.view = False
     if t._node is not None or t.base is not None: PyObject_GC_UnTrack(<PyObject*>t)
@@ -228,7 +228,7 @@ def free(Tensor self):
         said = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])
         raise RuntimeError(f"free: the memory of this tensor of shape {self.shape} would not come back, others hold "
                            f"it: {said}; let go of those first")
-    let_go(self)
+    free_memory(self)
 
 
 # ---- scopes ----------------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ cdef class scope:
             still = []
             for t in left:
                 if owned(t): still.append(t)
-                else: let_go(t)
+                else: free_memory(t)
             if len(still) == len(left): break
             left = still
         if not said: return

@@ -10,19 +10,22 @@ from libc.string cimport memset
 from cygrad.kernels.array cimport Array, Layout
 
 cdef enum:
-    MAX_OUTPUTS = 4         # of one operation, hidden ones included
+    MAX_OUTPUTS = 8         # of one operation, hidden ones included
     MAX_INPUTS = 0xFFFF     # ... which a node counts in 16 bits
-    FEW = 4                 # inputs that need no allocation of their own
+    N_INLINE = 4                 # inputs that need no allocation of their own
 
-    OUTPUT = 16             # keeps(): bit i is input i, bit OUTPUT + k is output k,
-    SIGNS_ALONE = 1 << 30   # and this one says that of outputs only signs are needed, in this call
+    # Masks have 64 bits: bit i is input i (input_bit), bit OUTPUT + k is output k (output_bit).
+    REST = 39               # this bit stands for all inputs from here on
+    OUTPUT = 40
+
+cdef uint64_t SIGNS_ALONE   # of what keeps() returns: of the outputs only the signs are needed, in this call
 
 cdef struct Call:           # one execution: what infer() reads and writes, and what forward() computes
     int n_in
     int n_out               # outputs, hidden ones included
     int hidden              # the last so many outputs are for backward alone
     int view                # the input whose memory output 0 shares; -1: fresh memory
-    uint32_t wanted         # the inputs whose gradients will be wanted, as bits; 0: no hidden output is needed
+    uint64_t wanted         # the inputs whose gradients will be wanted, as bits; 0: no hidden output is needed
     Array* x
     Array y[MAX_OUTPUTS]    # infer() sets layout (one count) and dtype; data is there when forward() runs
     size_t workspace_bytes
@@ -32,8 +35,7 @@ cdef struct Call:           # one execution: what infer() reads and writes, and 
 cdef enum:
     MAX_STAGES = 4          # of one node's backward
     MAX_TEMPORARIES = 2
-    TEMPORARY = 40          # Stage.computes: bit i is the gradient of input i, bit TEMPORARY + t temporary t
-    REST = 39               # ... and this one stands for all inputs from here on
+    TEMPORARY = 48          # Stage.computes: bit i is the gradient of input i, bit TEMPORARY + t temporary t
 
 cdef enum Writes:           # Stage.writes: where a stage can leave what it computes
     TO_NEW_MEMORY           # where nothing is yet
@@ -78,26 +80,36 @@ cdef class Operator:
     """An operator is a stateless singleton: what comes out, how it is computed, what backward keeps, its gradient."""
     cdef readonly str name
     cdef readonly bint promotes     # bring the inputs to one dtype
-    cdef readonly int apart         # ... but for the first so many, such as a mask
-    cdef readonly bint floats       # ... a floating one
+    cdef readonly int n_unpromoted         # ... but for the first so many, such as a mask
+    cdef readonly bint promotes_to_float       # ... a floating one
     cdef readonly bint fused        # plan_backward() and run_backward() are written; else formula() runs instead
     cdef readonly bint differentiable
-    cdef readonly bint by_mode      # forward depends on train mode
-    cdef readonly bint whole        # formula() gives the gradients of all inputs at once, a tuple
+    cdef readonly bint mode_dependent      # forward depends on train mode
+    cdef readonly bint joint_formula        # formula() gives the gradients of all inputs at once, a tuple
     cdef readonly bint views        # output 0 shares its input's memory
-    cdef readonly bint counting     # infer reads values: the shape of the result depends on them
+    cdef readonly bint data_dependent_shape     # infer reads values: the shape of the result depends on them
     cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
-    cdef readonly bint flat         # where a derivative is none, it is zeros
+    cdef readonly bint zero_derivative         # where a derivative is none, it is zeros
     cdef readonly object numpy      # the NumPy function that computes bools and integers, if any
 
-    cdef int infer(self, Call* c) except -1
-    cdef int forward(self, Call* c) except -1
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil
+    cdef int infer(self, Call* c) except -1 nogil
+    cdef int infer_with_gil(self, Call* c) except -1
+    cdef int forward(self, Call* c) except -1 nogil
+    cdef int forward_with_gil(self, Call* c) except -1
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL
     cdef object formula(self, c, int i, g)
 
+
+cdef inline uint64_t input_bit(int i) noexcept nogil:
+    """The bit of a mask for input i."""
+    return <uint64_t>1 << (i if i < REST else <int>REST)
+
+cdef inline uint64_t output_bit(int k) noexcept nogil:
+    """The bit of a mask for output k."""
+    return <uint64_t>1 << (OUTPUT + k)
 
 cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
     """Whether input i (source i) or output k (source OWN | k) is saved."""

@@ -1,9 +1,10 @@
 """The base of all operators (operator.pxd)."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from cygrad.kernels.array cimport Layout
 
+SIGNS_ALONE = <uint64_t>1 << 63
 EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 
 
@@ -11,13 +12,23 @@ cdef class Operator:
     """The base of all operators. `infer` and `forward` are the value, `keeps` says what backward needs, `formula` is
     the gradient over tensors and `backward`, where there is one, the same over buffers."""
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
+        """Write the layout and the dtype of each output, or the input that output 0 is a view of, and the workspace."""
+        with gil: return self.infer_with_gil(c)
+
+    cdef int infer_with_gil(self, Call* c) except -1:
+        """infer() of an operator that reads Python objects for it."""
         raise NotImplementedError(f"{self.name} has no infer")
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
+        """Compute the outputs into memory that is there."""
+        with gil: return self.forward_with_gil(c)
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        """forward() of an operator that computes with NumPy or Python."""
         raise NotImplementedError(f"{self.name} has no forward")
 
-    cdef uint32_t keeps(self, const Call* c, uint32_t wanted) noexcept nogil:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

@@ -58,7 +58,7 @@ cdef int pack(Node node, Flags* f) except -1:
             b = buffer_in(&s[k])
             if b == NULL: continue
             hold(b)
-            t = new_tensor(b, lay.share(s[k].layout), s[k].dtype)
+            t = new_tensor(b, lay.incref(s[k].layout), s[k].dtype)
             (<Tensor>t).detached = True
             entry = (hooks[0](t), hooks[1], watch(b))
             t = None

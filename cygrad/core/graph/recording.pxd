@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memset
 
-from cygrad.core.graph cimport checksums as saved
+from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport remember_line
 from cygrad.core.graph.tensor cimport TRAINING, Edge, Node, PyObject_GC_Track, collected, next_number, slots_of
 from cygrad.core.thread_state cimport Flags
@@ -61,12 +61,12 @@ cdef inline Layout** take_outputs(Node node, int n) except NULL:
     node.n_out = n
     return layouts
 
-cdef inline int enrol(Node node, Flags* f) except -1:
+cdef inline int append_to_tape(Node node, Flags* f) except -1:
     """The node is whole: it takes note of how it was recorded, and joins the thread's tape."""
     cdef int k
     if f.training: node.flags |= TRAINING
     node.seq = next_number()
-    if saved.checking: saved.remember(node)
+    if checksums.checking: checksums.remember(node)
     if f.anomaly: remember_line(node)
     if slot_saved != NULL:
         for k in range(node.n_slots): slot_saved(<void*>node, &slots_of(node)[k])

@@ -1,2 +1,2 @@
-cdef void let_go_later(void* node) noexcept
-cdef void empty_list() noexcept
+cdef void decref_later(void* node) noexcept
+cdef void decref_waiting() noexcept

@@ -7,26 +7,26 @@ from cpython.mem cimport PyMem_Realloc
 from cpython.ref cimport Py_DECREF
 
 cdef void** waiting = NULL
-cdef Py_ssize_t n_waiting = 0, room = 0
+cdef Py_ssize_t n_waiting = 0, capacity = 0
 cdef bint emptying = False
 
 
-cdef void let_go_later(void* node) noexcept:
+cdef void decref_later(void* node) noexcept:
     """Take over a count on an object."""
-    global waiting, n_waiting, room
+    global waiting, n_waiting, capacity
     cdef void** more
-    if n_waiting == room:
-        more = <void**>PyMem_Realloc(waiting, (2 * room + 64) * sizeof(void*))
+    if n_waiting == capacity:
+        more = <void**>PyMem_Realloc(waiting, (2 * capacity + 64) * sizeof(void*))
         if more == NULL:                            # no memory for the list: recurse rather than leak
             Py_DECREF(<object>node)
             return
         waiting = more
-        room = 2 * room + 64
+        capacity = 2 * capacity + 64
     waiting[n_waiting] = node
     n_waiting += 1
 
 
-cdef void empty_list() noexcept:
+cdef void decref_waiting() noexcept:
     """Let go of all that waits, and of what that hands over."""
     global n_waiting, emptying
     if emptying: return

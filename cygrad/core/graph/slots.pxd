@@ -4,8 +4,8 @@ disk, to be recomputed) is written here alone."""
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from cygrad.core.store.layout cimport share
-from cygrad.core.store.buffer cimport Buffer, keep
+from cygrad.core.store.layout cimport incref
+from cygrad.core.store.buffer cimport Buffer, save
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef enum:
@@ -84,14 +84,14 @@ cdef inline const uint8_t* sign_bits(const Slot* s) noexcept:
 
 cdef inline void save_buffer(Slot* s, int source, Buffer* b, const Layout* layout, int dtype) noexcept:
     """Save the elements that `layout` shows of a buffer."""
-    s.source, s.dtype, s.layout = source, dtype, share(layout)
+    s.source, s.dtype, s.layout = source, dtype, incref(layout)
     s.kind, s.need, s.version = KEPT, VALUES, b.version
     s.content.buffer = b
-    keep(b)
+    save(b)
 
 cdef inline void save_number(Slot* s, int source, double number, const Layout* layout, int dtype) noexcept:
     """Save a number, whose bits are those of `dtype`."""
-    s.source, s.dtype, s.layout = source, dtype, share(layout)
+    s.source, s.dtype, s.layout = source, dtype, incref(layout)
     s.kind, s.need = CONSTANT, VALUES
     s.content.number = number
 

@@ -3,7 +3,7 @@
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport keep, let_go
+from cygrad.core.store.buffer cimport save, release_saved
 
 slot_saved = slot_emptied = NULL
 
@@ -19,9 +19,9 @@ cdef void save_object(Slot* s, object o) noexcept:
 cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept:
     """Save a buffer in place of the object."""
     cdef void* o = s.content.pyobject
-    keep(b)
-    lay.forget(s.layout)
-    s.layout = lay.share(layout)
+    save(b)
+    lay.decref(s.layout)
+    s.layout = lay.incref(layout)
     s.content.buffer = b
     s.kind, s.version = KEPT, b.version
     Py_DECREF(<object>o)
@@ -30,12 +30,12 @@ cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept:
 cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
     """Save sign bits in place of the elements that they were made of."""
     cdef Buffer* b = s.content.buffer
-    keep(bits)
+    save(bits)
     b.signs = 0
     b.link = NULL
     s.content.buffer, s.need, s.version = bits, BITS, bits.version
     if slot_saved != NULL: slot_saved(node, s)
-    let_go(b)
+    release_saved(b)
 
 
 cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept:
@@ -57,7 +57,7 @@ cdef void empty_slot(Slot* s) noexcept:
     if kind == KEPT:                                # EMPTY first: the end of external memory can run Python, which may
         release_buffer(s)                           # look
     else: s.kind = EMPTY
-    lay.forget(s.layout)
+    lay.decref(s.layout)
     if kind == PACKED: Py_DECREF(<object>o)
 
 
@@ -65,7 +65,7 @@ cdef void release_buffer(Slot* s) noexcept:
     if slot_emptied != NULL: slot_emptied(NULL, s)
     if s.need == SIGNS: unclaim_signs(s)
     s.kind = EMPTY
-    let_go(s.content.buffer)
+    release_saved(s.content.buffer)
 
 
 cdef inline void unclaim_signs(Slot* s) noexcept:

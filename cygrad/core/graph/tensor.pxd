@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.operator cimport Operator
-from cygrad.core.store.layout cimport forget, share
+from cygrad.core.store.layout cimport decref, incref
 from cygrad.core.store.buffer cimport EXTERNAL, ZEROS, Buffer, drop, hold, make, mark_gradient
 from cygrad.core.graph.slots cimport Slot, find_slot
 from cygrad.kernels.array cimport Array, Layout, itemsize
@@ -165,7 +165,7 @@ cdef inline void empty_tensor(Tensor t) noexcept:
     """Let go of the memory; a variable takes its gradient with it."""
     if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): forget_variable(t)
     drop(t.buffer)
-    forget(t.layout)
+    decref(t.layout)
 
 cdef inline Array array_of(Tensor t) except *:
     cdef Array a
@@ -176,7 +176,7 @@ cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
     hold(g.buffer)
     mark_gradient(g.buffer)
     out.buffer = g.buffer
-    out.layout = share(g.layout)
+    out.layout = incref(g.layout)
 
 cdef inline void show(Tensor t) noexcept:
     """`t` gets its first node or base: from now on the garbage collector sees it."""

@@ -9,19 +9,14 @@ from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.release cimport empty_list, let_go_later
+from cygrad.core.graph.release cimport decref_waiting, decref_later
 from cygrad.core.graph.running cimport runs
-from cygrad.core.store.buffer cimport (
-    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, drop, mark_gradient, recategorise, unmark_gradient,
-)
-from cygrad.core.graph.slots cimport (
-    Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
-)
-from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.core.store.buffer cimport EXTERNAL, Buffer, drop, mark_gradient, recategorise, unmark_gradient
+from cygrad.core.graph.slots cimport Slot, buffer_in, empty_slot
+from cygrad.kernels.array cimport Layout, itemsize
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
@@ -77,17 +72,17 @@ cdef class Node:
             if self.n_slots > 2: PyMem_Free(self.slot[0].layout)
         if self.layout != NULL:
             if self.n_out > 1:
-                for i in range(self.n_out): lay.forget((<Layout**>self.layout)[i])
+                for i in range(self.n_out): lay.decref((<Layout**>self.layout)[i])
                 PyMem_Free(self.layout)
             else:
-                lay.forget(self.layout)
+                lay.decref(self.layout)
         if self.flags & EXTRAS: del all_extras[<size_t><void*>self]     # what hooks refer to may run as it dies: no
         if self.n_in == 0: return                                       # ring and no buffer names this node by now
         for i in range(self.n_in):                  # a list takes the edges: a chain of any length is freed by a loop
             child = edge_of(self, i).node
-            if child != NULL: let_go_later(child)
+            if child != NULL: decref_later(child)
         if self.n_in > 2: PyMem_Free(self.edge[0])
-        empty_list()
+        decref_waiting()
 
     def name(self):
         """The operator's name; "leaf" for a variable's accumulator."""
@@ -166,7 +161,7 @@ cdef void drop_gradient(Gradient* g) noexcept:
     g.buffer.gradients -= 1
     if g.buffer.gradients == 0 and g.buffer.holders > 1: recategorise(g.buffer)
     drop(g.buffer)
-    lay.forget(g.layout)
+    lay.decref(g.layout)
     g.buffer = NULL
     g.layout = NULL
 
@@ -196,7 +191,7 @@ cdef inline object syntax(Operator op, x, y):
 cdef class Base:
 
     def __dealloc__(self):
-        if self.layout != NULL: lay.forget(self.layout)
+        if self.layout != NULL: lay.decref(self.layout)
 
 
 @cython.binding(False)

@@ -9,10 +9,11 @@ one."""
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.extras cimport keep_for, kept_of
 from cygrad.core.graph.tensor cimport Base, Leaf, Node, Tensor, current, put_grad, show
 from cygrad.core.thread_state cimport flags
-from cygrad.core.graph.recording cimport enrol, new_node, set_edge, take_edges, take_outputs
+from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.errors import InplaceError
@@ -27,7 +28,7 @@ cdef int join(Tensor x, Tensor y, bint recording) except -1:
         return 0
     if x.base is None:
         base = Base.__new__(Base)
-        base.layout = lay.share(x.layout)
+        base.layout = lay.incref(x.layout)
         base.node, base.output_nr = x._node, x._output_nr
         show(x)
         x.base = base
@@ -74,13 +75,13 @@ cdef Node window_node(str name, Tensor t, const Layout* y, int n_in):
     if covers(window, t.base.layout):
         dense = lay.dense_like(window)
         node.attributes = (lay.shape_tuple(dense), lay.strides_tuple(dense), 0)
-        lay.forget(dense)
+        lay.decref(dense)
     else:
         node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - t.base.layout.offset)
     node.dtype = t.dtype
     take_edges(node, n_in)
-    take_outputs(node, 1)[0] = lay.share(y)
-    enrol(node, flags())
+    take_outputs(node, 1)[0] = lay.incref(y)
+    append_to_tape(node, flags())
     return node
 
 

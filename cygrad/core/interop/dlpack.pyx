@@ -220,7 +220,7 @@ cdef Layout* layout_of(const DLTensor* d) except NULL:
         for i in range(d.ndim): l.strides[i] = d.strides[i]
         lay.finish(l)
     if l.size and d.data == NULL:
-        lay.forget(l)
+        lay.decref(l)
         raise ValueError("from_dlpack: this capsule has elements and no memory")
     return l
 
@@ -285,9 +285,9 @@ def from_dlpack(x, *, device=None, copy=None):
         else:
             PyCapsule_SetName(capsule, "used_dltensor_versioned")
             owner.versioned = versioned
-        return new_tensor(adopt_array(&a, owner, readonly), lay.share(l), a.dtype)
+        return new_tensor(adopt_array(&a, owner, readonly), lay.incref(l), a.dtype)
     finally:
-        lay.forget(l)
+        lay.decref(l)
 
 
 bind(from_dlpack=from_dlpack)

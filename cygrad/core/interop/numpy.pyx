@@ -258,9 +258,9 @@ cdef Tensor from_array(a, bint copy):
         all_of_it.data = <char*>view.buf
         PyBuffer_Release(&view)
         all_of_it.layout, all_of_it.dtype = l, dtype
-        return new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.share(l), dtype)
+        return new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.incref(l), dtype)
     finally:
-        lay.forget(l)
+        lay.decref(l)
 
 
 cdef Tensor copy_in(a, int dtype):

@@ -33,5 +33,5 @@ cdef Span* grow(size_t n, size_t most) noexcept
 cdef void give(Span* s) noexcept
 cdef size_t purge(size_t n) noexcept
 cdef void give_back() noexcept
-cdef size_t largest(size_t room) noexcept
+cdef size_t largest(size_t capacity) noexcept
 cdef bint owns(const char* p) noexcept

@@ -399,9 +399,9 @@ cdef void give_back() noexcept:
                 else: s = s.next
 
 
-cdef size_t largest(size_t room) noexcept:
+cdef size_t largest(size_t capacity) noexcept:
     """The largest piece that can be had by committing no more than `room` bytes, of what is free or new addresses."""
-    cdef size_t found = room // PAGE * PAGE, page, end, left
+    cdef size_t found = capacity // PAGE * PAGE, page, end, left
     cdef char* stop
     cdef int which, k
     cdef Span* s
@@ -409,7 +409,7 @@ cdef size_t largest(size_t room) noexcept:
         for k in range(BINS):
             s = (&whole if which == 0 else &partly).first[k]
             while s != NULL:
-                page, end, left = first_page(s), page_after(s, s.size), room // PAGE
+                page, end, left = first_page(s), page_after(s, s.size), capacity // PAGE
                 while page < end and (left or has_page(s.segment, page)):
                     left -= not has_page(s.segment, page)
                     page += 1

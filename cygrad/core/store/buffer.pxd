@@ -84,18 +84,18 @@ cdef inline void drop(Buffer* b) noexcept:
     if b.holders == 0: release(b)
     elif b.signs and b.holders == b.signs: shrink(b)
 
-cdef inline void keep(Buffer* b) noexcept:
+cdef inline void save(Buffer* b) noexcept:
     """Hold for backward."""
     b.holders += 1
     b.saved += 1
     if b.saved == 1: recategorise(b)
 
-cdef inline void unkeep(Buffer* b) noexcept:
+cdef inline void unsave(Buffer* b) noexcept:
     """What was kept is no longer kept, but still held: the hold goes to the caller."""
     b.saved -= 1
     if b.saved == 0 and b.holders > 1: recategorise(b)
 
-cdef inline void let_go(Buffer* b) noexcept:
+cdef inline void release_saved(Buffer* b) noexcept:
     """What was kept is neither kept nor held."""
     b.saved -= 1
     b.holders -= 1

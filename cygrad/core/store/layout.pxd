@@ -19,11 +19,11 @@ cdef int read_shape(shape, Py_ssize_t* out) except -1
 cdef int read_axis(axis, int ndim) except -1
 
 
-cdef inline Layout* share(const Layout* l) noexcept:
+cdef inline Layout* incref(const Layout* l) noexcept:
     (<Layout*>l).refs += 1
     return <Layout*>l
 
-cdef inline void forget(const Layout* l) noexcept:
+cdef inline void decref(const Layout* l) noexcept:
     (<Layout*>l).refs -= 1
     if l.refs == 0: destroy(<Layout*>l)
 

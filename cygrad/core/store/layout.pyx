@@ -25,15 +25,15 @@ cdef Layout* blank(int ndim) except NULL:
     """A layout of `ndim` dimensions whose shape, strides and offset are to be filled and given to finish()."""
     global n_waiting
     cdef Layout* l
-    cdef int room = LISTED if ndim <= LISTED else ndim
+    cdef int capacity = LISTED if ndim <= LISTED else ndim
     if ndim <= LISTED and n_waiting:
         n_waiting -= 1
         l = waiting[n_waiting]
     else:
-        l = <Layout*>PyMem_Malloc(sizeof(Layout) + 2 * room * sizeof(Py_ssize_t))
+        l = <Layout*>PyMem_Malloc(sizeof(Layout) + 2 * capacity * sizeof(Py_ssize_t))
         if l == NULL: raise MemoryError("no memory for a shape")
         l.shape = <Py_ssize_t*>(l + 1)
-        l.strides = l.shape + room
+        l.strides = l.shape + capacity
     l.refs = 1
     l.ndim = ndim
     l.offset = 0
@@ -75,7 +75,7 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
             step *= shape[d]
             if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
             else:
-                forget(l)
+                decref(l)
                 raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
     l.size = size
     l.dense = True
@@ -84,7 +84,7 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
 
 cdef Layout* dense_like(const Layout* l) except NULL:
     """The layout of a fresh result of the shape of `l`: `l` itself where that is dense and starts at 0."""
-    if l.dense and l.offset == 0: return share(l)
+    if l.dense and l.offset == 0: return incref(l)
     return dense(l.ndim, l.shape)
 
 
@@ -121,7 +121,7 @@ cdef Layout* expand(const Layout* x, const Layout* target) except NULL:
     """`x` seen in the shape of `target`, with strides of 0 where it repeats. The shapes are known to fit."""
     cdef Layout* l
     cdef int d, i
-    if same_shape(x, target): return share(x)
+    if same_shape(x, target): return incref(x)
     l = blank(target.ndim)
     for d in range(target.ndim):
         i = d - target.ndim + x.ndim
