@@ -3,6 +3,7 @@
 import copy
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,18 +18,76 @@ from tests.rows import every_gradient, floating_places, same_bits, tensors
 @pytest.mark.parametrize("write", [
     lambda x: x.__iadd__(1), lambda x: x.__imul__(x), lambda x: x.__setitem__(0, 1.0), lambda x: x.fill_(2),
     lambda x: x.copy_(x * 2), lambda x: x.__setitem__([0, 1], 1.0), lambda x: x[1:].__isub__(1),
-])
-def test_a_write_in_place(write):
-    x = cg.ones(3)
+    lambda x: x[1:].__iadd__(x[:-1]),
+], ids=["add", "square", "item", "fill", "copy", "index", "view", "overlap"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_write_in_place(write, inside):
+    """A write over a result, or over the input, which then changes at each run."""
+    def f(x):
+        before = x * 3
+        y = x * 1 if inside else x
+        write(y)
+        return y * 2, before
+
+    x = cg.tensor([1.0, 2.0, 3.0])
+    replay = Replay(f, x)
+    x[...] = cg.tensor([4.0, 0.5, -1.0])
+    eager = cg.tensor([4.0, 0.5, -1.0])
+    version = x.version
+    for _ in range(2):
+        for ours, theirs in zip(replay.run(), f(eager), strict=True): same_bits(ours.numpy(), theirs.numpy())
+        same_bits(x.numpy(), eager.numpy())
+    assert (x.version > version) == (not inside)
+
+
+def test_a_write_over_memory_made_inside():
+    """Each run begins with what zeros() and its like had made, also where it was read before it was written."""
+    def f(x):
+        total, ones = cg.zeros(3), cg.ones((2, 3))
+        first = total + x
+        total += x
+        ones[1] *= x
+        total += ones[1]
+        return first, total, ones
+
+    x = cg.tensor([1.0, 2.0, 3.0])
+    replay = Replay(f, x)
+    for values in [1.0, -2.0, 0.5], [4.0, 0.0, 3.0]:
+        x[...] = cg.tensor(values)
+        for ours, eager in zip(replay.run(), f(cg.tensor(values)), strict=True): same_bits(ours.numpy(), eager.numpy())
+
+
+def test_a_write_over_memory_that_is_shared_inside():
+    array = np.zeros(3, "f4")
 
     def f(x):
-        y = x * 1
-        write(y)
-        return y
+        y = cg.asarray(array)
+        y += x
+        return y * 2
 
-    with pytest.raises(RuntimeError, match="Replay: (.* in place|reading the values of a tensor) cannot be captured"):
-        Replay(f, x)
-    assert x.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="Replay: add in place over memory of another library cannot be captured"):
+        Replay(f, cg.ones(3))
+    y = cg.asarray(array)                           # shared before: the replay writes to it as eager code does
+    replay = Replay(lambda x: y.__iadd__(x) * 2, cg.ones(3))
+    replay.run()
+    assert array.tolist() == [2, 2, 2] and replay.run().tolist() == [6, 6, 6]
+
+
+def test_one_run_at_a_time():
+    x = cg.ones(1 << 20)
+    replay = Replay(lambda x: cg.exp(x * 2), x)
+    errors, go, end = [], threading.Barrier(2), time.monotonic() + 30
+
+    def run():
+        go.wait()
+        while not errors and time.monotonic() < end:
+            try: replay.run()
+            except RuntimeError as e: errors.append(str(e))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert errors and set(errors) == {"Replay: this replay is running already; wait for it, or make another"}
 
 
 @pytest.mark.parametrize("read", [

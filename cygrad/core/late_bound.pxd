@@ -26,6 +26,7 @@ cdef class LateBound:
     cdef apply1_t apply1
     cdef apply2_t apply2
     cdef apply_inplace_t apply_inplace
+    cdef tensor_made_t constant_made    # capture: for each tensor that no operation made, while the thread captures
     # core/graph
     cdef renew_place_t renew_place      # views: where a stale tensor stands now
     cdef tensor_made_t tensor_made      # freed: for each new tensor while the thread has a memory.scope()

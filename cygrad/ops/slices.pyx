@@ -18,7 +18,8 @@ from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor, ready
 from cygrad.core.execute.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.thread_state cimport flags
-from cygrad.core.execute.run cimport Operand, apply1, apply2, apply_list, give_tensor
+from cygrad.core.execute.operands cimport Operand, read_tensor
+from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.core.graph.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
@@ -388,9 +389,9 @@ cdef int write(Operator op, Tensor x, Tensor v, Tensor where, attributes) except
     ready(x)
     ready(v)
     ready(where)
-    give_tensor(&o[0], x)
-    give_tensor(&o[1], v)
-    give_tensor(&o[2], where)
+    read_tensor(&o[0], x)
+    read_tensor(&o[1], v)
+    read_tensor(&o[2], where)
     return run_into(op, o, 3, attributes, x)
 
 

@@ -8,6 +8,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport (
     ADDING, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OUTPUT, OVER_GRAD, REST, TEMPORARY, TO_NEW_MEMORY, BackwardCall, Stage,
 )
@@ -22,9 +23,6 @@ from cygrad.core.graph.slots cimport (
 )
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_to
-
-cdef enum:
-    LARGE = 32768           # elements from which on other threads may run meanwhile: to let go of the GIL costs 50 ns
 
 
 @cython.freelist(4)
@@ -181,7 +179,7 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
         c.x = <const Layout**>(c.dx + inputs)
         c.as_bits = <bint*>(c.x + inputs)
         c.sources = <uint8_t*>(c.as_bits + capacity)
-    c.n_kept, c.size = 0, c.y.size
+    c.n_kept, c.work = 0, c.y.size
     for k in range(node.n_slots):
         if was_written(&s[k]): check_slot(node, &s[k])
         if not has_elements(&s[k]): continue
@@ -197,7 +195,7 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
         if not b.want[i]: c.x[i] = NULL
         else:
             c.x[i] = output_layout(<Node>e.node, e.output_nr)
-            if c.x[i].size > c.size: c.size = c.x[i].size
+            if c.x[i].size > c.work: c.work = c.x[i].size
     for k in range(node.n_out):
         if b.g[k].buffer != NULL: c.g[k] = seen(&b.g[k], node.dtype)
         else: c.g[k].data, c.g[k].layout, c.g[k].dtype = NULL, output_layout(node, k), node.dtype
@@ -246,7 +244,7 @@ cdef inline int compute(Turn b, int stage) except -1:
         workspace = allocate(nbytes, WORKSPACE)
         c.workspace = workspace.data
     try:
-        if c.size < LARGE: b.node.op.run_backward(c, stage)
+        if c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
         else:
             with nogil: b.node.op.run_backward(c, stage)
     finally:

@@ -1,28 +1,30 @@
-"""Writing in place: x += y, x[...] = v, copy_, fill_. A write outside of recording, of what the graph does not know,
+"""Writing in place: x += y, x[...] = v, copy_, fill_. A write outside of recording, to what is no part of the graph,
 raises the version and no more. A recorded one makes a node: the tensor stands at it from then on, and if it is part of
 a larger one, so does that (core/graph/views.pyx). All that can fail is done before the first byte is written."""
 
 from libc.stdint cimport uint64_t, uintptr_t
 
-from cygrad.core.late_bound cimport apply_inplace_t, late_bound
-from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.capture cimport captures, note_write
+from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record
+from cygrad.core.execute.operands cimport (
+    Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
+)
+from cygrad.core.execute.run cimport wanted_inputs
 from cygrad.core.graph cimport checksums
-from cygrad.core.graph.provenance cimport remember_write
+from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.extras cimport keep_for, kept_of
-from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS, Call, Operator
+from cygrad.core.graph.operator cimport Call, Operator, input_bit
+from cygrad.core.graph.packing cimport pack
+from cygrad.core.graph.provenance cimport remember_write
+from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, WORKSPACE, Buffer, allocate, allocate_for, drop
-from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.graph.packing cimport pack
-from cygrad.core.execute.run cimport (
-    Operand, give_plain, give_tensor, record_node, plain_operand, prepare, release_operand, release_operands, wanted_of,
-)
-from cygrad.core.graph.slots cimport OWN, Slot
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.views cimport check_place, put_node, written
+from cygrad.core.late_bound cimport apply_inplace_t, late_bound
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport EXTERNAL, READONLY
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -31,101 +33,103 @@ from cygrad.core.errors import InplaceError
 
 cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:
     """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
-    backward keeps of the overwritten input is copied first."""
+    backward keeps of the overwritten input is copied first. Releases the operands, also when it raises."""
+    cdef Execution e
     cdef Flags* f = flags()
-    cdef void* around = f.op
-    f.op = <void*>op
+    cdef uint64_t wanted = 0
+    cdef list _alive = None, _copies                # what the operands borrow from
+    cdef Node node = None, put = None
     try:
-        return write_into(op, x, n, attributes, target, f)
+        check_writable(target, f)
+        if op.promotes: _alive = prepare(op, x, n)
+        if f.recording: wanted_inputs(x, n, &wanted)
+        if wanted: check_family(target, n_on(x, n, target))
+        try:
+            begin(&e, op, x, n, attributes, wanted)
+            infer(&e, op)
+            check_result(&e, op, target)
+            _copies = copy_overwritten(&e, op, x, target)
+            place_over(&e, target)
+            if captures: note_write(&e, op, x, attributes, target)
+            if wanted:
+                node = record(&e, op, x, attributes, wanted)
+                put = put_node(target)
+                if put is None: follow(target, node, 0)
+            compute(&e, op)
+            target.buffer.version += 1
+            if f.anomaly: remember_write(target.buffer)
+            if node is not None:
+                update_saved(node, target)
+                if checksums.checking: checksums.remember(node)
+                written(target, node, 0, put)
+                if f.pack != NULL: pack(node, f)
+        finally:
+            end(&e)
     finally:
-        f.op = around
         release_operands(x, n)
+    return 0
 
 
-cdef int sum_held(const Operand* x, int n, Tensor target) noexcept:
+cdef int n_on(const Operand* x, int n, Tensor target) noexcept:
     """How many of the operands hold the memory of `target`."""
     cdef int i, held = 0
     for i in range(n): held += x[i].buffer == target.buffer
     return held
 
 
-cdef int write_into(Operator op, Operand* x, int n, object attributes, Tensor target, Flags* f) except -1:
-    cdef Call c
-    cdef Array inline_[N_INLINE]
-    cdef Buffer* buffers[MAX_OUTPUTS]               # the target's, then those of hidden outputs, `made` of them
-    cdef Buffer* workspace = NULL
-    cdef uint64_t wanted = 0
-    cdef int made = 0
-    cdef list alive = None
+cdef int check_result(const Execution* e, Operator op, Tensor target) except -1:
+    """Raise if the result cannot be written over `target`."""
+    cdef const Call* c = &e.call
+    if c.n_out - c.hidden > 1 or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
+    if not lay.same_shape(c.y[0].layout, target.layout):
+        raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the tensor "
+                         f"written to has shape {target.shape}")
+    if c.y[0].dtype != target.dtype:
+        raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written to "
+                        f"has dtype {DTYPES[target.dtype]}; write x = cygrad.{op.name}(x, y), or cast the operand")
+    return 0
+
+
+cdef list copy_overwritten(Execution* e, Operator op, Operand* x, Tensor target):
+    """Copy the operands that lie across `target` or that backward keeps, and read the copies instead. Elementwise over
+    the very same elements needs no copy. Returns the copies."""
+    cdef uint64_t kept = op.keeps(&e.call, e.call.wanted) if e.call.wanted else 0
+    cdef list copies = None
     cdef Tensor copied
-    cdef Node node = None, put = None
-    cdef Slot* s
+    cdef bint shared
     cdef int i
-    check_writable(target, f)
-    if op.promotes: alive = prepare(op, x, n)
-    if f.recording: wanted_of(x, n, &wanted)
-    if wanted: check_family(target, sum_held(x, n, target))
-    if f.capture != NULL: refuse_capture(f"{op.name} in place")
-    for i in range(n):                              # an operand that lies across the target is read before: copy it
-        if x[i].buffer != target.buffer and overlap(&x[i], target) or \
-                x[i].buffer == target.buffer and (x[i].array.layout != target.layout or wanted):
-            if (x[i].buffer == target.buffer and x[i].array.layout == target.layout
-                    and not must_keep(op, x, n, attributes, wanted, i)):
-                continue
-            copied = copy_plain(<Tensor>x[i].tensor)
-            if (<Tensor>x[i].tensor)._tracked:
-                attach(copied, (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr)
-            if alive is None: alive = []
-            alive.append(copied)
-            release_operand(&x[i])
-            give_tensor(&x[i], copied)
-    for i in range(n): inline_[i] = x[i].array
-    c.x = inline_
-    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
-    c.workspace_bytes = 0
-    c.workspace = NULL
-    c.attributes = <void*>attributes
-    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
-    try:
-        op.infer(&c)
-        if c.n_out - c.hidden > 1 or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
-        if not lay.same_shape(c.y[0].layout, target.layout):
-            raise ValueError(f"{op.name} in place: the result has shape {lay.shape_tuple(c.y[0].layout)}, but the "
-                             f"tensor written to has shape {target.shape}")
-        if c.y[0].dtype != target.dtype:
-            raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written "
-                            f"to has dtype {DTYPES[target.dtype]}; write x = cygrad.{op.name}(x, y), or cast the "
-                            f"operand")
-        if c.workspace_bytes:
-            workspace = allocate(c.workspace_bytes, WORKSPACE)
-            c.workspace = workspace.data
-        for i in range(1, c.n_out):
-            buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
-            c.y[i].data = buffers[i].data
-            made += 1
-        lay.decref(c.y[0].layout)
-        c.y[0].layout = lay.incref(target.layout)
-        c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
-        if wanted:
-            buffers[0] = target.buffer
-            node = record_node(op, x, n, &c, buffers, attributes, wanted, f)
-            put = put_node(target)
-            if put is None: follow(target, node, 0)
-        op.forward(&c)
-        target.buffer.version += 1
-        if f.anomaly: remember_write(target.buffer)
-        if node is not None:
-            s = slots_of(node)
-            for i in range(node.n_slots):           # what it keeps of the result is the result
-                if s[i].source == OWN: s[i].version = target.buffer.version
-            if checksums.checking: checksums.remember(node)
-            written(target, node, 0, put)
-            if f.pack != NULL: pack(node, f)
-    finally:
-        for i in range(MAX_OUTPUTS):
-            if c.y[i].layout != NULL: lay.decref(c.y[i].layout)
-        for i in range(1, made + 1): drop(buffers[i])
-        if workspace != NULL: drop(workspace)
+    for i in range(e.call.n_in):
+        shared = x[i].buffer == target.buffer
+        if not shared and not overlap(&x[i], target): continue
+        if shared and x[i].array.layout == target.layout and not kept & input_bit(i): continue
+        copied = copy_operand(<Tensor>x[i].tensor, e.thread)
+        if copies is None: copies = []
+        copies.append(copied)
+        release_operand(&x[i])
+        read_tensor(&x[i], copied)
+        e.call.x[i] = x[i].array
+    return copies
+
+
+cdef Tensor copy_operand(Tensor x, Flags* f):
+    """A dense copy that stands in the graph where `x` stands. A capture notes the copying."""
+    cdef Tensor y
+    cdef int recording = f.recording
+    if f.capture == NULL: y = copy_plain(x)
+    else:
+        f.recording = False
+        try: y = late_bound.apply1(late_bound.operators["copy"], x, None)
+        finally: f.recording = recording
+    if x._tracked: attach(y, x._node, x._output_nr)
+    return y
+
+
+cdef int update_saved(Node node, Tensor target) noexcept:
+    """What the node saved of its result is what has just been written."""
+    cdef Slot* s = slots_of(node)
+    cdef int k
+    for k in range(node.n_slots):
+        if s[k].source == OWN: s[k].version = target.buffer.version
     return 0
 
 
@@ -158,18 +162,6 @@ cdef bint overlap(Operand* x, Tensor target) except -1:
     extent(&x.array, &first, &last)
     extent(&y, &y_first, &y_last)
     return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
-
-
-cdef bint must_keep(Operator op, Operand* x, int n, object attributes, uint64_t wanted, int i) except -1:
-    """Whether backward of an operation that overwrites its input `i` needs what was there."""
-    cdef Call c
-    cdef Array inline_[N_INLINE]
-    cdef int k
-    if not wanted: return False
-    for k in range(n): inline_[k] = x[k].array
-    c.x = inline_
-    c.n_in, c.n_out, c.hidden, c.wanted, c.attributes = n, 1, 0, wanted, <void*>attributes
-    return (op.keeps(&c, wanted) >> i) & 1
 
 
 cdef int check_family(Tensor t, int held) except -1:
@@ -221,8 +213,8 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     cdef Operand o[2]
     other = plain_operand(other)
     ready(target)
-    give_tensor(&o[0], target)
-    give_plain(&o[1], other)
+    read_tensor(&o[0], target)
+    read_operand(&o[1], other)
     run_into(op, o, 2, attributes, target)
     return target
 

@@ -1,80 +1,72 @@
-"""Replay: operations captured once from eager code, then run again over memory planned beforehand.
+"""Replay: operations captured once from eager code, then executed again in memory that was planned beforehand.
 
-What is captured are the operators themselves; a replay calls the same forward() over fixed buffers, so it computes
-eager's bits and allocates nothing. This is what a net is made of."""
+What is captured are the operators themselves. A replay calls the same forward() over fixed buffers, so it computes the
+bits that eager code computes, and it allocates nothing. This is what a net is made of."""
 
 cimport cython
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint64_t
 
-from cygrad.core.store cimport layout as lay
-from cygrad.core.execute cimport run as running
-from cygrad.core.graph.operator cimport Call, Operator
-from cygrad.core.graph.tensor cimport Tensor, data_of
-from cygrad.core.store.buffer cimport OTHER, WORKSPACE, hold
-from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.execute.run cimport Operand, give_plain, prepare, release_operands
+from cygrad.core.execute.capture cimport Capture, Captured, begin_capture, end_capture, foreign, on_buffer
+from cygrad.core.execute.executor cimport Execution, begin, compute, infer, place_fresh, place_over, release
+from cygrad.core.execute.operands cimport Operand, prepare, read_operand, release_operands
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.graph.tensor cimport Tensor, ready
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport fresh, new_tensor
-from cygrad.kernels.array cimport UINT8, Array, Layout
+from cygrad.core.store.buffer cimport WORKSPACE, allocate
+from cygrad.core.thread_state cimport flags
 
 from cygrad.core.errors import described
 
 
 cdef class Step:
-    """One operation of a replay."""
+    """One operation of a replay: an execution whose results are placed."""
     cdef Operator op
-    cdef Call c
-    cdef list inputs            # tensors and numbers
-    cdef list outputs           # what it fills, hidden outputs last; of its own: no user can let go of their memory
-    cdef object attributes
-    cdef Tensor workspace
+    cdef Execution execution
     cdef Operand* operands
+    cdef list inputs            # what the operands borrow from: tensors and numbers
+    cdef object attributes
+    cdef Tensor target          # of a write in place
 
     def __dealloc__(self):
-        if self.operands != NULL: release_operands(self.operands, self.c.n_in)
+        if self.operands == NULL: return
+        release(&self.execution)
+        release_operands(self.operands, self.execution.call.n_in)
         PyMem_Free(self.operands)
-        PyMem_Free(self.c.x)
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Replay:
-    """`Replay(f, *args, **kwargs)` runs f once on tensors and takes note of the operations; `run()` runs those again,
-    on what the inputs hold then, into the same memory, and returns `outputs`, the tensors that f returned. Python
-    control flow inside f is not seen again. Raises RuntimeError if f runs no operation, or does what a replay would
-    not do again: it writes in place, reads or copies values (item, numpy, tensor(x), a gradient that reads them),
-    draws random numbers, runs a backward pass without create_graph, adds to a .grad or zeroes it, updates a solver,
-    runs another replay, uses what another thread computes, or makes a result whose shape depends on values. What Python
-    knows of memory (x.version, memory.stats) is a constant. Raises TypeError if f returns anything but a tensor or a
-    tuple of them."""
+    """`Replay(f, *args, **kwargs)` runs f once on tensors and captures its operations, writes in place included.
+    `run()` executes those again, on what the inputs hold then, in the same memory, and returns `outputs`: the tensors
+    that f returned. Python control flow inside f runs only once. Where f writes over a tensor from outside, each run()
+    writes over it again.
+
+    Raises RuntimeError if f runs no operation, or does what a replay would not do again: it reads or copies values
+    (item, numpy, tensor(x), a gradient that reads them), draws random numbers, runs a backward pass without
+    create_graph, adds to a .grad or zeroes it, updates a solver, runs another replay, uses what another thread
+    computes, writes over memory that it shares with another library inside f, or makes a result whose shape depends on
+    values. What Python reads about memory (x.version, memory.stats) is a constant. Raises TypeError if f returns
+    anything but a tensor or a tuple of them."""
     cdef list steps
     cdef object results
-    cdef bint ran
+    cdef bint ran, running
 
     @cython.embedsignature.format("c")
     def __init__(self, f, *args, **kwargs):
-        cdef Flags* thread = flags()
-        cdef void* before = thread.capture
-        cdef int recording = thread.recording
-        cdef list calls = []
-        if before != NULL: refuse_capture("another Replay")
-        self.ran = False
-        thread.capture = <void*>calls
-        thread.recording = False
-        running.captures += 1
+        cdef Capture capture
+        if flags().capture != NULL: refuse_capture("another Replay")
+        self.ran = self.running = False
+        capture = begin_capture()
         try:
             result = f(*args, **kwargs)
-            others = {<size_t>(<Tensor>t).buffer for t in running.foreign}
+            others = {<size_t>(<Tensor>t).buffer for t in foreign}
         finally:
-            thread.capture, thread.recording = before, recording
-            running.captures -= 1
-            if not running.captures: running.foreign.clear()
-        if not calls: raise RuntimeError("Replay: the function ran no operation on tensors")
-        planned = {}                                # the buffer of an eager result -> what replays fill instead
-        self.steps = [self.plan(op, inputs, attributes, outputs, wanted, planned, others)
-                      for op, inputs, attributes, outputs, wanted in calls if outputs is not None]
+            end_capture(capture)
+        if not capture.ran: raise RuntimeError("Replay: the function ran no operation on tensors")
+        planned = {}                                # address of an eager result's buffer -> the tensor that replaces it
+        self.steps = [plan(call, planned, others) for call in capture.calls]
         several = isinstance(result, (tuple, list))
         for y in result if several else (result,):
             if not isinstance(y, Tensor):
@@ -89,49 +81,62 @@ cdef class Replay:
         if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
         return self.results
 
-    cdef Step plan(self, Operator op, list inputs, attributes, outputs, uint64_t wanted, dict planned, set others):
-        """Everything that a step needs, allocated."""
-        cdef Step s = Step.__new__(Step)
-        cdef int n = len(inputs), i, k
-        cdef Tensor y
-        if op.data_dependent_shape:
-            raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be "
-                               f"planned for it; keep masks and counts outside of what is captured")
-        s.op, s.attributes = op, attributes
-        for x in inputs: check_foreign(x, others, op.name)
-        s.inputs = [in_plan(x, planned) for x in inputs]
-        s.c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
-        s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
-        if s.operands == NULL or s.c.x == NULL: raise MemoryError("no memory for a step of a replay")
-        for i in range(n): give_plain(&s.operands[i], s.inputs[i])
-        s.c.n_in = n
-        if op.promotes: prepare(op, s.operands, n)  # the inputs have one dtype already: casts are steps of their own
-        for i in range(n): s.c.x[i] = s.operands[i].array
-        s.c.n_in, s.c.n_out, s.c.hidden, s.c.view, s.c.wanted = n, 1, 0, -1, wanted
-        s.c.attributes = <void*>attributes
-        op.infer(&s.c)
-        s.outputs = []
-        for k in range(s.c.n_out):
-            y = fresh(<Layout*>s.c.y[k].layout, s.c.y[k].dtype, OTHER)
-            s.c.y[k].data = data_of(y)
-            s.outputs.append(y)
-            planned[<size_t>(<Tensor>outputs[k]).buffer] = y
-        if s.c.workspace_bytes:
-            s.workspace = fresh(lay.from_shape(s.c.workspace_bytes), UINT8, WORKSPACE)
-            s.c.workspace = data_of(s.workspace)
-        return s
-
     def run(self):
-        """Run all operations again; returns the outputs."""
+        """Execute all operations again; returns the outputs. Raises RuntimeError if another thread is running this
+        replay."""
         cdef Step s
         if flags().capture != NULL: refuse_capture("run() of another Replay")
-        for s in self.steps: s.op.forward(&s.c)
+        if self.running: raise RuntimeError("Replay: this replay is running already; wait for it, or make another")
+        self.running = True
+        try:
+            for s in self.steps:
+                compute(&s.execution, s.op)
+                if s.target is not None: s.target.buffer.version += 1
+        finally:
+            self.running = False
         self.ran = True
         return self.results
 
 
+cdef Step plan(Captured call, dict planned, set others):
+    """A captured operation with all that it needs allocated."""
+    cdef Step s = Step.__new__(Step)
+    cdef Operator op = call.op
+    cdef Execution* e = &s.execution
+    cdef Tensor y
+    cdef int n = len(call.inputs), i, k
+    if op.data_dependent_shape:
+        raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be planned "
+                           f"for it; keep masks and counts outside of what is captured")
+    for x in call.inputs: check_foreign(x, others, op.name)
+    s.op, s.attributes = op, call.attributes
+    s.inputs = [in_plan(x, planned) for x in call.inputs]
+    for x in s.inputs:
+        if isinstance(x, Tensor): ready(<Tensor>x)
+    s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
+    if s.operands == NULL: raise MemoryError("no memory for a step of a replay")
+    for i in range(n): read_operand(&s.operands[i], s.inputs[i])
+    e.call.n_in = n                                 # of which __dealloc__ releases so many
+    if op.promotes: prepare(op, s.operands, n)      # the inputs have one dtype already: casts are steps of their own
+    begin(e, op, s.operands, n, s.attributes, call.wanted)
+    e.thread.op = e.outer                           # (nothing runs yet)
+    infer(e, op)
+    if call.into:
+        check_foreign(call.outputs[0], others, op.name)
+        s.target = in_plan(call.outputs[0], planned)
+        place_over(e, s.target)
+    else: place_fresh(e, 0)
+    for k in range(1 if call.into else 0, e.call.n_out):
+        y = on_buffer(e.buffers[k], e.call.y[k].layout, e.call.y[k].dtype)
+        planned[<size_t>(<Tensor>call.outputs[k]).buffer] = y
+    if e.call.workspace_bytes:
+        e.workspace = allocate(e.call.workspace_bytes, WORKSPACE)
+        e.call.workspace = e.workspace.data
+    return s
+
+
 cdef int check_foreign(x, set others, str who) except -1:
-    """That no other thread has computed `x` during the capture."""
+    """Raise RuntimeError if another thread computed `x` during the capture."""
     if isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others:
         raise RuntimeError(f"Replay: {who} uses what another thread computed meanwhile, which a replay would not "
                            f"compute again; compute it in the thread that captures")
@@ -139,11 +144,9 @@ cdef int check_foreign(x, set others, str who) except -1:
 
 
 cdef object in_plan(x, dict planned):
-    """What a replay reads instead of an eager operand: the same view of planned memory, if its own is a captured
-    result (also where a formula, detach() or another view made the tensor), else itself."""
+    """What a replay reads instead of an eager tensor: the same view of planned memory, if its memory is that of a
+    captured result (a formula, detach() or a view may have made the tensor), else the tensor itself."""
     cdef Tensor y
     if not isinstance(x, Tensor): return x
     y = planned.get(<size_t>(<Tensor>x).buffer)
-    if y is None: return x
-    hold(y.buffer)
-    return new_tensor(y.buffer, lay.incref((<Tensor>x).layout), (<Tensor>x).dtype)
+    return x if y is None else on_buffer(y.buffer, (<Tensor>x).layout, (<Tensor>x).dtype)

@@ -4,7 +4,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport array_of, fill, shell, sole
 from cygrad.core.store.buffer cimport OTHER, READONLY, WATCHED, ZEROS, allocate_for, drop, hold, zeros
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport gather
 
@@ -28,6 +28,13 @@ cdef Tensor view_of(Tensor x, Layout* layout):
     return new_tensor(x.buffer, layout, x.dtype)
 
 
+cdef Tensor constant(Tensor t):
+    """`t`, which no operation made: a capture notes it, since a replay must find its values again."""
+    cdef Flags* f = flags()
+    if f.capture != NULL and f.op == NULL: late_bound.constant_made(t)
+    return t
+
+
 cdef Tensor fresh(Layout* layout, int dtype, int category):
     """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
     cdef Buffer* b
@@ -35,7 +42,7 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
     except:
         lay.decref(layout)
         raise
-    return new_tensor(b, layout, dtype)
+    return constant(new_tensor(b, layout, dtype))
 
 
 cdef Tensor zeros_like(Tensor x, int category):
@@ -47,7 +54,7 @@ cdef Tensor zeros_like(Tensor x, int category):
     except:
         lay.decref(layout)
         raise
-    return new_tensor(b, layout, x.dtype)
+    return constant(new_tensor(b, layout, x.dtype))
 
 
 cdef bint forget_values(Tensor t) noexcept:

@@ -29,6 +29,7 @@ cdef struct Call:           # one execution: what infer() reads and writes, and 
     Array* x
     Array y[MAX_OUTPUTS]    # infer() sets layout (one count) and dtype; data is there when forward() runs
     size_t workspace_bytes
+    Py_ssize_t work         # elements; 0: as many as the largest operand has. Large work runs without the GIL
     char* workspace
     void* attributes        # a borrowed Python object
 
@@ -60,7 +61,7 @@ cdef struct BackwardCall:   # one execution of a node's backward: what plan_back
     int n_kept
     int n_stages
     int dtype               # of the gradients
-    Py_ssize_t size         # elements of the largest of them
+    Py_ssize_t work         # elements of the largest of them, unless plan_backward() changes it (see Call)
     uint8_t* want           # for each input whether its gradient is wanted, ...
     uint64_t recorded       # ... and was when the node was recorded: bit i
     void* attributes        # a borrowed Python object

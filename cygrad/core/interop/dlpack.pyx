@@ -14,7 +14,7 @@ from cygrad.core.interop.numpy cimport check_lendable, copy_in, lend
 from cygrad.core.graph.tensor cimport Tensor, data_of, is_tracked, ready
 from cygrad.core.store.buffer cimport READONLY, Buffer, drop, hold
 from cygrad.core.store.external cimport adopt_array
-from cygrad.core.graph.construct cimport copy_plain, new_tensor
+from cygrad.core.graph.construct cimport constant, copy_plain, new_tensor
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8, Array, Layout, itemsize
 
 import cygrad.core.interop.pickling  # no-cython-lint: adds methods to Tensor
@@ -285,7 +285,7 @@ def from_dlpack(x, *, device=None, copy=None):
         else:
             PyCapsule_SetName(capsule, "used_dltensor_versioned")
             owner.versioned = versioned
-        return new_tensor(adopt_array(&a, owner, readonly), lay.incref(l), a.dtype)
+        return constant(new_tensor(adopt_array(&a, owner, readonly), lay.incref(l), a.dtype))
     finally:
         lay.decref(l)
 

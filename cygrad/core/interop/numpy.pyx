@@ -23,7 +23,7 @@ from cygrad.core.store.buffer cimport OTHER, READONLY, Buffer, drop, hold
 from cygrad.core.store.external cimport adopt_array
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
+from cygrad.core.graph.construct cimport constant, copy_plain, fresh, new_tensor
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
 )
@@ -258,7 +258,7 @@ cdef Tensor from_array(a, bint copy):
         all_of_it.data = <char*>view.buf
         PyBuffer_Release(&view)
         all_of_it.layout, all_of_it.dtype = l, dtype
-        return new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.incref(l), dtype)
+        return constant(new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.incref(l), dtype))
     finally:
         lay.decref(l)
 

@@ -1,0 +1,116 @@
+"""Capturing: the operations that a thread executes, noted so that they can be run again (replay.pyx).
+
+A capture holds a tensor of its own on each operand and result. So what a user frees stays, and no later result lies in
+the memory of an earlier one: the address of a buffer is its name."""
+
+from cygrad.core.graph.construct cimport copy_plain
+from cygrad.core.graph.tensor cimport fill, shell
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.source cimport refuse_capture
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport EXTERNAL, hold
+from cygrad.core.thread_state cimport Flags, flags
+
+captures = 0
+foreign = []
+
+
+cdef class Capture:
+    """What one thread captures."""
+
+
+cdef class Captured:
+    """One captured operation."""
+
+
+cdef Capture begin_capture():
+    """Open a capture in this thread. Nothing is recorded meanwhile, unless the captured function opens record()."""
+    global captures
+    cdef Flags* f = flags()
+    cdef Capture c = Capture.__new__(Capture)
+    c.calls, c.constants, c.recording = [], {}, f.recording
+    f.capture, f.recording = <void*>c, False
+    captures += 1
+    return c
+
+
+cdef int end_capture(Capture c) except -1:
+    global captures
+    cdef Flags* f = flags()
+    f.capture, f.recording = NULL, c.recording
+    captures -= 1
+    if not captures: foreign.clear()
+    return 0
+
+
+cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
+    """A tensor that no memory.scope() watches."""
+    cdef Tensor t = shell()
+    hold(b)
+    fill(t, b, lay.incref(layout), dtype)
+    return t
+
+
+cdef Captured new_call(Execution* e, Operator op, const Operand* x, object attributes):
+    cdef Captured c = Captured.__new__(Captured)
+    cdef int i
+    c.op, c.attributes, c.wanted = op, attributes, e.call.wanted if e.call.hidden else 0
+    c.inputs = [<object>x[i].tensor if x[i].buffer == NULL
+                else on_buffer(x[i].buffer, x[i].array.layout, x[i].array.dtype) for i in range(e.call.n_in)]
+    return c
+
+
+cdef int note_results(Execution* e, Operator op, const Operand* x, object attributes) except -1:
+    """Note an operation with new results. A view is not noted: its memory is that of an input."""
+    cdef Captured c
+    cdef int k
+    cdef list outputs
+    if e.thread.capture != NULL: (<Capture>e.thread.capture).ran = True
+    if e.call.view >= 0: return 0
+    outputs = [on_buffer(e.buffers[k], e.call.y[k].layout, e.call.y[k].dtype) for k in range(e.call.n_out)]
+    if e.thread.capture == NULL:
+        foreign.extend(outputs)
+        return 0
+    c = new_call(e, op, x, attributes)
+    c.outputs = outputs
+    (<Capture>e.thread.capture).calls.append(c)
+    return 0
+
+
+cdef int note_write(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
+    """Note an operation before it writes over `target`. Where the memory was made during the capture by no operation
+    (zeros(), a list), each replay begins by writing there what it holds now."""
+    cdef Capture capture
+    cdef Captured c
+    cdef Tensor whole
+    cdef int k
+    outputs = [on_buffer(e.buffers[0], target.layout, target.dtype)]
+    if e.thread.capture == NULL:
+        foreign.extend(outputs)
+        return 0
+    capture = <Capture>e.thread.capture
+    capture.ran = True
+    whole = capture.constants.pop(<size_t>target.buffer, None)
+    if whole is not None:
+        if target.buffer.flags & EXTERNAL: refuse_capture(f"{op.name} in place over memory of another library")
+        c = Captured.__new__(Captured)
+        c.op, c.attributes, c.outputs = <Operator>late_bound.operators["copy"], None, [whole]
+        c.inputs = [copy_plain(whole)]
+        capture.calls.insert(0, c)                  # what was read of it before is planned memory too
+    for k in range(1, e.call.n_out): outputs.append(on_buffer(e.buffers[k], e.call.y[k].layout, e.call.y[k].dtype))
+    c = new_call(e, op, x, attributes)
+    c.outputs, c.into = outputs, True
+    capture.calls.append(c)
+    return 0
+
+
+cdef void constant_made(t) noexcept:
+    """A tensor was made by no operation while its thread captures."""
+    cdef Tensor x = <Tensor>t
+    try:
+        (<Capture>flags().capture).constants.setdefault(<size_t>x.buffer, on_buffer(x.buffer, x.layout, x.dtype))
+    except MemoryError:                             # then a write over it is captured as one to memory from outside
+        pass
+
+
+late_bound.constant_made = constant_made

@@ -1,0 +1,109 @@
+"""The one executor: begin, infer, place the results, compute, end.
+
+Eager operations (run.pyx), writes in place (inplace.pyx) and replays (replay.pyx) differ only in where the results are
+placed: in new memory, over a tensor, or in memory that was planned."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport uint64_t
+
+from cygrad.core.execute.operands cimport Operand
+from cygrad.core.graph.operator cimport MAX_OUTPUTS, N_INLINE, Call, Operator
+from cygrad.core.graph.tensor cimport Node, Tensor
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport OTHER, WORKSPACE, Buffer, allocate, allocate_for, drop, hold
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.kernels.array cimport Array, itemsize
+
+cdef enum:
+    LARGE_WORK = 32768      # elements. From here on the GIL is released while an operator computes: that costs 50 ns.
+
+cdef struct Execution:
+    Call call
+    Buffer* buffers[MAX_OUTPUTS]    # of the outputs, held
+    Buffer* workspace
+    Flags* thread
+    void* outer             # the operator that was running in this thread before
+    Array inline_x[N_INLINE]
+
+cdef inline int begin(Execution* e, Operator op, const Operand* x, int n, object attributes, uint64_t wanted) except -1:
+    """Fill in the call, and let the thread's flags name the operator. end() must follow, also after an error."""
+    cdef Call* c = &e.call
+    cdef int i
+    for i in range(MAX_OUTPUTS):
+        c.y[i].layout = NULL
+        e.buffers[i] = NULL
+    e.workspace = NULL
+    e.thread = flags()
+    e.outer = e.thread.op
+    e.thread.op = <void*>op
+    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
+    c.workspace_bytes, c.work, c.workspace, c.attributes = 0, 0, NULL, <void*>attributes
+    c.x = e.inline_x
+    if n > N_INLINE:
+        c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
+        if c.x == NULL:
+            c.x = e.inline_x
+            raise MemoryError("no memory for the operands")
+    for i in range(n): c.x[i] = x[i].array
+    return 0
+
+cdef inline int infer(Execution* e, Operator op) except -1:
+    """Let the operator say what comes out, and how much workspace it needs."""
+    return op.infer(&e.call)                        # (which needs no GIL itself, but the counts of layouts do)
+
+cdef inline int place_fresh(Execution* e, int first) except -1:
+    """Place the outputs from number `first` on in new memory."""
+    cdef Call* c = &e.call
+    cdef int i
+    for i in range(first, c.n_out):
+        e.buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
+        c.y[i].data = e.buffers[i].data
+    return 0
+
+cdef inline void place_view(Execution* e, const Operand* x) noexcept:
+    """Place output 0 over the memory of the input that it is a view of."""
+    e.buffers[0] = x[e.call.view].buffer
+    hold(e.buffers[0])
+
+cdef inline int place_over(Execution* e, Tensor target) except -1:
+    """Place output 0 over `target`, which has its shape and dtype, and hidden outputs in new memory."""
+    cdef Call* c = &e.call
+    place_fresh(e, 1)
+    lay.decref(c.y[0].layout)
+    c.y[0].layout = lay.incref(target.layout)
+    c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
+    e.buffers[0] = target.buffer
+    hold(target.buffer)
+    return 0
+
+cdef inline int compute(Execution* e, Operator op) except -1:
+    """Compute the outputs where they are placed. Large work runs without the GIL."""
+    cdef Call* c = &e.call
+    cdef Py_ssize_t work = c.work
+    cdef int i
+    if c.workspace_bytes and c.workspace == NULL:
+        e.workspace = allocate(c.workspace_bytes, WORKSPACE)
+        c.workspace = e.workspace.data
+    if work == 0:
+        work = c.y[0].layout.size
+        for i in range(c.n_in): work = max(work, <Py_ssize_t>c.x[i].layout.size)
+    if work < LARGE_WORK: return op.forward(c)
+    with nogil: op.forward(c)
+    return 0
+
+cdef inline void release(Execution* e) noexcept:
+    """Release all that an execution holds. Results that were moved to tensors are NULL here."""
+    cdef Call* c = &e.call
+    cdef int i
+    for i in range(MAX_OUTPUTS):
+        if e.buffers[i] != NULL: drop(e.buffers[i])
+        if c.y[i].layout != NULL: lay.decref(c.y[i].layout)
+    if e.workspace != NULL: drop(e.workspace)
+    if c.x != e.inline_x: PyMem_Free(c.x)
+
+cdef inline void end(Execution* e) noexcept:
+    """The operator does not run any more: release what its execution holds."""
+    e.thread.op = e.outer
+    release(e)
+
+cdef Node record(Execution* e, Operator op, const Operand* x, object attributes, uint64_t wanted)

@@ -1,0 +1,102 @@
+"""Reading operands: arrays become tensors, mixed dtypes are promoted, Python numbers take the dtype of the others."""
+
+import numpy as np
+
+from cpython.bool cimport PyBool_Check
+from cpython.float cimport PyFloat_AS_DOUBLE
+from cpython.long cimport PyLong_AsDouble
+from libc.string cimport memcpy
+
+from cygrad.core.dtypes cimport default_dtype, promote
+from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked, ready
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.source cimport warn_here
+from cygrad.core.thread_state cimport flags
+from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import PrecisionWarning
+from cygrad.kernels.blas import blas_info
+
+
+cdef object plain_operand(v):
+    """What a user passed as a tensor with memory or a Python number. This may run Python code, so it comes before any
+    operand of the operation is read."""
+    if is_plain(v): return v
+    t = ensure_tensor(v)
+    ready(t)
+    return t
+
+
+cdef bint convert(list xs) except -1:
+    """Convert in place what is neither a tensor nor a number. True if there was any: the conversion may have released
+    the memory of the others."""
+    cdef Py_ssize_t i
+    cdef bint converted = False
+    for i in range(len(xs)):
+        if is_plain(xs[i]): continue
+        xs[i] = plain_operand(xs[i])
+        converted = True
+    return converted
+
+
+cdef int cast_scalar(Operand* o, int dtype) except -1:
+    """Write a Python number in the dtype of the operation."""
+    v = <object>o.tensor
+    o.array.dtype = dtype
+    if dtype == FLOAT32:
+        (<float*>&o.number)[0] = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+    elif dtype == FLOAT64:
+        o.number = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+    else:
+        try:
+            raw = np.array(v, DTYPES[dtype]).tobytes()
+        except OverflowError:
+            raise OverflowError(f"the number {v} does not fit the dtype {DTYPES[dtype]} of the other operand") from None
+        memcpy(&o.number, <const char*>raw, len(raw))
+    return 0
+
+
+cdef list prepare(Operator op, Operand* x, int n):
+    """Bring the operands to one dtype: Python numbers are weak, and tensors of mixed dtypes are cast, which is recorded
+    like any cast. Returns what must stay alive until the operation has run."""
+    cdef list alive = None
+    cdef int dtype = -1, i
+    cdef bint mixed = False
+    for i in range(op.n_unpromoted, n):
+        if x[i].buffer == NULL: continue
+        if dtype < 0: dtype = x[i].array.dtype
+        elif dtype != x[i].array.dtype:
+            dtype = promote(dtype, x[i].array.dtype)
+            mixed = True
+    for i in range(op.n_unpromoted, n):
+        if x[i].buffer != NULL or dtype >= FLOAT32: continue
+        if dtype < 0 or PyFloat_Check(<object>x[i].tensor):
+            dtype = default_dtype()
+            mixed = True
+        elif dtype == BOOL and not PyBool_Check(<object>x[i].tensor):
+            dtype = INT64
+            mixed = True
+    if op.promotes_to_float and dtype < FLOAT32:
+        dtype = default_dtype()
+        mixed = True
+    for i in range(op.n_unpromoted, n):
+        if x[i].buffer == NULL: cast_scalar(&x[i], dtype)
+        elif mixed and x[i].array.dtype != dtype:
+            t = late_bound.apply1(late_bound.operators["cast"], <Tensor>x[i].tensor, dtype)
+            if alive is None: alive = []
+            alive.append(t)
+            release_operand(&x[i])
+            read_tensor(&x[i], t)
+    return alive
+
+
+cdef int warn_if_widened(Operator op, list casts) except -1:
+    """Warn, while recording, that float64 data makes a result float64 though its gradients go to float32."""
+    if not op.differentiable or flags().node != NULL: return 0
+    if not any([is_tracked(<Tensor>t) and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
+    blas_info()                                     # importing SciPy makes `warnings` forget where it has warned
+    warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, and the result is float64, "
+              f"as is what is computed from it; cast the data with astype(\"float32\"), or make the variables float64",
+              PrecisionWarning)
+    return 0

@@ -1,0 +1,120 @@
+"""Random programs captured by Replay, replayed on other inputs and compared with eager code, bit for bit: views, writes
+in place (over inputs, results, views and memory made inside), several outputs, gradients of first and second order.
+
+CYGRAD_PROGRAMS is how many are captured (1000); `make test-all` takes 10,000."""
+
+import os
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.core.execute.replay import Replay
+
+from tests.programs import WRITES, Program, in_cygrad, write
+from tests.rows import same_bits
+
+COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "1000"))
+
+
+class Captured:
+    """A function of tensors made of a random program: some steps have several outputs, some write over memory that was
+    made inside, and of one third the gradients are part of the result."""
+
+    def __init__(self, seed):
+        self.program = Program(seed)
+        self.rng_seed = seed
+        self.gradients = self.program.kind == "create_graph"
+        self.inputs = [*self.program.variables, *self.program.constants]
+
+    def __call__(self, *inputs):
+        rng = np.random.default_rng(self.rng_seed)
+        values = list(inputs)
+        if not self.gradients:
+            return self.steps(values, rng)
+        leaves = [x.detach().requires_grad_() for x in inputs]
+        with cg.record():
+            values = [x * 1.0 for x in leaves]
+            out = self.steps(values, rng)
+            loss = sum([(v * v).sum() for v in out])
+        found = cg.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+        with cg.record():
+            again = sum([(g * g).sum() for g in found if g is not None])
+        if isinstance(again, cg.Tensor) and again.requires_grad:
+            found += cg.autograd.grad(again, leaves, create_graph=True, allow_unused=True)
+        return (*out, *[g for g in found if g is not None])
+
+    def steps(self, values, rng):
+        extra = []
+        for name, operands, arguments in self.program.steps:
+            if name in WRITES:
+                i, j = operands
+                write(name, values[i], values[j] if isinstance(j, int) else j, arguments)
+            else:
+                values.append(in_cygrad(name, [values[i] for i in operands], arguments))
+            self.more([*values, *extra], extra, rng)
+        return (*values[-4:], *extra[-4:])
+
+    def more(self, values, extra, rng):
+        """Now and then a step that the programs do not have."""
+        x = values[rng.integers(len(values))]
+        kind = rng.integers(24)
+        if kind == 0 and x.ndim and x.shape[0] > 1:
+            extra.extend(cg.split(x, [1]))
+        elif kind == 1 and x.ndim and x.size:
+            largest, places = cg.topk(x.reshape(-1), 1)
+            extra.extend([largest, x.reshape(-1)[places]])
+        elif kind == 2:
+            made = cg.zeros(x.shape, dtype="float64")
+            before = made + x
+            made[...] = x * 2
+            made += before
+            extra.extend([before, made])
+        elif kind == 3 and not self.gradients and x.ndim and x.shape[0]:
+            made = cg.ones((2, *x.shape), dtype="float64")
+            made[1] -= x
+            made[0, :1] = made[1, -1:]
+            extra.append(made[0])
+        elif kind == 4 and not self.gradients:
+            if 0 not in x.strides or x.size < 2: x *= 0.5     # over an input, a view or a result
+        elif kind == 5 and x.ndim == 2:
+            extra.append(x.T.reshape(-1) if x.size else x.T)
+
+
+def run(f, arrays):
+    """What f returns, as arrays, and what its inputs hold afterwards; or the error that it raises."""
+    tensors = [cg.tensor(a) for a in arrays]
+    try:
+        out = f(*tensors)
+    except (cg.InplaceError, ValueError) as e:
+        return None, type(e)
+    return [y.detach().numpy().copy() for y in out], [x.numpy().copy() for x in tensors]
+
+
+def test_replays_compute_what_eager_code_computes():
+    captured, refused, writes = 0, {}, 0
+    for seed in range(COUNT):
+        f = Captured(seed)
+        rng = np.random.default_rng(seed + 1)
+        expected, error = run(f, f.inputs)
+        tensors = [cg.tensor(a) for a in f.inputs]
+        if expected is None:
+            with pytest.raises(error): Replay(f, *tensors)
+            continue
+        try:
+            replay = Replay(f, *tensors)
+        except RuntimeError as e:
+            assert str(e).startswith("Replay: "), (seed, e)
+            reason = str(e).split(",")[0]
+            refused[reason] = refused.get(reason, 0) + 1
+            continue
+        captured += 1
+        writes += any(step[0] in WRITES for step in f.program.steps)
+        for _ in range(2):
+            arrays = [rng.uniform(-1.5, 1.5, a.shape) for a in f.inputs]
+            for x, a in zip(tensors, arrays, strict=True): x[...] = a
+            expected, after = run(f, arrays)
+            for ours, eager in zip(replay.run(), expected, strict=True): same_bits(ours.numpy(), eager)
+            for ours, eager in zip(tensors, after, strict=True): same_bits(ours.numpy(), eager)
+        del replay
+    assert captured > 0.6 * COUNT and writes > 0.1 * COUNT, (captured, writes, refused)
