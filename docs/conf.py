@@ -45,8 +45,8 @@ html_theme_options = {
 # Files outside of this directory that the site has as a page; of a file in pieces, the pages of some of its headings.
 PAGES = {
     "README.md": "index.md",
-    "README.md#how-the-house-is-laid-out": "overview.md",
-    "README.md#measured": "overview.md",
+    "README.md#package-layout": "overview.md",
+    "README.md#benchmarks": "overview.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/results/results.md": "benchmarks.md",
