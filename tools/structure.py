@@ -1,8 +1,8 @@
 """The structure of the package, from its sources: `python tools/structure.py [CHECKOUT] [--svg FILE]`.
 
-Prints a Markdown table of the packages with their modules and lines, what each imports, and the imports that go to a
-module further up or in a circle (there are none). With --svg it draws the packages from the lowest layer to the highest,
-each as wide as it has lines, with an arrow for each package that imports another."""
+Prints a Markdown table of the packages, the lowest layer first: their modules with lines, and what they import when they
+are imported themselves (an import inside a function does not count). Circles are reported. With --svg it draws the
+packages, each as wide as it has lines, with an arrow for each that imports another."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-STATEMENT = re.compile(r"^[ \t]*from (cygrad[\w.]*) c?import (\([^)]*\)|[^\n#]*)|^[ \t]*c?import (cygrad[\w.]*)", re.M)
+STATEMENT = re.compile(r"^from (cygrad[\w.]*) c?import (\([^)]*\)|[^\n#]*)|^c?import (cygrad[\w.]*)", re.M)
 SUFFIXES = (".pyx", ".pxd", ".py")
 
 
@@ -22,7 +22,8 @@ def modules_of(root):
         name = ".".join(path.relative_to(root).with_suffix("").parts)
         text = path.read_text()
         _, lines, before = found.get(name, (None, 0, ""))
-        found[name] = name.rpartition(".")[0], lines + text.count("\n"), before + text
+        package = name.rpartition(".")[0]
+        found[name] = name if package == "cygrad" else package, lines + text.count("\n"), before + text
     return found
 
 
@@ -57,24 +58,29 @@ def read(root):
     return packages, between
 
 
+def short(package):
+    return package.removeprefix("cygrad.")
+
+
 def table(packages, between):
     rows = ["| package | lines | modules (lines) | imports from |", "|---|---:|---|---|"]
     for package, modules in packages.items():
         uses = sorted(between[package].items(), key=lambda item: -item[1])
         rows.append(f"| `{package}` | {sum(lines for _, lines in modules):,} | "
                     f"{', '.join(f'{name} {lines}' for name, lines in modules)} | "
-                    f"{', '.join(f'{name.removeprefix("cygrad.")} {n}' for name, n in uses) or '-'} |")
+                    f"{', '.join(f'{short(name)} {n}' for name, n in uses) or '-'} |")
     return "\n".join(rows)
 
 
 def svg(packages, between):
-    """The packages as boxes from the lowest (at the bottom) to the highest, with an arrow for each import between two."""
+    """The packages as boxes, the lowest at the bottom, with an arrow for each that imports another."""
     names = list(packages)
     lines = {p: sum(n for _, n in packages[p]) for p in names}
     unit = 420 / max(lines.values())
     at = {p: (40, 30 + 44 * (len(names) - 1 - i)) for i, p in enumerate(names)}
     height = 44 * len(names) + 40
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height}" font-family="sans-serif" font-size="13">']
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height}" font-family="sans-serif" '
+           f'font-size="13">']
     for p in names:
         x, y = at[p]
         out.append(f'<rect x="{x}" y="{y}" width="{max(6, lines[p] * unit):.0f}" height="26" fill="#9ecae1"/>'
