@@ -16,4 +16,4 @@ cdef extern from "cygrad/flags.h":
         int telling
         void* inputs
 
-cdef Flags* flags() noexcept
+cdef Flags* flags() noexcept nogil

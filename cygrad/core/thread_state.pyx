@@ -9,7 +9,7 @@ cdef extern from *:
     Flags cg_flags
 
 
-cdef Flags* flags() noexcept:
+cdef Flags* flags() noexcept nogil:
     return &cg_flags
 
 

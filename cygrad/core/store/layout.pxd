@@ -1,17 +1,18 @@
-"""Layouts: shapes and strides, shared by counting. A function here that returns a Layout* hands over one count."""
+"""Layouts: shapes and strides, shared by reference counting. A function here that returns a Layout* returns a new
+reference. None needs a Python object, but all need the GIL, which guards the counts and the list of freed layouts."""
 
 from cygrad.kernels.array cimport Layout
 
 cdef Layout* SCALAR                                 # the 0-d layout at offset 0; never freed
 
-cdef Layout* blank(int ndim) except NULL
-cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL
-cdef Layout* finish(Layout* l) except NULL
-cdef Layout* dense_like(const Layout* l) except NULL
-cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL
-cdef Layout* expand(const Layout* x, const Layout* target) except NULL
+cdef Layout* blank(int ndim) except NULL nogil
+cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil
+cdef Layout* finish(Layout* l) except NULL nogil
+cdef Layout* dense_like(const Layout* l) except NULL nogil
+cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL nogil
+cdef Layout* expand(const Layout* x, const Layout* target) except NULL nogil
 cdef Layout* from_shape(shape) except NULL
-cdef void destroy(Layout* l) noexcept
+cdef void destroy(Layout* l) noexcept nogil
 cdef tuple shape_tuple(const Layout* l)
 cdef tuple strides_tuple(const Layout* l)
 cdef list whole_sizes(shape)
@@ -19,11 +20,11 @@ cdef int read_shape(shape, Py_ssize_t* out) except -1
 cdef int read_axis(axis, int ndim) except -1
 
 
-cdef inline Layout* incref(const Layout* l) noexcept:
+cdef inline Layout* incref(const Layout* l) noexcept nogil:
     (<Layout*>l).refs += 1
     return <Layout*>l
 
-cdef inline void decref(const Layout* l) noexcept:
+cdef inline void decref(const Layout* l) noexcept nogil:
     (<Layout*>l).refs -= 1
     if l.refs == 0: destroy(<Layout*>l)
 

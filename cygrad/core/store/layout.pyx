@@ -1,15 +1,17 @@
 """Layouts: the shape, strides and offset of a tensor in its buffer.
 
 A result that has its operand's shape shares its operand's layout, so most operations make none. Freed layouts of few
-dimensions wait in a list for the next."""
+dimensions are kept in a list and used again."""
 
 import operator
-
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.kernels.array cimport MAX_NDIM
 
 from cygrad.core.errors import described
+
+cdef extern from "Python.h" nogil:                  # the GIL is held all the same (layout.pxd)
+    void* PyMem_Malloc(size_t n)
+    void PyMem_Free(void* p)
 
 cdef enum:
     LISTED = 4              # layouts of up to so many dimensions are all made this large and kept when freed
@@ -21,7 +23,7 @@ cdef int n_waiting = 0
 cdef Py_ssize_t MAX_SIZE = (<Py_ssize_t>1) << 48    # elements: no product of sizes overflows below it
 
 
-cdef Layout* blank(int ndim) except NULL:
+cdef Layout* blank(int ndim) except NULL nogil:
     """A layout of `ndim` dimensions whose shape, strides and offset are to be filled and given to finish()."""
     global n_waiting
     cdef Layout* l
@@ -31,7 +33,8 @@ cdef Layout* blank(int ndim) except NULL:
         l = waiting[n_waiting]
     else:
         l = <Layout*>PyMem_Malloc(sizeof(Layout) + 2 * capacity * sizeof(Py_ssize_t))
-        if l == NULL: raise MemoryError("no memory for a shape")
+        if l == NULL:
+            with gil: raise MemoryError("no memory for a shape")
         l.shape = <Py_ssize_t*>(l + 1)
         l.strides = l.shape + capacity
     l.refs = 1
@@ -40,7 +43,7 @@ cdef Layout* blank(int ndim) except NULL:
     return l
 
 
-cdef void destroy(Layout* l) noexcept:
+cdef void destroy(Layout* l) noexcept nogil:
     global n_waiting
     if l.ndim <= LISTED and n_waiting < MOST:
         waiting[n_waiting] = l
@@ -49,7 +52,7 @@ cdef void destroy(Layout* l) noexcept:
         PyMem_Free(l)
 
 
-cdef Layout* finish(Layout* l) except NULL:
+cdef Layout* finish(Layout* l) except NULL nogil:
     """Work out size and density from shape and strides."""
     cdef Py_ssize_t step = 1
     cdef int d
@@ -62,7 +65,7 @@ cdef Layout* finish(Layout* l) except NULL:
     return l
 
 
-cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
+cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil:
     """The row-major layout of a shape. Raises ValueError where it has more elements than any memory."""
     cdef Layout* l = blank(ndim)
     cdef Py_ssize_t step = 1, bound = 1, size = 1
@@ -76,19 +79,19 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL:
             if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
             else:
                 decref(l)
-                raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
+                with gil: raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
     l.size = size
     l.dense = True
     return l
 
 
-cdef Layout* dense_like(const Layout* l) except NULL:
+cdef Layout* dense_like(const Layout* l) except NULL nogil:
     """The layout of a fresh result of the shape of `l`: `l` itself where that is dense and starts at 0."""
     if l.dense and l.offset == 0: return incref(l)
     return dense(l.ndim, l.shape)
 
 
-cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL:
+cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL nogil:
     """The dense layout of the shape that `x` and `y` broadcast to, by NumPy's rule. Raises ValueError."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int ndim = x.ndim if x.ndim > y.ndim else y.ndim
@@ -101,15 +104,16 @@ cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL:
         a = x.shape[i] if i >= 0 else 1
         b = y.shape[j] if j >= 0 else 1
         if a != b and a != 1 and b != 1:
-            raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and "
-                             f"{b} in dimension {d - ndim} must agree, or one of them be 1")
+            with gil:
+                raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and "
+                                 f"{b} in dimension {d - ndim} must agree, or one of them be 1")
         shape[d] = b if a == 1 else a
     if same(x, ndim, shape): return dense_like(x)
     if same(y, ndim, shape): return dense_like(y)
     return dense(ndim, shape)
 
 
-cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept:
+cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept nogil:
     cdef int d
     if l.ndim != ndim: return False
     for d in range(ndim):
@@ -117,7 +121,7 @@ cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexce
     return True
 
 
-cdef Layout* expand(const Layout* x, const Layout* target) except NULL:
+cdef Layout* expand(const Layout* x, const Layout* target) except NULL nogil:
     """`x` seen in the shape of `target`, with strides of 0 where it repeats. The shapes are known to fit."""
     cdef Layout* l
     cdef int d, i
