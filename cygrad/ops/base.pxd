@@ -28,6 +28,12 @@ cdef class Number(Attributes):
     cdef readonly object number
     cdef double value       # the same for kernels
 
+cdef class Code(Attributes):
+    cdef readonly int code
+    cdef readonly int bits
+    cdef readonly tuple shape
+    cdef Layout* layout     # of this shape
+
 cdef class Elementwise(Operator):
     cdef int n_in
     cdef const Loop* value
@@ -37,7 +43,7 @@ cdef class Elementwise(Operator):
     cdef const Loop* coder  # value() that makes codes too; NULL: there are none
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1
-    cdef int plan_code(self, Call* c) except -1
+    cdef int plan_code(self, Call* c) except -1 nogil
     cdef bint needs_code(self, uint64_t wanted) noexcept nogil
     cdef int code_bits(self, uint64_t wanted) noexcept nogil
     cdef const Loop* coder_for(self, uint64_t wanted) noexcept nogil
@@ -46,7 +52,8 @@ cdef class Elementwise(Operator):
     cdef Array codes(self, const BackwardCall* b) noexcept nogil
     cdef Tensor where_code(self, Context c, int code)
 
-cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1
+cdef Number number_of(number)
+cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil
 cdef uint64_t recorded_inputs(Node node) noexcept
 cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code)

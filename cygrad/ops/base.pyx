@@ -1,9 +1,9 @@
-"""What operators share. Elementwise: infer, forward, keeps and backward of every operator that works element by element
-with broadcasting. View: of those that look at their input's memory otherwise."""
+"""The bases that operators share. Elementwise has infer, forward, keeps and backward of every operator that works element
+by element with broadcasting, View those of operators whose output is a view of their input."""
 
 import re
 
-from cython cimport final
+from cython cimport final, no_gc
 from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memset
 
@@ -37,11 +37,19 @@ cdef driver.Loop* COPY_LOOP = driver.find("copy")
 cdef driver.Loop* ADD_LOOP = driver.find("add")
 
 
+@no_gc
 cdef class Number(Attributes):
     """The attributes of an operator with a number."""
 
-    def __init__(self, number):
+    def __cinit__(self, number=0):
         self.number, self.value = number, number
+
+
+cdef Number number_of(number):
+    """Number(number), without the cost of a Python call."""
+    cdef Number n = Number.__new__(Number)
+    n.number, n.value = number, number
+    return n
 
 
 cdef class Elementwise(Operator):
@@ -112,37 +120,34 @@ cdef class Elementwise(Operator):
         """The kernel of the gradient of input i that reads them."""
         return self.rules[i].loop
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef Layout* l
-        cdef Layout* wider
-        c.y[0].dtype = c.x[c.n_in - 1].dtype        # before it may be a mask
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef const Layout* both
+        c.y[0].dtype = c.x[c.n_in - 1].dtype        # (the first input may be a mask)
         if c.n_in == 1:
             c.y[0].layout = lay.dense_like(c.x[0].layout)
             return self.plan_code(c)
-        l = lay.broadcast(self.name, c.x[0].layout, c.x[1].layout)
+        c.y[0].layout = lay.broadcast(self.name, c.x[0].layout, c.x[1].layout)
         if c.n_in == 3:
-            try:
-                wider = lay.broadcast(self.name, l, c.x[2].layout)
-            finally:
-                lay.decref(l)
-            l = wider
-        c.y[0].layout = l
+            both = c.y[0].layout                    # (if the next line raises, the executor releases it)
+            c.y[0].layout = lay.broadcast(self.name, both, c.x[2].layout)
+            lay.decref(both)
         return self.plan_code(c)
 
-    cdef int plan_code(self, Call* c) except -1:
+    cdef int plan_code(self, Call* c) except -1 nogil:
         """The codes are a hidden output."""
         cdef Py_ssize_t nbytes
         if not c.wanted or c.y[0].dtype < FLOAT32 or not self.needs_code(c.wanted): return 0
         nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
         return hide_bytes(c, nbytes)
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Array a[MAX_OPERANDS]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef double bits
         cdef int i, n = c.n_in
-        if not driver.has(self.value, c.x[n - 1].dtype): return by_numpy(self, c)
+        if not driver.has(self.value, c.x[n - 1].dtype):
+            with gil: return by_numpy(self, c)
         for i in range(n):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
@@ -220,23 +225,34 @@ cdef inline uint64_t bit_of_source(int source) noexcept nogil:
     return <uint64_t>1 << (OUTPUT + (source & ~OWN) if source & OWN else source)
 
 
+cdef class Code(Attributes):
+    """The attributes of has_code: the code, how many bits each has, and the shape of the elements."""
+
+    def __cinit__(self, int code, int bits, tuple shape):
+        self.code, self.bits, self.shape = code, bits, shape
+        self.layout = lay.from_shape(shape)
+
+    def __dealloc__(self):
+        if self.layout != NULL: lay.decref(self.layout)
+
+
 @final
 cdef class HasCode(Operator):
     """y = whether each element has a code, a bool; no gradient
 
-    The input is packed codes, the attributes are (code, bits, shape)."""
+    The input is packed codes."""
 
     def __cinit__(self):
         self.name = "has_code"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        c.y[0].layout = lay.from_shape((<tuple>c.attributes)[2])
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].layout = lay.incref((<Code>c.attributes).layout)
         c.y[0].dtype = BOOL
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int code = (<tuple>c.attributes)[0], bits = (<tuple>c.attributes)[1]
-        with nogil: where_code_is(<const uint8_t*>c.x[0].data, c.y[0].layout.size, bits, code, <uint8_t*>c.y[0].data)
+    cdef int forward(self, Call* c) except -1 nogil:
+        where_code_is(<const uint8_t*>c.x[0].data, c.y[0].layout.size, (<Code>c.attributes).bits,
+                      (<Code>c.attributes).code, <uint8_t*>c.y[0].data)
         return 0
 
 
@@ -247,7 +263,7 @@ cdef Tensor has_code(Context c, const Layout* l, int bits, int code):
     """For formulas: a bool tensor of this shape, true where the code in the hidden output 1 is this one."""
     cdef Tensor t = c.output(1).detach()
     if not t.layout.dense: t = t.copy()             # what an unpack hook gave
-    return apply1(HAS_CODE, t, (code, bits, lay.shape_tuple(l)))
+    return apply1(HAS_CODE, t, Code(code, bits, lay.shape_tuple(l)))
 
 
 cdef class Truth(Elementwise):
@@ -256,17 +272,17 @@ cdef class Truth(Elementwise):
     def __cinit__(self):
         self.fused = self.differentiable = self.promotes_to_float = False
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        Elementwise.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        Elementwise.infer(self, c)
         c.y[0].dtype = BOOL
         return 0
 
 
-cdef Layout* shared_layouts[N_SHARED]                   # the layouts of so many bytes, made when they are needed first
+cdef Layout* shared_layouts[N_SHARED]                   # the layouts of so many bytes, each made at its first use
 
 
-cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1:
-    """Let packed codes of so many bytes be the hidden output 1."""
+cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil:
+    """Declare packed codes of so many bytes as the hidden output 1."""
     if nbytes >= N_SHARED: c.y[1].layout = lay.dense(1, &nbytes)
     else:
         if shared_layouts[nbytes] == NULL: shared_layouts[nbytes] = lay.dense(1, &nbytes)
@@ -354,7 +370,7 @@ cdef class View(Operator):
         c.view = 0
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

@@ -100,20 +100,20 @@ cdef class LogicalNot(Truth):
 
 
 cdef class Bitwise(Elementwise):
-    """z = x <op> y, bit by bit; no gradient. Bools are logic's kernels' work, integers NumPy's."""
+    """z = x <op> y, bit by bit; no gradient. The kernels of the logical operators compute bools, NumPy integers."""
 
     def __cinit__(self):
         self.fused = self.differentiable = False
         self.value = driver.find(self.name.replace("bitwise", "logical"))
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        if c.x[0].dtype >= FLOAT32:
-            raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, as in "
-                            f"(x > 0) & (y > 0)")
-        return Elementwise.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        if c.x[0].dtype < FLOAT32: return Elementwise.infer(self, c)
+        with gil: raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, "
+                                  f"as in (x > 0) & (y > 0)")
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        return Elementwise.forward_with_gil(self, c) if c.x[0].dtype == BOOL else by_numpy(self, c)
+    cdef int forward(self, Call* c) except -1 nogil:
+        if c.x[0].dtype == BOOL: return Elementwise.forward(self, c)
+        with gil: return by_numpy(self, c)
 
 
 @final
@@ -210,7 +210,7 @@ cdef class Where(Elementwise):
     def __cinit__(self):
         self.n_unpromoted = 1
 
-    cdef int plan_code(self, Call* c) except -1:
+    cdef int plan_code(self, Call* c) except -1 nogil:
         return Elementwise.plan_code(self, c) if c.x[0].layout.size == c.y[0].layout.size else 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -222,17 +222,17 @@ cdef class Where(Elementwise):
     cdef Array codes(self, const BackwardCall* b) noexcept nogil:
         return Elementwise.codes(self, b) if is_saved(b, CODE) else saved(b, 0)
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Array a[4]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef int i
-        if c.y[0].dtype >= FLOAT32: return Elementwise.forward_with_gil(self, c)
+        if c.y[0].dtype >= FLOAT32: return Elementwise.forward(self, c)
         for i in range(3):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
         a[3] = c.y[0]
-        with nogil: choose(a)
+        choose(a)
         return 0
 
     cdef object formula(self, c, int i, g):

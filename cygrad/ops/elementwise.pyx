@@ -13,7 +13,7 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport FLOAT32, itemsize
-from cygrad.ops.base cimport Elementwise, Number
+from cygrad.ops.base cimport Elementwise, Number, number_of
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.compare import logical_and, logical_not, logical_or, where
@@ -275,7 +275,7 @@ def pow(x, p):
     if t.dtype < FLOAT32 and p < 0:
         raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is no integer; use {float(p)}, or cast with "
                          f"astype first")
-    return apply1(POW, t, Number(p))
+    return apply1(POW, t, number_of(p))
 
 def power(x, y):
     """x to the power of y, elementwise with broadcasting; of integers an integer.

@@ -11,7 +11,7 @@ from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
-from cygrad.ops.base cimport OUT, Elementwise, Number
+from cygrad.ops.base cimport OUT, Elementwise, number_of
 
 from cygrad.core.errors import described
 from cygrad.ops.compare import where
@@ -365,7 +365,7 @@ def softplus(x, beta=1.0):
     if isinstance(beta, bool) or not isinstance(beta, (int, float)):
         raise TypeError(f"softplus: beta is a Python number, got {type(beta).__name__}")
     if beta == 0: raise ValueError("softplus: beta is 0; it scales x and must not be 0")
-    return apply1(SOFTPLUS, x, Number(beta))
+    return apply1(SOFTPLUS, x, number_of(beta))
 
 def silu(x):
     """x sigmoid(x), elementwise."""
