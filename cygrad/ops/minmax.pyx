@@ -6,14 +6,11 @@ from cython cimport final
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
-from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.execute.run cimport apply1
-from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport FLOAT32, INT64, UINT8, Array, Layout, itemsize
 from cygrad.kernels.bits cimport pack_equal, unpack_bits
@@ -21,10 +18,12 @@ from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport sum_into
 from cygrad.kernels.scan cimport arg
-from cygrad.ops.reduce cimport Axes, Reduction, Spread, over, read_axes, refuse_nothing
+from cygrad.ops.base cimport has_code
+from cygrad.ops.reduce cimport Axes, Reduction, Spread, check_any_elements, over, read_axes
 
 from cygrad.ops.reduce import reduced, spread
 from cygrad.ops.reduce import sum as sum_of
+from cygrad.ops.shape import astype
 
 
 cdef Loop* MUL_LOOP = driver.find("mul")
@@ -34,25 +33,25 @@ cdef Loop* DIV_LOOP = driver.find("div")
 # ---- max and min -----------------------------------------------------------------------------------------------------
 
 cdef class Extreme(Reduction):
-    """The base of max and min. What is kept is a bit for each element: whether it is the extreme (a hidden output). The
+    """The base of max and min. Backward keeps a bit for each element, whether it is the extreme (a hidden output). The
     gradient goes to those that are, in equal parts; of a NaN, to the NaNs."""
     cdef Fold* kind
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
-        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
-        Reduction.infer_with_gil(self, c)
+        check_any_elements(self.name, c.x[0].layout, c.attributes)
+        Reduction.infer(self, c)
         if c.wanted and c.y[0].dtype >= FLOAT32:
             c.n_out, c.hidden = 2, 1
             c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Spread y
         self.fold(c, self.kind, NULL, &c.y[0])
         if not c.hidden: return 0
         over(&y, &c.y[0], c.x[0].layout, c.attributes)
-        with nogil: pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
+        pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -65,26 +64,21 @@ cdef class Extreme(Reduction):
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Array dx = b.dx[0], parallel_for = b.g[0]
+        cdef Array dx = b.dx[0], share = b.g[0]
         cdef Array a[3]
         cdef Spread wide
         cdef Layout dense = b.y[0]                  # of the shares
         unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
-        parallel_for.data, parallel_for.layout = b.workspace, &dense
-        over(&wide, &parallel_for, dx.layout, b.attributes)
+        share.data, share.layout = b.workspace, &dense
+        over(&wide, &share, dx.layout, b.attributes)
         sum_into(&dx, &wide.array)                  # how many share in it
-        a[0], a[1], a[2] = b.g[0], parallel_for, parallel_for
+        a[0], a[1], a[2] = b.g[0], share, share
         driver.each(DIV_LOOP, a)
         a[0], a[1], a[2] = wide.array, dx, dx
         return driver.each(MUL_LOOP, a)
 
     cdef object formula(self, c, int i, g):
-        shape = c.shape(0)
-        cdef Tensor chosen
-        cdef Array bits = (<Context>c).b.kept(OWN | 1)
-        check_capture()                             # (a replay would not unpack other bits)
-        chosen = fresh(lay.from_shape(shape), (<Tensor>g).dtype, OTHER)
-        unpack_bits(<const uint8_t*>bits.data, chosen.dtype, chosen.layout.size, chosen.buffer.data)
+        chosen = astype(has_code(c, (<Context>c).b.input_layout(0), 1, 1), g.dtype)
         return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
 
 
@@ -115,15 +109,15 @@ cdef class Place(Reduction):
         self.name, self.least = name, least
         self.fused = self.differentiable = False
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        refuse_nothing(self.name, c.x[0].layout, <Axes>c.attributes)
-        Reduction.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        check_any_elements(self.name, c.x[0].layout, c.attributes)
+        Reduction.infer(self, c)
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense:
             c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.x[0].layout
         cdef const char* x = c.x[0].data
         cdef uint32_t mask = (<Axes>c.attributes).mask
@@ -138,7 +132,7 @@ cdef class Place(Reduction):
         if not l.dense:
             gather(c.workspace, &c.x[0], 0, l.size)
             x = c.workspace
-        with nogil: arg(c.x[0].dtype, l.size // (n * inner), n, inner, x, <int64_t*>c.y[0].data, self.least)
+        arg(c.x[0].dtype, l.size // (n * inner), n, inner, x, <int64_t*>c.y[0].data, self.least)
         return 0
 
 

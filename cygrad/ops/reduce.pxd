@@ -1,4 +1,4 @@
-"""What reductions of other files share: how a result is seen in the shape of the operand."""
+"""What the reductions of all files share: their attributes, and how a result is seen in the shape of the operand."""
 
 from libc.stdint cimport uint32_t
 
@@ -19,7 +19,7 @@ cdef class Axes(Attributes):
     cdef readonly bint keepdims
 
 cdef class Reduction(Operator):
-    cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1
+    cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1 nogil
 
 cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil
 cdef Stage* over_kept_input(BackwardCall* b) noexcept nogil
@@ -30,6 +30,7 @@ cdef int scale(const Array* x, const Array* y, double n) except -1 nogil
 cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept nogil
 cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil
 cdef Axes read_axes(Tensor x, axis, keepdims)
-cdef tuple axes_of(const Layout* x, Axes axes)
-cdef int refuse_nothing(str name, const Layout* x, Axes axes) except -1
+cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1
+cdef tuple axes_of(const Layout* x, const void* axes)
+cdef int check_any_elements(str name, const Layout* x, const void* axes) except -1 nogil
 cdef Tensor widened(x)

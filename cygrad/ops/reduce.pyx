@@ -35,9 +35,9 @@ cdef Loop* MUL_LOOP = driver.find("mul")
 # ---- what reductions share -------------------------------------------------------------------------------------------
 
 cdef class Axes(Attributes):
-    """The attributes of a reduction: a bit for each axis that is reduced, and whether it stays, with size 1."""
+    """The attributes of a reduction: a bit for each axis that is reduced, and whether these axes stay, with size 1."""
 
-    def __init__(self, uint32_t mask, bint keepdims=False):
+    def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # (more: what a subclass takes)
         self.mask, self.keepdims = mask, keepdims
 
 
@@ -47,7 +47,7 @@ cdef class Reduction(Operator):
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d, n = 0
@@ -62,18 +62,23 @@ cdef class Reduction(Operator):
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1:
-        """y = the fold of the input; y and `by` (or NULL) have the shape of the result. Bools and integers are NumPy's
-        work."""
+    cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1 nogil:
+        """y = the fold of the input; y and `by` (or NULL) have the shape of the result. NumPy computes bools and
+        integers."""
         cdef Spread result, measure
         if y.dtype < FLOAT32:
-            axes = axes_of(c.x[0].layout, <Axes>c.attributes)
-            self.numpy(lend(&c.x[0], NULL, False), axes, out=lend(y, NULL, True), keepdims=(<Axes>c.attributes).keepdims)
-            return 0
+            with gil: return fold_by_numpy(self.numpy, c, y)
         over(&result, y, c.x[0].layout, c.attributes)
         if by == NULL: return fold_into(fold, &c.x[0], NULL, &result.array)
         over(&measure, by, c.x[0].layout, c.attributes)
         return fold_into(fold, &c.x[0], &measure.array, &result.array)
+
+
+cdef int fold_by_numpy(ufunc, Call* c, const Array* y) except -1:
+    """y = the NumPy function of the input over the reduced axes."""
+    ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, c.attributes), out=lend(y, NULL, True),
+          keepdims=(<Axes>c.attributes).keepdims)
+    return 0
 
 
 cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil:
@@ -119,9 +124,9 @@ cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, con
     return driver.each(loop, a)
 
 
-cdef tuple axes_of(const Layout* x, Axes axes):
-    """The reduced axes as NumPy wants them."""
-    return tuple([d for d in range(x.ndim) if axes.mask >> d & 1])
+cdef tuple axes_of(const Layout* x, const void* axes):
+    """The reduced axes, as NumPy takes them."""
+    return tuple([d for d in range(x.ndim) if (<Axes>axes).mask >> d & 1])
 
 
 cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
@@ -163,7 +168,7 @@ cdef class Sum(Reduction):
     def __cinit__(self):
         self.name, self.numpy = "sum", np.sum
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.SUM, NULL, &c.y[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -184,7 +189,7 @@ cdef class Mean(Reduction):
     def __cinit__(self):
         self.name, self.promotes_to_float, self.promotes = "mean", True, True
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         self.fold(c, &folds.SUM, NULL, &c.y[0])
         return scale(&c.y[0], &c.y[0], count(c.x[0].layout.size, c.y[0].layout.size))
 
@@ -251,14 +256,13 @@ def reduced(c):
     return tuple([d for d in range(len(c.shape(0))) if axes.mask >> d & 1])
 
 
-cdef int refuse_nothing(str name, const Layout* x, Axes axes) except -1:
-    """The largest of no elements is no number."""
+cdef int check_any_elements(str name, const Layout* x, const void* axes) except -1 nogil:
+    """Raise ValueError where a reduced axis has size 0, for operators that choose an element."""
     cdef int d
     for d in range(x.ndim):
-        if axes.mask >> d & 1 and x.shape[d] == 0:
-            shape = lay.shape_tuple(x)
-            raise ValueError(f"{name}: a tensor of shape {shape} has nothing along axis {d} to choose from; its size "
-                             f"there must be 1 at least")
+        if not ((<Axes>axes).mask >> d & 1 and x.shape[d] == 0): continue
+        with gil: raise ValueError(f"{name}: a tensor of shape {lay.shape_tuple(x)} has nothing along axis {d} to "
+                                   f"choose from; its size there must be 1 at least")
     return 0
 
 
@@ -271,7 +275,7 @@ cdef class Prod(Reduction):
     def __cinit__(self):
         self.name, self.numpy = "prod", np.prod
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.PROD, NULL, &c.y[0])
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -327,7 +331,7 @@ cdef class Prod(Reduction):
             n = level.shape[2]
             dx = reshape(level[:, ::-1] * reshape(dx[:, :n], (results, 1, n)), (results, 2 * n))
         dx = reshape(dx[:, :math.prod([shape[d] for d in axes])], tuple([shape[d] for d in order]))
-        return transpose(dx, np.argsort(order).tolist()) if order else dx
+        return transpose(dx, [order.index(d) for d in range(len(order))]) if order else dx
 
 
 cdef Layout* reduced_last(Layout* l, Py_ssize_t* sizes, const Layout* x, const void* axes) noexcept nogil:
@@ -352,22 +356,22 @@ def extended(x):
 
 @final
 cdef class AnyAll(Reduction):
-    """y = whether any (all) of x over axes are not 0, a bool tensor; no gradient"""
+    """y = whether any (all) of x over axes are not 0, a bool tensor; no gradient
+
+    NumPy computes it, of every dtype."""
     cdef object ufunc
 
     def __cinit__(self, str name, ufunc):
         self.name, self.ufunc = name, ufunc
         self.fused = self.differentiable = False
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        Reduction.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        Reduction.infer(self, c)
         c.y[0].dtype = BOOL
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        self.ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, <Axes>c.attributes), lend(&c.y[0], NULL, True),
-                   (<Axes>c.attributes).keepdims)
-        return 0
+        return fold_by_numpy(self.ufunc, c, &c.y[0])
 
 
 cdef Operator SUM = Sum(), MEAN = Mean(), PROD = Prod(), ANY = AnyAll("any", np.any), ALL = AnyAll("all", np.all)
@@ -375,8 +379,14 @@ OPERATORS = {o.name: o for o in (SUM, MEAN, PROD, ANY, ALL)}
 
 
 cdef Axes read_axes(Tensor x, axis, keepdims):
-    """The attributes: None is all axes, an int or a tuple those. Raises IndexError or ValueError."""
+    """The attributes of a reduction of `x`. Raises IndexError or ValueError."""
     cdef Axes axes = Axes.__new__(Axes)
+    read_into(axes, x, axis, keepdims)
+    return axes
+
+
+cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1:
+    """Set the fields of attributes that are being made: None is all axes, an int or a tuple those."""
     cdef int d
     axes.keepdims = keepdims
     if axis is None: axes.mask = (<uint32_t>1 << x.layout.ndim) - 1
@@ -385,7 +395,7 @@ cdef Axes read_axes(Tensor x, axis, keepdims):
             d = lay.read_axis(a, x.layout.ndim)
             if axes.mask >> d & 1: raise ValueError(f"axis {d} stands twice in {described(axis)}")
             axes.mask |= <uint32_t>1 << d
-    return axes
+    return 0
 
 
 cdef Tensor widened(x):

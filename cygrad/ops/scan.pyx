@@ -19,11 +19,11 @@ from cygrad.ops.shape import reshape
 
 
 cdef class Scan(Attributes):
-    """The attributes of cumsum: the axis, and whether it goes from the last to the first."""
+    """The attributes of cumsum: the axis, and whether the sums run from the last element to the first."""
     cdef readonly int axis
     cdef readonly bint reverse
 
-    def __init__(self, int axis, bint reverse=False):
+    def __cinit__(self, int axis=0, bint reverse=False):
         self.axis, self.reverse = axis, reverse
 
 
@@ -35,17 +35,20 @@ cdef class Cumsum(Operator):
         self.name, self.numpy = "cumsum", np.cumsum
         self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int axis = (<Scan>c.attributes).axis
+    cdef int forward(self, Call* c) except -1 nogil:
         if c.y[0].dtype < FLOAT32:
-            np.cumsum(lend(&c.x[0], NULL, False), axis, out=lend(&c.y[0], NULL, True))
-            return 0
-        return run_sums(&c.x[0], &c.y[0], axis, (<Scan>c.attributes).reverse)
+            with gil: return self.forward_with_gil(c)
+        return run_sums(&c.x[0], &c.y[0], (<Scan>c.attributes).axis, (<Scan>c.attributes).reverse)
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        """Integers, by NumPy. They have no gradient, so no sums run backwards."""
+        np.cumsum(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
+        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
@@ -55,7 +58,13 @@ cdef class Cumsum(Operator):
         return run_sums(&b.g[0], &b.dx[0], (<Scan>b.attributes).axis, not (<Scan>b.attributes).reverse)
 
     cdef object formula(self, c, int i, g):
-        return apply1(CUMSUM, g, Scan(c.attributes.axis, not c.attributes.reverse))
+        return apply1(CUMSUM, g, scan_along(c.attributes.axis, not c.attributes.reverse))
+
+
+cdef Scan scan_along(int axis, bint reverse):
+    cdef Scan scan = Scan.__new__(Scan)
+    scan.axis, scan.reverse = axis, reverse
+    return scan
 
 
 cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except -1 nogil:
@@ -84,4 +93,4 @@ def cumsum(x, axis=None):
     if axis is None:
         if t.layout.ndim != 1: t = reshape(t, (t.layout.size,))
         axis = 0
-    return apply1(CUMSUM, t, Scan(lay.read_axis(axis, t.layout.ndim)))
+    return apply1(CUMSUM, t, scan_along(lay.read_axis(axis, t.layout.ndim), False))

@@ -1,4 +1,4 @@
-"""Softmax and its kin: log-softmax, softmax, log-sum-exp."""
+"""Softmax, log-softmax and log-sum-exp."""
 
 from cython cimport final
 from libc.stdint cimport uint64_t
@@ -29,28 +29,34 @@ cdef Loop* EXP_SLOPE = driver.find("exp_slope")
 # ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
 
 cdef class Axis(Attributes):
-    """The attributes of what goes along one axis, counted from the first."""
+    """The attributes of an operator along one axis, counted from the first."""
     cdef readonly int axis
 
-    def __init__(self, int axis):
+    def __cinit__(self, int axis=0):
         self.axis = axis
 
 
+cdef Axis axis_number(int axis):
+    cdef Axis a = Axis.__new__(Axis)
+    a.axis = axis
+    return a
+
+
 cdef class ByRows(Operator):
-    """The base of both: `value` makes rows of rows, `gradient` reads the gradient and the output; their attributes are
-    an Axis."""
+    """The base of both: `value` computes rows from rows, `gradient` reads the gradient and the output; their attributes
+    are an Axis."""
     cdef RowLoop* value
     cdef RowLoop* gradient
 
     def __cinit__(self):
         self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Array y = c.y[0]
         cdef const char* x = c.x[0].data
         if y.layout.size == 0: return 0
@@ -121,13 +127,13 @@ cdef class LogSumExp(Reduction):
     def __cinit__(self):
         self.name, self.promotes, self.promotes_to_float = "logsumexp", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        Reduction.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        Reduction.infer(self, c)
         if not by_rows(c.x[0].layout, c.attributes):
             c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, c.attributes)
         cdef Array y = c.y[0], max_ = y
         cdef Array a[3]
@@ -138,7 +144,7 @@ cdef class LogSumExp(Reduction):
         max_.data = c.workspace
         self.fold(c, &folds.MAX, NULL, &max_)
         a[0], a[1] = max_, max_
-        driver.each(FINITE_LOOP, a)                 # what has no finite maximum is summed as it is
+        driver.each(FINITE_LOOP, a)                 # where no maximum is finite, 0 is subtracted
         self.fold(c, &folds.EXPS, &max_, &y)
         a[0], a[1] = y, y
         driver.each(LOG_LOOP, a)
@@ -187,15 +193,16 @@ def softmax(x, axis=-1):
 
 
 cdef object along_axis(Operator op, x, axis):
-    """An operator along an axis, which is brought to the end and back where what lies side by side is no vector."""
+    """Apply an operator along an axis. Where the elements beside each other are too few for vectors, the axis is moved
+    to the end and back."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1, d
     cdef Py_ssize_t inner = 1
     for d in range(a + 1, last + 1): inner *= t.layout.shape[d]
-    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, Axis(a))
+    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, axis_number(a))
     order = list(range(last + 1))
     order[a], order[last] = last, a
-    return transpose(apply1(op, transpose(t, order), Axis(last)), order)
+    return transpose(apply1(op, transpose(t, order), axis_number(last)), order)
 
 
 def logsumexp(x, axis=None, keepdims=False):

@@ -1,4 +1,4 @@
-"""How large and how spread out: variance, standard deviation, norms."""
+"""Variance, standard deviation and norms."""
 
 import math
 
@@ -7,7 +7,6 @@ from libc.math cimport isinf
 from libc.stdint cimport uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.graph.operator cimport (
     BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
 )
@@ -19,15 +18,15 @@ from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.reduce cimport fold_into
 from cygrad.ops.reduce cimport (
-    Axes, Reduction, Spread, binary, count, derivative, number_array, over, over_kept_input, read_axes, refuse_nothing,
-    scale,
+    Axes, Reduction, Spread, binary, check_any_elements, count, derivative, number_array, over, over_kept_input,
+    read_into, scale,
 )
 
 from cygrad.core.errors import described
-from cygrad.ops.compare import equal, logical_not, maximum
+from cygrad.ops.compare import equal, maximum, where
 from cygrad.ops.elementwise import abs, pow
 from cygrad.ops.elementwise import sign as sign_of
-from cygrad.ops.reduce import any, kept_axes, mean, reduced, spread, sum
+from cygrad.ops.reduce import kept_axes, mean, reduced, spread, sum
 from cygrad.ops.shape import astype
 
 
@@ -42,20 +41,18 @@ cdef Loop* SIGN_LOOP = driver.find("sign_slope")
 def divide(x, y, p=1):
     """x / y^p, and 0 with all its derivatives where y is 0."""
     zero = equal(y, 0)
-    if any(zero).item():
-        y = y + astype(zero, y.dtype)
-        x = x * astype(logical_not(zero), y.dtype)
-    return x / (y if p == 1 else pow(y, p))
+    y = where(zero, 1, y)
+    return where(zero, 0, x) / (y if p == 1 else pow(y, p))
 
 
 # ---- var and std -----------------------------------------------------------------------------------------------------
 
 cdef class Corrected(Axes):
-    """The attributes of var and std: the axes, and by how much the number of elements is lessened."""
+    """The attributes of var and std: the axes, and what is subtracted from the number of elements."""
     cdef readonly double correction
 
-    def __init__(self, uint32_t mask, bint keepdims=False, double correction=0):
-        self.mask, self.keepdims, self.correction = mask, keepdims, correction
+    def __cinit__(self, uint32_t mask=0, bint keepdims=False, double correction=0):
+        self.correction = correction
 
 
 cdef class Spreading(Reduction):
@@ -64,12 +61,12 @@ cdef class Spreading(Reduction):
     def __cinit__(self):
         self.promotes_to_float = self.promotes = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        Reduction.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        Reduction.infer(self, c)
         c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Array middle = c.y[0]
         cdef Py_ssize_t results = c.y[0].layout.size
         middle.data = c.workspace
@@ -164,8 +161,8 @@ cdef class Std(Spreading):
     def __cinit__(self):
         self.name = "std"
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        Spreading.forward_with_gil(self, c)
+    cdef int forward(self, Call* c) except -1 nogil:
+        Spreading.forward(self, c)
         return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -187,8 +184,8 @@ cdef class Ordered(Axes):
     """The attributes of norm: the axes, and the order."""
     cdef readonly double ord
 
-    def __init__(self, uint32_t mask, bint keepdims=False, double ord=2):
-        self.mask, self.keepdims, self.ord = mask, keepdims, ord
+    def __cinit__(self, uint32_t mask=0, bint keepdims=False, double ord=2):
+        self.ord = ord
 
 
 @final
@@ -200,11 +197,11 @@ cdef class Norm(Reduction):
     def __cinit__(self):
         self.name, self.promotes_to_float, self.promotes = "norm", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        if isinf((<Ordered>c.attributes).ord): refuse_nothing("norm", c.x[0].layout, <Axes>c.attributes)
-        return Reduction.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        if isinf((<Ordered>c.attributes).ord): check_any_elements("norm", c.x[0].layout, c.attributes)
+        return Reduction.infer(self, c)
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef double p = (<Ordered>c.attributes).ord, bits
         cdef Array power = number_array(&bits, p, c.y[0].dtype)
         if isinf(p):
@@ -240,15 +237,14 @@ cdef class Norm(Reduction):
         if p == 0: return spread(c, g * 0.0)
         x = c.input(0)
         if p == 2: return x * spread(c, divide(g, c.output(0)))
-        check_capture()                             # (a replay has no detach())
         a = x.detach()
         sign = sign_of(a) + 0.0                     # (of -0.0 it is -0.0)
         if p == 1: return c.locally_constant(sign * spread(c, g))
         y = c.output(0)
         if math.isinf(p):
             largest = astype(equal(abs(a), kept_axes(c, y.detach())), a.dtype)
-            parallel_for = largest / maximum(sum(largest, reduced(c), True), 1)
-            return c.locally_constant(sign * parallel_for * spread(c, g))
+            share = largest / maximum(sum(largest, reduced(c), True), 1)
+            return c.locally_constant(sign * share * spread(c, g))
         size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 
@@ -270,10 +266,12 @@ def std(x, axis=None, keepdims=False, correction=0):
 
 cdef object spreading(Operator op, x, axis, keepdims, correction):
     cdef Tensor t = ensure_tensor(x)
+    cdef Corrected how = Corrected.__new__(Corrected)
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
         raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {described(correction)}")
-    axes = read_axes(t, axis, keepdims)
-    return apply1(op, t, Corrected(axes.mask, axes.keepdims, correction))
+    read_into(how, t, axis, keepdims)
+    how.correction = correction
+    return apply1(op, t, how)
 
 
 def norm(x, ord=2, axis=None, keepdims=False):
@@ -281,7 +279,9 @@ def norm(x, ord=2, axis=None, keepdims=False):
     the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 how many are not 0. Its gradient is 0
     where it is 0."""
     cdef Tensor t = ensure_tensor(x)
+    cdef Ordered how = Ordered.__new__(Ordered)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
         raise TypeError(f"norm: the order is a number, inf or -inf, got {described(ord)}")
-    axes = read_axes(t, axis, keepdims)
-    return apply1(NORM, t, Ordered(axes.mask, axes.keepdims, ord))
+    read_into(how, t, axis, keepdims)
+    how.ord = ord
+    return apply1(NORM, t, how)
