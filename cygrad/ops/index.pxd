@@ -11,5 +11,5 @@ cdef Tensor zero_like(Tensor g, tuple shape)
 cdef void copy_input(Call* c) noexcept
 cdef void clear(const Array* dx) noexcept nogil
 cdef Layout* like_input(const Array* x) except NULL
-cdef int place_dtype(Py_ssize_t n) noexcept
+cdef int place_dtype(Py_ssize_t n) noexcept nogil
 cdef object wide_places(Context c)

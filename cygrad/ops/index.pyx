@@ -326,7 +326,7 @@ cdef class GatherRanked(Gathering):
         return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes, index, g))
 
 
-cdef int place_dtype(Py_ssize_t n) noexcept:
+cdef int place_dtype(Py_ssize_t n) noexcept nogil:
     """The smallest dtype that has room for the numbers below n."""
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 

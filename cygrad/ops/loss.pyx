@@ -44,33 +44,36 @@ cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 # ---- what losses share -----------------------------------------------------------------------------------------------
 
 cdef enum:
-    NONE, MEAN, SUM         # reductions
+    NONE, MEAN, SUM         # Reduced.kind
 
 cdef class Reduced(Attributes):
-    """The attributes of losses: what becomes of the values of rows or elements."""
-    cdef readonly int reduction
+    """The attributes of losses: how the values of rows or elements are reduced."""
+    cdef readonly str reduction
+    cdef int kind           # the same for kernels
 
-    def __init__(self, int reduction):
-        self.reduction = reduction
+    def __cinit__(self, str reduction):
+        self.reduction, self.kind = reduction, NAMES.index(reduction)
 
 
-cdef dict REDUCTIONS = {"none": Reduced(NONE), "mean": Reduced(MEAN), "sum": Reduced(SUM)}
+cdef tuple NAMES = ("none", "mean", "sum")          # in the order of the constants
+cdef dict REDUCTIONS = {name: Reduced(name) for name in NAMES}
 
 
 cdef Reduced read_reduction(str name, reduction):
+    """The attributes of a loss. Raises ValueError for what is no reduction."""
     if not isinstance(reduction, str) or reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction is {described(reduction)}; it is one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[reduction]
 
 
-cdef double parallel_for(Py_ssize_t n, int reduction) noexcept nogil:
-    """By what the gradient is multiplied: each of n has a share in their mean."""
+cdef double mean_factor(Py_ssize_t n, int reduction) noexcept nogil:
+    """The factor of the gradient: 1 / n for a mean, else 1."""
     return 1.0 / n if reduction == MEAN and n else 1.0
 
 
 cdef object reduced_gradient(c, g, n):
     """The same over tensors."""
-    return g / n if c.attributes.reduction == MEAN and n else g
+    return g / n if c.attributes.reduction == "mean" and n else g
 
 
 cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept nogil:
@@ -81,8 +84,8 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
         s.array.layout = &s.layout
         return
     one = number_array(bits, (<float*>g.data)[0] if g.dtype == FLOAT32 else (<double*>g.data)[0], g.dtype)
-    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>parallel_for(x.size, reduction)
-    else: bits[0] *= parallel_for(x.size, reduction)
+    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>mean_factor(x.size, reduction)
+    else: bits[0] *= mean_factor(x.size, reduction)
     over(s, &one, x, NULL)
 
 
@@ -124,16 +127,16 @@ cdef class LabelLoss(Operator):
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         c.y[0].layout = lay.dense_like(c.x[1].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         c.workspace_bytes = c.x[1].layout.size * itemsize(c.x[0].dtype) if reduction != NONE else 0
         return 0
 
-    cdef int reduce(self, Call* c, const Layout* l) except -1:
+    cdef int reduce(self, Call* c, const Layout* l) except -1 nogil:
         """The rows' values, in the workspace, become one."""
-        cdef int reduction = (<Reduced>c.attributes).reduction
+        cdef int reduction = (<Reduced>c.attributes).kind
         cdef Array values
         cdef Spread y
         if reduction == NONE: return 0
@@ -154,17 +157,17 @@ cdef class CrossEntropy(LabelLoss):
     def __cinit__(self):
         self.name = "cross_entropy"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        LabelLoss.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        LabelLoss.infer(self, c)
         c.n_out, c.hidden = 2, 1
         c.y[1].layout, c.y[1].dtype = lay.dense_like(c.x[1].layout), c.x[0].dtype
         if not c.x[0].layout.dense: c.workspace_bytes += c.x[0].layout.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.x[0].layout
         cdef Py_ssize_t n = l.shape[0]
-        cdef int reduction = (<Reduced>c.attributes).reduction, dtype = c.x[0].dtype
+        cdef int reduction = (<Reduced>c.attributes).kind, dtype = c.x[0].dtype
         cdef const char* x = c.x[0].data
         if not l.dense:
             x = c.workspace + (n * itemsize(dtype) if reduction != NONE else 0)
@@ -185,20 +188,20 @@ cdef class CrossEntropy(LabelLoss):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array x = saved(b, 0), labels = saved(b, 1)
         cdef Py_ssize_t n = x.layout.shape[0]
-        cdef int reduction = (<Reduced>b.attributes).reduction
+        cdef int reduction = (<Reduced>b.attributes).kind
         cdef const char* given = x.data
         check_labels(self, &labels, x.layout.shape[1], True)
         if not x.layout.dense:
             gather(b.dx[0].data, &x, 0, x.layout.size)
             given = b.dx[0].data
         rows.cross_entropy_grad(b.dtype, n, x.layout.shape[1], b.g[0].data,
-                                b.g[0].layout.strides[0] if reduction == NONE else 0, parallel_for(n, reduction), given,
+                                b.g[0].layout.strides[0] if reduction == NONE else 0, mean_factor(n, reduction), given,
                                 <const int64_t*>labels.data, saved(b, OWN | 1).data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):
         x, labels = c.input(0), c.input(1)
-        if c.attributes.reduction == NONE: g = reshape(g, (x.shape[0], 1))
+        if c.attributes.reduction == "none": g = reshape(g, (x.shape[0], 1))
         return (softmax(x) - onehot(labels, x.shape, x.dtype)) * reduced_gradient(c, g, x.shape[0])
 
 
@@ -211,8 +214,8 @@ cdef class Nll(LabelLoss):
     def __cinit__(self):
         self.name = "nll"
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         check_labels(self, &c.x[1], c.x[0].layout.shape[1], False)
         kernels.pick(&c.x[0], <const int64_t*>c.x[1].data, c.y[0].data if reduction == NONE else c.workspace)
         return self.reduce(c, c.x[1].layout)
@@ -227,16 +230,16 @@ cdef class Nll(LabelLoss):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Layout* x = b.x[0]
         cdef Array labels = saved(b, 1)
-        cdef int reduction = (<Reduced>b.attributes).reduction
+        cdef int reduction = (<Reduced>b.attributes).kind
         check_labels(self, &labels, x.shape[1], True)
         kernels.place(b.dtype, x.shape[0], x.shape[1], b.g[0].data,
-                      b.g[0].layout.strides[0] if reduction == NONE else 0, parallel_for(x.shape[0], reduction),
+                      b.g[0].layout.strides[0] if reduction == NONE else 0, mean_factor(x.shape[0], reduction),
                       <const int64_t*>labels.data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        if c.attributes.reduction == NONE: g = reshape(g, (shape[0], 1))
+        if c.attributes.reduction == "none": g = reshape(g, (shape[0], 1))
         return c.locally_constant(-reduced_gradient(c, g, shape[0]) * onehot(c.input(1), shape, g.dtype))
 
 
@@ -252,14 +255,14 @@ cdef class Mse(Operator):
         self.name = "mse"
         self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         cdef Array a[3]
         cdef double bits
         cdef Spread y, power
@@ -284,7 +287,7 @@ cdef class Mse(Operator):
         cdef Array a[3]
         cdef double bits
         cdef Spread wide
-        over_all(&wide, &b.g[0], d.layout, (<Reduced>b.attributes).reduction, &bits)
+        over_all(&wide, &b.g[0], d.layout, (<Reduced>b.attributes).kind, &bits)
         a[0], a[1], a[2] = wide.array, d, b.dx[0]
         return driver.each(SQUARE_SLOPE, a)
 
@@ -306,27 +309,27 @@ cdef class BceWithLogits(Operator):
         self.name = "bce_with_logits"
         self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         if not lay.same_shape(c.x[0].layout, c.x[1].layout):
-            raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
-                             f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element of x")
+            with gil: raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
+                                       f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element "
+                                       f"of x")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
         if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay's may not be)
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int reduction = (<Reduced>c.attributes).reduction
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef int reduction = (<Reduced>c.attributes).kind
         cdef Array a[3]
         cdef double total
-        if c.hidden:
-            with nogil: pack_ones(&c.x[1], <uint8_t*>c.y[1].data)
+        if c.hidden: pack_ones(&c.x[1], <uint8_t*>c.y[1].data)
         if reduction == NONE:
             a[0], a[1], a[2] = c.x[0], c.x[1], c.y[0]
             return driver.each(BCE_LOOP, a)
-        with nogil: total = kernels.total_of(BCE_LOOP, &c.x[0], &c.x[1])
+        total = kernels.total_of(BCE_LOOP, &c.x[0], &c.x[1])
         if reduction == MEAN: total /= c.x[0].layout.size
         if c.y[0].dtype == FLOAT32: (<float*>c.y[0].data)[0] = <float>total
         else: (<double*>c.y[0].data)[0] = total
@@ -348,7 +351,7 @@ cdef class BceWithLogits(Operator):
         cdef Array a[4]
         cdef double bits
         cdef Spread wide
-        over_all(&wide, &b.g[0], x.layout, (<Reduced>b.attributes).reduction, &bits)
+        over_all(&wide, &b.g[0], x.layout, (<Reduced>b.attributes).kind, &bits)
         a[0], a[1] = wide.array, x
         if b.stages[stage].computes == 2:
             a[2] = b.dx[1]

@@ -41,7 +41,7 @@ cdef class Epsilon(Attributes):
     """The attributes of layer_norm: what is added to the variance."""
     cdef readonly double eps
 
-    def __init__(self, double eps):
+    def __cinit__(self, double eps=0):
         self.eps = eps
 
 
@@ -56,16 +56,16 @@ cdef class LayerNorm(Operator):
         self.name = "layer_norm"
         self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* w = c.x[1].layout
         cdef int d, extra = x.ndim - w.ndim
         cdef bint fits = w.ndim > 0 and extra >= 0 and lay.same_shape(w, c.x[2].layout)
         for d in range(w.ndim if fits else 0): fits = fits and w.shape[d] == x.shape[extra + d]
         if not fits:
-            raise ValueError(f"layer_norm: x is {lay.shape_tuple(x)}, weight {lay.shape_tuple(w)} and bias "
-                             f"{lay.shape_tuple(c.x[2].layout)}; weight and bias must have the shape of the last "
-                             f"dimensions of x, those that are normalised")
+            with gil: raise ValueError(f"layer_norm: x is {lay.shape_tuple(x)}, weight {lay.shape_tuple(w)} and bias "
+                                       f"{lay.shape_tuple(c.x[2].layout)}; weight and bias must have the shape of the "
+                                       f"last dimensions of x, those that are normalised")
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
         if c.wanted & 3:
             c.n_out, c.hidden = 2, 1
@@ -73,7 +73,7 @@ cdef class LayerNorm(Operator):
         c.workspace_bytes = capacity(&c.x[1]) + capacity(&c.x[2])
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.y[0].layout
         cdef Py_ssize_t columns = c.x[1].layout.size
         cdef char* workspace = c.workspace
@@ -168,4 +168,6 @@ def layer_norm(x, weight, bias, eps=1e-5):
     plus `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {described(eps)}")
-    return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, Epsilon(eps))
+    cdef Epsilon epsilon = Epsilon.__new__(Epsilon)
+    epsilon.eps = eps
+    return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, epsilon)

@@ -18,13 +18,19 @@ from cygrad.core.dtypes import DTYPES
 
 
 cdef class Draw(Attributes):
-    """The attributes of dropout: the probability of a zero, and from where in which stream the mask is drawn."""
+    """The attributes of dropout: the probability of a zero, and the stream and place from which the mask is drawn."""
     cdef readonly double p
     cdef readonly uint64_t key
     cdef readonly uint64_t counter
 
-    def __init__(self, double p, uint64_t key, uint64_t counter):
+    def __cinit__(self, double p=0, uint64_t key=0, uint64_t counter=0):
         self.p, self.key, self.counter = p, key, counter
+
+
+cdef Draw draw_from(double p, uint64_t key, uint64_t counter):
+    cdef Draw d = Draw.__new__(Draw)
+    d.p, d.key, d.counter = p, key, counter
+    return d
 
 
 @final
@@ -37,12 +43,12 @@ cdef class Dropout(Operator):
         self.name, self.promotes, self.promotes_to_float = "dropout", True, True
         self.fused = self.differentiable = self.mode_dependent = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return masked(c.attributes, &c.x[0], &c.y[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -75,13 +81,13 @@ cdef class DropoutIdentity(Operator):
         self.name = "dropout_identity"
         self.fused = self.differentiable = self.mode_dependent = self.views = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -113,7 +119,7 @@ def dropout(x, p=0.5, generator=None):
     blocks = kernel.mask_blocks(t.layout.size)
     first = draw(source, blocks)
     try:
-        return apply1(DROPOUT, t, Draw(chance, source.key, first))
+        return apply1(DROPOUT, t, draw_from(chance, source.key, first))
     except:
         give_back(source, first, blocks)
         raise

@@ -1,4 +1,4 @@
-"""Order: sort, argsort, topk. NumPy sorts values, in place; kernels find their places. The order is stable, and nan
+"""Order: sort, argsort, topk. NumPy sorts values, in place; kernels compute their places. The order is stable, and nan
 counts as the largest."""
 
 import operator
@@ -7,6 +7,7 @@ from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport Call, Operator, output_bit
@@ -25,7 +26,32 @@ cdef enum:
     COLUMNS = 1 << 18       # bytes of columns that are sorted at a time, if there are so many
 
 
-cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept:
+cdef class Order(Attributes):
+    """The attributes of sort and argsort: the axis, counted from the first, and whether the largest come first."""
+    cdef readonly int axis
+    cdef readonly bint descending
+
+    def __cinit__(self, int axis=0, bint descending=False):
+        self.axis, self.descending = axis, descending
+
+
+cdef Order order_along(Tensor x, axis, descending):
+    cdef Order o = Order.__new__(Order)
+    o.axis, o.descending = lay.read_axis(axis, x.layout.ndim), bool(descending)
+    return o
+
+
+cdef class Best(Attributes):
+    """The attributes of topk: the axis, counted from the first, how many, and whether they are the largest."""
+    cdef readonly int axis
+    cdef readonly Py_ssize_t k
+    cdef readonly bint largest
+
+    def __cinit__(self, int axis=0, Py_ssize_t k=0, bint largest=True):
+        self.axis, self.k, self.largest = axis, k, largest
+
+
+cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept nogil:
     """The elements for each place of a dense array along an axis."""
     cdef Py_ssize_t inner = 1
     cdef int d
@@ -33,7 +59,7 @@ cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept:
     return inner
 
 
-cdef Py_ssize_t columns_at_once(const Layout* l, int axis, int size) noexcept:
+cdef Py_ssize_t columns_at_once(const Layout* l, int axis, int size) noexcept nogil:
     """How many columns of a dense array are sorted at a time."""
     cdef Py_ssize_t n = l.shape[axis] * size
     return max(1, min(inner_of(l, axis), COLUMNS // n if n else 1))
@@ -66,14 +92,14 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
 cdef class Sort(Operator):
     """y = x in order along an axis        dx = g, back in its places
 
-    Keeps the places along the axis in the smallest dtype that has room for them (a hidden output, made where it will be
-    wanted: values alone sort much faster). The attributes are (axis, descending)."""
+    Backward keeps the places along the axis, in the smallest dtype that holds them. They are a hidden output, computed
+    only where a gradient is wanted: NumPy sorts values alone much faster."""
 
     def __cinit__(self):
         self.name, self.differentiable = "sort", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.x[0].dtype)
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef int axis = (<Order>c.attributes).axis, size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         if c.wanted and c.y[0].dtype >= FLOAT32:
@@ -85,19 +111,23 @@ cdef class Sort(Operator):
             c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int axis = (<tuple>c.attributes)[0], size = itemsize(c.y[0].dtype)
-        cdef bint descending = (<tuple>c.attributes)[1]
-        cdef Py_ssize_t n = c.y[0].layout.shape[axis]
+    cdef int forward(self, Call* c) except -1 nogil:
         if c.y[0].layout.size == 0: return 0
-        if c.hidden:
-            with nogil: kernel.order(&c.x[0], axis, descending, &c.y[0], &c.y[1], False, c.workspace)
-            return 0
-        with nogil: copy(&c.x[0], &c.y[0])
+        if not c.hidden:
+            with gil: return self.forward_with_gil(c)
+        kernel.order(&c.x[0], (<Order>c.attributes).axis, (<Order>c.attributes).descending, &c.y[0], &c.y[1], False,
+                     c.workspace)
+        return 0
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        """Values alone, by NumPy."""
+        cdef int axis = (<Order>c.attributes).axis
+        cdef bint descending = (<Order>c.attributes).descending
+        cdef Py_ssize_t n = c.y[0].layout.shape[axis]
+        copy(&c.x[0], &c.y[0])
         if inner_of(c.y[0].layout, axis) > 1: return sort_columns(c, axis, descending)
         lend(&c.y[0], NULL, True).sort(axis)        # in place, without any memory
-        if descending:
-            with nogil: kernel.reverse(c.y[0].data, size, c.y[0].layout.size // n, n)
+        if descending: kernel.reverse(c.y[0].data, itemsize(c.y[0].dtype), c.y[0].layout.size // n, n)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -105,7 +135,7 @@ cdef class Sort(Operator):
 
     cdef object formula(self, c, int i, g):
         order = wide_places(<Context>c)
-        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes[0], order, g))
+        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, order, g))
 
 
 @final
@@ -115,24 +145,23 @@ cdef class ArgSort(Operator):
     def __cinit__(self):
         self.name = "argsort"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef int axis = (<tuple>c.attributes)[0]
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef int axis = (<Order>c.attributes).axis
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = INT64
         c.workspace_bytes = kernel.order_room(&c.x[0], axis, c.y[0].layout.strides[axis] == 1)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int axis = (<tuple>c.attributes)[0]
-        cdef bint descending = (<tuple>c.attributes)[1]
-        with nogil:
-            kernel.order(&c.x[0], axis, descending, NULL, &c.y[0], c.y[0].layout.strides[axis] == 1, c.workspace)
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef int axis = (<Order>c.attributes).axis
+        kernel.order(&c.x[0], axis, (<Order>c.attributes).descending, NULL, &c.y[0],
+                     c.y[0].layout.strides[axis] == 1, c.workspace)
         return 0
 
 
-cdef inline bint inline_(const Call* c) noexcept:
-    """Whether topk keeps a list of the best; else it puts all in order."""
-    return <Py_ssize_t>(<tuple>c.attributes)[1] <= SHORT and c.x[0].dtype >= FLOAT32
+cdef inline bint is_short(const Call* c) noexcept nogil:
+    """Whether topk keeps a list of the best; otherwise it sorts all."""
+    return (<Best>c.attributes).k <= SHORT and c.x[0].dtype >= FLOAT32
 
 
 @final
@@ -144,23 +173,22 @@ cdef class TopK(Operator):
     def __cinit__(self):
         self.name = "topk"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d
         for d in range(l.ndim): shape[d] = l.shape[d]
-        shape[<int>(<tuple>c.attributes)[0]] = (<tuple>c.attributes)[1]
+        shape[(<Best>c.attributes).axis] = (<Best>c.attributes).k
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = INT64
-        if not inline_(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<tuple>c.attributes)[0], False)
+        if not is_short(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<Best>c.attributes).axis, False)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef int axis = (<tuple>c.attributes)[0]
-        cdef bint largest = (<tuple>c.attributes)[2], short = inline_(c)
-        with nogil:
-            if short: kernel.topk(&c.x[0], axis, largest, &c.y[0])
-            else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef int axis = (<Best>c.attributes).axis
+        cdef bint largest = (<Best>c.attributes).largest
+        if is_short(c): kernel.topk(&c.x[0], axis, largest, &c.y[0])
+        else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)
         return 0
 
 
@@ -171,23 +199,25 @@ OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
 def sort(x, axis=-1, descending=False):
     """The elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps its order."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(SORT, t, (lay.read_axis(axis, t.layout.ndim), bool(descending)))
+    return apply1(SORT, t, order_along(t, axis, descending))
 
 
 def argsort(x, axis=-1, descending=False):
     """The places (int64) of the elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps
     its order."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(ARGSORT, t, (lay.read_axis(axis, t.layout.ndim), bool(descending)))
+    return apply1(ARGSORT, t, order_along(t, axis, descending))
 
 
 def topk(x, k, axis=-1, largest=True):
     """The `k` largest (or smallest) elements of `x` along `axis`, in order, and their places: a tuple (values,
     indices). Of what is equal the first come first. Raises ValueError if there are not so many."""
     cdef Tensor t = ensure_tensor(x)
-    cdef int a = lay.read_axis(axis, t.layout.ndim)
+    cdef Best best = Best.__new__(Best)
+    best.axis = lay.read_axis(axis, t.layout.ndim)
     k = operator.index(k)
-    if not 0 <= k <= t.layout.shape[a]:
-        raise ValueError(f"topk: k is {k}, but dimension {a} has {t.layout.shape[a]} elements")
-    indices = apply1(TOPK, t, (a, k, bool(largest)))
-    return gather_ranked(t, a, indices), indices
+    if not 0 <= k <= t.layout.shape[best.axis]:
+        raise ValueError(f"topk: k is {k}, but dimension {best.axis} has {t.layout.shape[best.axis]} elements")
+    best.k, best.largest = k, bool(largest)
+    indices = apply1(TOPK, t, best)
+    return gather_ranked(t, best.axis, indices), indices
