@@ -84,7 +84,7 @@ DIRECTIVES = dict(
     initializedcheck=False,
     cdivision=True,
     embedsignature=True,
-    binding=True,           # but for the methods of compiled classes, which would not check their self: the house test
+    binding=True,           # but for the methods of compiled classes, which would not check self: test_structure.py
     allow_none_for_extension_args=False,
     auto_pickle=False,
     c_api_binop_methods=True,
@@ -278,13 +278,13 @@ def written_by_cython(wanted, force):
     for extension in wanted:
         modules["kernels" if extension.name.startswith("cygrad.kernels.") else "others"].append(extension)
     built = []
-    for floor, group in modules.items():
+    for layer, group in modules.items():
         built += cythonize(
             group,
             # kernels index typed memoryviews, inside their sizes and never from the end; elsewhere x[-1] of a tuple is
             # Python's, and one that is too short an IndexError
-            compiler_directives=DIRECTIVES | dict(wraparound=floor != "kernels",
-                                                  boundscheck=DEBUG or floor != "kernels"),
+            compiler_directives=DIRECTIVES | dict(wraparound=layer != "kernels",
+                                                  boundscheck=DEBUG or layer != "kernels"),
             build_dir=str(where),
             shared_utility_qualified_name="cygrad._cyutility",
             nthreads=os.cpu_count() or 1 if FORKS else 0,

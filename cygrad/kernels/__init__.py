@@ -1,7 +1,7 @@
-"""Floor 0: loops over memory. Importing this enters every strip kernel in the driver's table.
+"""Kernels: loops over memory. Importing this package registers every strip kernel with the driver.
 
-The build has the kernels once for each level of instructions, each level in a bundle. A level that was not built
-(CYGRAD_LEVELS, setup.py) is served by the next lower one that was."""
+The build compiles the kernels once for each instruction level, each level into one shared object. Where a level was not
+built (CYGRAD_LEVELS, setup.py), the next lower one that was built is loaded."""
 
 from cygrad import bundles
 from cygrad.kernels import cpu

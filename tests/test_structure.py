@@ -1,4 +1,5 @@
-"""The house: imports go down, files stay short, public names are explained, every operator has its row."""
+"""The structure of the package: imports go to lower layers only, files are short, public names have docstrings, and
+every operator has a row in the table."""
 
 import ast
 import importlib
@@ -11,13 +12,14 @@ import pytest
 import cygrad as cg
 
 PACKAGE = Path(cg.__file__).parent
-FLOORS = {
+LAYERS = {
     "bundles": -1, "kernels": 0, "core": 1, "ops": 2, "autograd": 3, "memory": 3, "random": 3, "nn": 4, "optim": 4,
     "func": 4, "graph": 4, "testing": 4, "trainers": 5, "comm": 5, "data": 5, "io": 5, "config": 6,
     "demo": 6, "estimators": 6, "__main__": 6,
 }
-ROOF = 7
-START = 6                                           # the floor of what people start: it uses cygrad as they do
+APPLICATIONS = 6                                    # programs, which import cygrad as users do
+PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names
+CORE = ["", "store", "graph", "interop", "execute", "backward"]     # folders of the core, the lowest first
 LONGEST = 600                                       # lines of one file
 
 SOURCES = sorted(p for suffix in ("py", "pyx", "pxd") for p in PACKAGE.rglob(f"*.{suffix}"))
@@ -25,13 +27,13 @@ every_source = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.rela
 
 
 def place(path):
-    """(package on its floor, floor) of a source file; the roof has no package."""
+    """(package, its layer) of a source file. cygrad/__init__.py belongs to no package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return (None, ROOF) if parts == ("__init__",) else (parts[0], FLOORS[parts[0]])
+    return (None, PUBLIC) if parts == ("__init__",) else (parts[0], LAYERS[parts[0]])
 
 
 def imported(source):
-    """(line, what) for each import and cimport of cygrad, of whatever form: cygrad, cygrad.core.graph.tensor, ..."""
+    """(line, module) for each import and cimport of cygrad, in any form: cygrad, cygrad.core.graph.tensor, ..."""
     statement = re.compile(
         r"^[ \t]*(?:from[ \t]+(?P<from>[.\w]+)[ \t]+c?import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
         r"|c?import[ \t]+(?P<plain>[^\n#]*))", re.MULTILINE)
@@ -49,54 +51,94 @@ def imported(source):
                 yield line, module
 
 
-def complaint(package, floor, module):
-    """What is wrong with importing `module` on this floor, or None."""
+def complaint(package, layer, module):
+    """Why a file of this package may not import `module`, or None."""
     if module.startswith("."):
-        return "a relative import: write the whole name"
+        return "a relative import: write the full name"
     parts = module.split(".")
     if len(parts) == 1:
-        return None if floor >= START else "the roof"
-    if parts[1] not in FLOORS:                      # a name of the roof, such as cygrad.tensor, or Cython's own module
-        return None if parts[1].startswith("_cy") or floor >= START else "the roof"
-    if parts[1] == package or package == "__main__":    # (which starts its neighbours)
+        return None if layer >= APPLICATIONS else "the public package"
+    if parts[1] not in LAYERS:                      # a public name, such as cygrad.tensor, or Cython's own module
+        return None if parts[1].startswith("_cy") or layer >= APPLICATIONS else "the public package"
+    if parts[1] == package or package == "__main__":    # (which starts other applications)
         return None
-    above = FLOORS[parts[1]]
-    return "a floor above" if above > floor else "a neighbour on the same floor" if above == floor else None
+    other = LAYERS[parts[1]]
+    return "in a higher layer" if other > layer else "another package of the same layer" if other == layer else None
 
 
 @every_source
-def test_imports_go_down(path):
-    package, floor = place(path)
+def test_imports_go_to_lower_layers(path):
+    package, layer = place(path)
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line}: {module} is {what}"
         for line, module in imported(path.read_text())
-        if (what := complaint(package, floor, module))
+        if (what := complaint(package, layer, module))
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_map_of_the_core_is_true():
-    """CONTRIBUTING's map has every file of the core, and each imports those of its own line and above alone."""
-    page = PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text()
-    lines = re.search(r"^\| `cygrad/core/` .*\n\|-.*\n((?:\|.*\n)+)", page, re.M)[1].splitlines()
-    height = {name: i for i, row in enumerate(lines) for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    files = [p for p in SOURCES if p.parent == PACKAGE / "core" and p.stem != "__init__"]
-    assert height.keys() == {p.stem for p in files}
-    for path in files:
-        text = path.read_text()
-        used = re.findall(r"^from cygrad\.core\.(\w+) c?import", text, re.M)
-        used += re.findall(r"^from cygrad\.core c?import (\w+)", text, re.M)
-        wrong = [name for name in used if height[name] > height[path.stem]]
-        assert not wrong, f"core/{path.name} imports {', '.join(wrong)}: below it in CONTRIBUTING's map"
+def core_modules():
+    """Module of the core ("store.layout", "errors") -> its sources: .py, .pyx and .pxd."""
+    modules = {}
+    for path in SOURCES:
+        if path.is_relative_to(PACKAGE / "core") and path.stem != "__init__":
+            modules.setdefault(".".join(path.relative_to(PACKAGE / "core").with_suffix("").parts), []).append(path)
+    return modules
 
 
-def test_only_core_slots_looks_into_a_slot():
+def core_imports(source, modules):
+    """The modules of the core that a source imports or cimports."""
+    statement = re.compile(r"^[ \t]*from cygrad\.core((?:\.\w+)*) c?import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
+    for found in statement.finditer(source):
+        folder = found[1].lstrip(".")
+        if folder in modules:
+            yield folder
+        else:                                       # from cygrad.core.store cimport layout as lay
+            for name in re.findall(r"(\w+)(?: as \w+)?", found[2]):
+                yield f"{folder}.{name}".lstrip(".")
+
+
+def map_of_the_core(page):
+    """The modules that the tables of CONTRIBUTING list, in the order of the page."""
+    listed = []
+    for folder, rows in re.findall(r"^\| `core/?(\w*)` \|.*\n\|-.*\n((?:\|.*\n)+)", page, re.MULTILINE):
+        names = re.findall(r"^\| `(\w+)` \| \S", rows, re.MULTILINE)
+        assert len(names) == rows.count("\n"), f"core/{folder}: each row has one module and what it contains"
+        listed += [f"{folder}.{name}".lstrip(".") for name in names]
+    return listed
+
+
+def test_the_core_imports_from_lower_folders_and_without_cycles():
+    """CONTRIBUTING lists every module of the core once, the folders in the order of CORE, and each module imports only
+    modules listed before it."""
+    modules = core_modules()
+    listed = map_of_the_core(PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text())
+    assert sorted(listed) == sorted(modules)
+    folders = [CORE.index(name.rpartition(".")[0]) for name in listed]
+    assert folders == sorted(folders)
+    wrong = [f"core.{name} imports core.{other}, which CONTRIBUTING lists later"
+             for name, files in modules.items()
+             for other in {o for file in files for o in core_imports(file.read_text(), modules)} - {name}
+             if listed.index(other) > listed.index(name)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_readers_of_the_core_find_every_form():
+    modules = {"errors", "store.layout", "graph.tensor"}
+    source = ("from cygrad.core.errors import described\nfrom cygrad.core.store cimport layout as lay\n"
+              "from cygrad.core import errors\n    from cygrad.core.graph.tensor cimport (\n    Node, Tensor,\n)\n")
+    assert list(core_imports(source, modules)) == ["errors", "store.layout", "errors", "graph.tensor"]
+    page = "| `core` | a |\n|---|---|\n| `errors` | b |\n\n| `core/store` | c |\n|---|---|\n| `layout` | d |\n"
+    assert map_of_the_core(page) == ["errors", "store.layout"]
+
+
+def test_only_core_slots_reads_the_content_of_a_slot():
     others = [p for p in SOURCES if p.stem != "slots" and re.search(r"\.content\b", p.read_text())]
     assert not others
 
 
-def test_the_reader_of_imports_sees_them_all():
-    """The reader above, against Python's own on the .py files; and it finds what is wrong in each form."""
+def test_the_reader_of_imports_finds_every_form():
+    """`imported` against Python's own parser on the .py files; `complaint` on each form of import."""
     for path in SOURCES:
         if path.suffix != ".py":
             continue
@@ -114,15 +156,16 @@ def test_the_reader_of_imports_sees_them_all():
               "from cygrad import tensor\n")
     found = [(line, module, complaint("core", 1, module)) for line, module in imported(source)]
     assert found == [
-        (1, "cygrad.ops", "a floor above"), (2, "cygrad.optim", "a floor above"), (3, "cygrad.nn", "a floor above"),
-        (3, "cygrad.core", None), (7, ".graph", "a relative import: write the whole name"),
-        (8, "cygrad.kernels.array", None), (10, "cygrad.tensor", "the roof"),
+        (1, "cygrad.ops", "in a higher layer"), (2, "cygrad.optim", "in a higher layer"),
+        (3, "cygrad.nn", "in a higher layer"),
+        (3, "cygrad.core", None), (7, ".graph", "a relative import: write the full name"),
+        (8, "cygrad.kernels.array", None), (10, "cygrad.tensor", "the public package"),
     ]
-    assert complaint("autograd", 3, "cygrad.memory") == "a neighbour on the same floor"
-    assert complaint(None, ROOF, "cygrad.testing") is None
+    assert complaint("autograd", 3, "cygrad.memory") == "another package of the same layer"
+    assert complaint(None, PUBLIC, "cygrad.testing") is None
     assert complaint("demo", 6, "cygrad") is complaint("__main__", 6, "cygrad.demo") is None
-    assert complaint("demo", 6, "cygrad.estimators") == "a neighbour on the same floor"
-    assert complaint("trainers", 5, "cygrad") == "the roof"
+    assert complaint("demo", 6, "cygrad.estimators") == "another package of the same layer"
+    assert complaint("trainers", 5, "cygrad") == "the public package"
 
 
 @every_source
@@ -138,7 +181,7 @@ def test_tests_are_short():
 
 
 def public_names():
-    """(name, object) of all that users reach: the roof, its packages' __all__, and methods of public classes."""
+    """(name, object) of the public API: cygrad, the __all__ of its packages, and the methods of public classes."""
     modules = [("cygrad", cg, [n for n in dir(cg) if not n.startswith("_")])]
     for path in sorted(PACKAGE.rglob("__init__.py")):
         name = ".".join(("cygrad", *path.relative_to(PACKAGE).parent.parts))
@@ -157,7 +200,7 @@ def public_names():
                         yield f"{where}.{name}.{method}", body
 
 
-# Cython keeps no docstring for these: `cdef readonly` attributes, which the class's docstring explains.
+# Cython stores no docstring for `cdef readonly` attributes. The docstring of their class explains them.
 def is_plain_attribute(value):
     return inspect.ismemberdescriptor(value) or (
         inspect.isgetsetdescriptor(value) and value.__objclass__ is not cg.Tensor)
@@ -171,19 +214,19 @@ def test_public_names_have_docstrings():
 
 
 def operator_classes():
-    """(file, class, its bases) of all operator classes in the sources of floor 2."""
+    """(file, class, whether it is final) of all operator classes in ops/."""
     classes, found = {"Operator"}, []
     for path in sorted(PACKAGE.glob("ops/*.pyx")):
         for final, name, base in re.findall(r"^(@final\n)?cdef class (\w+)\((\w+)\):", path.read_text(), re.MULTILINE):
             found.append((path.stem, name, base, bool(final)))
-    while True:                                     # classes of classes of Operator
+    while True:                                     # subclasses of subclasses of Operator
         more = {name for _, name, base, _ in found if base in classes} - classes
         if not more:
             return [(stem, name, final) for stem, name, base, final in found if base in classes]
         classes |= more
 
 
-# Plugged in for Tensor's own syntax (x[index] = v, x += y): what users call is written there.
+# Operators that implement Tensor's syntax (x[index] = v, x += y); users call no function of them.
 WITHOUT_ROW = {"Assign", "GatherRanked", "HasCode", "LocallyConstant"}
 
 
@@ -198,7 +241,7 @@ def test_every_operator_class_has_a_row():
     assert not set(bases) & rows, "an operator of the table is marked @final; the others are bases"
 
 
-def test_every_module_says_what_it_is():
+def test_every_module_has_a_docstring():
     for path in SOURCES:
         source = path.read_text()
         if path.suffix != ".pxd":
