@@ -20,7 +20,7 @@ from cygrad.core.graph.construct cimport view_of
 from cygrad.core.graph.views cimport put_node, written
 from cygrad.kernels.array cimport FLOAT32, Layout
 
-from cygrad.core.interop.numpy import zeros
+from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import GraphFreedError, InplaceError
 

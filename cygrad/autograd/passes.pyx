@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad.core.interop.numpy cimport head_full
+from cygrad.core.interop.creation cimport head_full
 from cygrad.core.backward.engine cimport run_pass
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked
 from cygrad.core.store.layout cimport same_shape

@@ -1,7 +1,7 @@
 """Every byte of tensor data, accounted for: what is live and what for, how high it went, what the cache holds."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
-from cygrad.core.graph.freed import scope
+from cygrad.core.graph.scopes import scope
 from cygrad.core.store.buffer import empty_cache, stats
 from cygrad.memory.profiling import profile
 from cygrad.memory.reasons import why

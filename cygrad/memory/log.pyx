@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memmove
 
 from cygrad.core.graph cimport slots
-from cygrad.core.interop.numpy cimport HEAD
+from cygrad.core.interop.creation cimport HEAD
 from cygrad.core.graph.tensor cimport Node
 from cygrad.core.store.buffer cimport ALLOCATED, CATEGORIES, EXTERNAL, FREED, SAVED, Buffer, counters, set_observer
 from cygrad.core.thread_state cimport Flags, flags

@@ -25,7 +25,7 @@ from cygrad.kernels.rows cimport dots
 from cygrad.ops.linalg cimport products, capacity
 from cygrad.ops.shape cimport permuted, reshaped
 
-from cygrad.core.interop.numpy import arange
+from cygrad.core.interop.creation import arange
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops.index import OPERATORS as BY_INDEX
 from cygrad.ops.reduce import sum

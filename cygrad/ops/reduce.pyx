@@ -22,7 +22,7 @@ from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
 
-from cygrad.core.interop.numpy import ones
+from cygrad.core.interop.creation import ones
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.ops.join import concat

@@ -28,7 +28,8 @@ from cygrad.ops.base cimport Part
 from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
 from cygrad.ops.shape cimport permuted
 
-from cygrad.core.interop.numpy import arange, tensor, zeros
+from cygrad.core.interop.creation import arange, zeros
+from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
 from cygrad.ops import masks as by_mask

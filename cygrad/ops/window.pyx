@@ -12,7 +12,7 @@ from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 
-from cygrad.core.interop.numpy import zeros
+from cygrad.core.interop.creation import zeros
 from cygrad.ops.reduce import sum_to
 from cygrad.ops.shape import reshape
 

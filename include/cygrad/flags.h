@@ -7,7 +7,7 @@ struct cg_flags {
     int training;
     int passes;    /* backward passes that this thread is in, nested ones counted */
     void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
-    void *scope;   /* the innermost open memory.scope() (a counted core.freed.scope), or NULL */
+    void *scope;   /* the innermost open memory.scope() (counted), or NULL */
     void *capture; /* a borrowed list that takes note of every operation, or NULL */
     void *pack;    /* a borrowed pair (pack, unpack) that has all that is kept for backward, or NULL */
     void *collector; /* a borrowed core.engine.Collected: the open GradientCollector's, or NULL */

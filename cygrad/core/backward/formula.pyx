@@ -18,7 +18,7 @@ from cygrad.core.backward.turn cimport Turn
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.bits cimport unpack_bits
 
-from cygrad.core.interop.numpy import zeros
+from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES
 
 

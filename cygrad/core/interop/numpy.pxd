@@ -2,11 +2,9 @@ from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array
 
-cdef str HEAD            # the name of what makes a head gradient
-
 cdef int check_lendable(Tensor t, str what) except -1
-cdef Tensor head_full(Tensor y, double value)
 cdef Tensor copy_in(a, int dtype)
+cdef object as_array(data, dtype)
 cdef object lend(const Array* a, Buffer* buffer, bint writable)
 cdef object window(Tensor t, bint writable)
 cdef int check_capture() except -1

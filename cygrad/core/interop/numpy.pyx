@@ -1,10 +1,6 @@
-"""To and from NumPy and Python: sharing memory, copying in, reading out, printing, creation.
+"""NumPy arrays and Python values in and out: sharing memory, copying, reading, printing.
 
-Memory goes out under a Lease, an object of the buffer protocol that holds the buffer as long as an array looks at
-it."""
-
-import math
-import operator
+A Lease shares the memory of a tensor. It implements the buffer protocol and holds the buffer while an array uses it."""
 
 import numpy as np
 
@@ -13,7 +9,6 @@ from cpython.buffer cimport (
     PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
@@ -29,21 +24,15 @@ from cygrad.kernels.array cimport (
 )
 
 from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
-from cygrad.core.errors import described
 from cygrad.core.late_bound import bind, bind_methods
-from cygrad.core.store.layout import check_size
 
-cdef enum:
-    SPACED = 8192           # numbers that are made at a time, by arange and linspace
-
-HEAD = "head gradient"
 cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 
 
 # ---- out -------------------------------------------------------------------------------------------------------------
 
 cdef class Lease:
-    """Memory lent to an array; with a buffer it is held until the array dies."""
+    """Memory that an array uses. If there is a buffer, it is held until the array dies."""
     cdef Buffer* buffer
     cdef char* data
     cdef int ndim, dtype
@@ -61,7 +50,7 @@ cdef class Lease:
 
 
 cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
-    """Answer a request of the buffer protocol."""
+    """Fill `view` as the buffer protocol's flags `wanted` require."""
     cdef int d
     cdef bint plain = (wanted & PyBUF_STRIDES) != PyBUF_STRIDES
     if wanted & PyBUF_WRITABLE and not lease.writable:
@@ -77,7 +66,7 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     view.len = view.itemsize
     for d in range(lease.ndim): view.len *= lease.shape[d]
     view.readonly = not lease.writable
-    view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # else it is read as a row of bytes
+    view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # otherwise the reader sees one dimension
     view.format = NULL
     if wanted & PyBUF_FORMAT: view.format = <bytes>FORMATS[lease.dtype]
     view.shape = lease.shape if wanted & PyBUF_ND else NULL
@@ -88,7 +77,7 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
 
 
 cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
-    """The memory of `a`, lent; with a buffer that is held as long as somebody looks at it."""
+    """A Lease of the memory of `a`. It holds the buffer, unless that is NULL."""
     cdef Lease lease = Lease.__new__(Lease)
     cdef Py_ssize_t step = 1
     cdef int d
@@ -113,10 +102,10 @@ cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
 
 
 cdef object lend(const Array* a, Buffer* buffer, bint writable):
-    """A NumPy array over the memory of `a`; with a buffer for as long as the array lives, else for the caller's
-    call."""
+    """A NumPy array over the memory of `a`. The array holds the buffer; where that is NULL, it must not outlive the
+    caller's call."""
     array = np.asarray(lease_of(a, buffer, writable))
-    if array.dtype.char == "O": raise MemoryError("no memory for an array over a tensor")   # (what NumPy makes of that)
+    if array.dtype.char == "O": raise MemoryError("no memory for an array over a tensor")   # NumPy hides it
     return array
 
 
@@ -130,14 +119,14 @@ cdef int lend_tensor(tensor_, Py_buffer* view, int wanted) except -1:
 
 
 cdef int check_alive(Tensor t) except -1:
-    """That `t` was not freed: such a tensor has another class (core/graph/freed.pyx), which says so."""
+    """Raises RuntimeError for a freed tensor (core/graph/freed.pyx)."""
     if type(t) is not Tensor: t.shape
     return 0
 
 
 cdef int check_capture() except -1:
-    """That no value is read by Python while the thread captures: it would be a constant of the replay. An operator that
-    computes by NumPy in its forward is run again, so it may."""
+    """Raises where Python reads a value while the thread captures: the value would be a constant of the replay. The
+    forward of an operator may use NumPy, because the replay runs it again."""
     cdef Flags* f = flags()
     if f.capture == NULL or f.op != NULL: return 0
     if f.node == NULL: return refuse_capture("reading the values of a tensor")
@@ -145,7 +134,7 @@ cdef int check_capture() except -1:
 
 
 cdef int check_lendable(Tensor t, str what) except -1:
-    """That no gradient is lost silently by lending `t` to those who record nothing."""
+    """Raises where gradients through `t` would be lost silently: NumPy and other libraries record nothing."""
     if flags().capture != NULL: refuse_capture(what)
     if is_tracked(t) and flags().recording:
         raise RuntimeError(f"{what} of a tensor of shape {t.shape} that gradients flow through, while recording: they "
@@ -158,7 +147,7 @@ cdef inline bint writable(Tensor t) except -1:
 
 
 cdef object window(Tensor t, bint writable):
-    """A NumPy array over a tensor, for what an operation or the caller reads at once."""
+    """A NumPy array over a tensor, for immediate use by an operation or the caller."""
     cdef Array a
     if not writable: check_capture()
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
@@ -223,7 +212,7 @@ def as_bytes(Tensor self):
     return window(self, False).tobytes()
 
 def text(Tensor self):
-    cdef Array a = array_of(self)                   # (printing is no read of values, also while the thread captures)
+    cdef Array a = array_of(self)                   # allowed while the thread captures
     body = np.array2string(lend(&a, self.buffer, False), separator=", ", prefix="tensor(")
     if self.layout.size == 0: body = f"[], shape={self.shape}"
     shown = "" if self.dtype in (default_dtype(), BOOL, INT64) and self.layout.size else f", dtype={DTYPES[self.dtype]}"
@@ -238,11 +227,11 @@ def formatted(Tensor self, spec):
 # ---- in --------------------------------------------------------------------------------------------------------------
 
 cdef Tensor from_array(a, bint copy):
-    """A tensor of a NumPy array of one of our dtypes: over the array's own memory where that can be, else a copy."""
+    """A tensor of a NumPy array with a dtype of cygrad's: over the array's memory where possible, otherwise a copy."""
     cdef int dtype = dtype_number(a.dtype), d
     cdef int size = itemsize(dtype)
     cdef Layout* l
-    cdef Array all_of_it
+    cdef Array whole
     cdef Py_buffer view
     if a.ndim > MAX_NDIM:
         raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got an array of shape {a.shape}")
@@ -254,11 +243,11 @@ cdef Tensor from_array(a, bint copy):
         l.strides[d] = a.strides[d] // size
     lay.finish(l)
     try:
-        PyObject_GetBuffer(a, &view, PyBUF_STRIDED_RO)          # (__array_interface__ crashes where there is no memory)
-        all_of_it.data = <char*>view.buf
+        PyObject_GetBuffer(a, &view, PyBUF_STRIDED_RO)          # __array_interface__ crashes when out of memory
+        whole.data = <char*>view.buf
         PyBuffer_Release(&view)
-        all_of_it.layout, all_of_it.dtype = l, dtype
-        return constant(new_tensor(adopt_array(&all_of_it, a, not a.flags.writeable), lay.incref(l), dtype))
+        whole.layout, whole.dtype = l, dtype
+        return constant(new_tensor(adopt_array(&whole, a, not a.flags.writeable), lay.incref(l), dtype))
     finally:
         lay.decref(l)
 
@@ -273,13 +262,13 @@ cdef Tensor copy_in(a, int dtype):
 
 
 cdef object cast(a, dtype):
-    """An array in a dtype. What does not fit is as quiet as in a kernel, whatever NumPy is told to do then (seterr)."""
+    """An array in a dtype. Overflow raises no warning, as in a kernel, whatever np.seterr set."""
     if a.dtype == dtype: return a
     with np.errstate(all="ignore"): return a.astype(dtype)
 
 
 cdef object as_array(data, dtype):
-    """Whatever it is as a NumPy array of one of our dtypes (Python floats take the default dtype)."""
+    """`data` as a NumPy array with a dtype of cygrad's. Python floats take the default dtype."""
     if isinstance(data, (np.ndarray, np.generic)):
         a = np.asarray(data)
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder("="))
@@ -289,7 +278,7 @@ cdef object as_array(data, dtype):
         try:
             a = np.asarray(memoryview(data))
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as e:
-            check_capture()                         # (that refusal says what to do)
+            check_capture()                         # its error is the more helpful one
             raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has something else: {e}") from None
     elif hasattr(data, "__array__"):
         a = np.asarray(data)
@@ -332,200 +321,6 @@ def tensor(data, dtype=None, requires_grad=False):
         a = as_array(data, dtype)
         t = copy_in(a, dtype_number(a.dtype))
     return t.requires_grad_() if requires_grad else t
-
-
-# ---- creation --------------------------------------------------------------------------------------------------------
-
-cdef Tensor blank(shape, dtype):
-    return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
-
-
-cdef inline bint is_whole(v) noexcept:
-    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
-
-
-cdef tuple read_sizes(str name, shape, tuple more, dtype):
-    """The shape and the dtype of name(shape, dtype) and of name(2, 3, dtype)."""
-    if dtype is None and not is_whole(more[-1]): dtype, more = more[-1], more[:-1]
-    if more:
-        shape = (shape, *more)
-        for n in shape:
-            if not is_whole(n):
-                raise TypeError(f"{name} takes a shape, a tuple or whole numbers, and then a dtype; got "
-                                f"{described(shape)}")
-    return shape, dtype
-
-
-cdef inline object wanted(Tensor t, bint requires_grad):
-    return t.requires_grad_() if requires_grad else t
-
-
-def empty(shape, *more, dtype=None, requires_grad=False):
-    """A tensor of any contents. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the default dtype."""
-    if more: shape, dtype = read_sizes("empty", shape, more, dtype)
-    return wanted(blank(shape, dtype), requires_grad)
-
-
-def zeros(shape, *more, dtype=None, requires_grad=False):
-    """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
-    cdef Tensor t
-    if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
-    t = blank(shape, dtype)
-    memset(t.buffer.data, 0, t.buffer.nbytes)
-    return wanted(t, requires_grad)
-
-
-def full(shape, value, dtype=None, *, requires_grad=False):
-    """A tensor filled with `value`; dtype None is that which tensor(value) would have."""
-    cdef Tensor t
-    if dtype is None: dtype = as_array(value, None).dtype
-    t = blank(shape, dtype)
-    if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
-    else:
-        with np.errstate(all="ignore"): window(t, True)[...] = value
-    return wanted(t, requires_grad)
-
-
-cdef void fill(Tensor t, double value) noexcept:
-    """Write `value` to all of a fresh floating tensor."""
-    cdef Py_ssize_t i
-    cdef float f = <float>value
-    if t.dtype == FLOAT32:
-        for i in range(t.layout.size): (<float*>t.buffer.data)[i] = f
-    else:
-        for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
-
-
-cdef Tensor head_full(Tensor y, double value):
-    """A head gradient of one value, in the shape and dtype of the output: ones, if none was given."""
-    cdef Flags* f = flags()
-    cdef void* around = f.op
-    cdef Tensor t
-    f.op = <void*>HEAD
-    try:
-        t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
-    finally:
-        f.op = around
-    fill(t, value)
-    return t
-
-
-def ones(shape, *more, dtype=None, requires_grad=False):
-    """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
-    if more: shape, dtype = read_sizes("ones", shape, more, dtype)
-    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
-
-
-def zeros_like(x, dtype=None, *, requires_grad=False):
-    """Zeros of the shape of `x` and, with dtype None, of its dtype."""
-    x = asarray(x)
-    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
-
-def ones_like(x, dtype=None, *, requires_grad=False):
-    """Ones of the shape of `x` and, with dtype None, of its dtype."""
-    x = asarray(x)
-    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
-
-def empty_like(x, dtype=None, *, requires_grad=False):
-    """Any contents, of the shape of `x` and, with dtype None, of its dtype."""
-    x = asarray(x)
-    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
-
-def full_like(x, value, dtype=None, *, requires_grad=False):
-    """`value` in the shape of `x` and, with dtype None, in its dtype."""
-    x = asarray(x)
-    return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
-
-
-cdef object made(a, dtype):
-    """What NumPy made of Python numbers, in the dtype asked for or, if that is None, floats in the default one."""
-    return copy_in(a, number_for(a.dtype, dtype))
-
-
-cdef int number_for(given, dtype) except -1:
-    """The number of the dtype asked for or, if that is None, of the one `given`, floats in the default one."""
-    if dtype is not None: return dtype_number(dtype)
-    return default_dtype() if given.kind == "f" else dtype_number(given)
-
-
-cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
-    """`n` numbers in `dtype`: i step + first, computed as NumPy does in the dtype `given`, a block at a time; the
-    second is `second`, unless that is None."""
-    cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
-    cdef Py_ssize_t start
-    target = window(t, True)
-    places = np.arange(min(n, SPACED), dtype=given)
-    block = np.empty_like(places)
-    with np.errstate(all="ignore"):
-        for start in range(0, n, SPACED):
-            part = block[:min(<Py_ssize_t>SPACED, n - start)]
-            np.add(places[:len(part)], start, out=part, casting="unsafe")
-            part *= step
-            part += first
-            if start == 0 and n > 1 and second is not None: part[1] = second
-            target[start:start + len(part)] = part
-    return t
-
-
-def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
-    """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
-    if step == 0: raise ValueError("arange wants a step other than 0")
-    if stop is None: start, stop = 0, start
-    check_range(start, stop, step)
-    if all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]):
-        given = np.array([start, stop, step]).dtype
-        first, last, each = [v.item() if isinstance(v, np.generic) else v for v in (start, stop, step)]
-        ratio = (last - first) / each if given == np.int64 or given == np.float64 else 0
-        if ratio != 0:
-            n, second = max(math.ceil(ratio), 0), None
-            if given == np.float64:                 # (whose steps are the second number minus the first, as rounded)
-                first, second = float(first), float(first + each)
-                each = second - first
-            return wanted(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
-    return wanted(made(np.arange(start, stop, step), dtype), requires_grad)     # (nothing, or of NumPy's small dtypes)
-
-
-cdef int check_range(start, stop, step) except -1:
-    """That a range has an end, and no more numbers than a tensor has. What is no number NumPy refuses."""
-    if not all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]): return 0
-    start, stop, step = [int(v) if isinstance(v, (int, np.integer)) else float(v) for v in (start, stop, step)]
-    try:
-        n = -((start - stop) // step)               # rounded up
-    except OverflowError:                           # a float and an integer that is no float
-        n = math.inf
-    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is no range; give finite numbers")
-    check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
-    return 0
-
-
-def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
-    """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
-    cdef Tensor t
-    cdef double first = float(start), last = float(stop), step
-    cdef Py_ssize_t n
-    check_size(operator.index(num), f"linspace: {num} numbers are asked for")
-    n = num
-    step = (last - first) / (n - bool(endpoint)) if n > 1 else 0
-    if n < 2 or step == 0 and first != last:        # (what has no step, or one that is too small for a number)
-        with np.errstate(all="ignore"): a = np.linspace(first, last, num, endpoint=endpoint)
-        return wanted(made(a, dtype), requires_grad)
-    t = spaced(n, np.dtype(np.float64), number_for(np.dtype(np.float64), dtype), first, None, step)
-    if endpoint:
-        with np.errstate(all="ignore"): window(t, True)[-1:] = np.array([last])
-    return wanted(t, requires_grad)
-
-
-def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
-    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    rows = operator.index(n_rows)
-    columns = rows if n_cols is None else operator.index(n_cols)
-    what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
-    for n in (rows, columns, rows * columns): check_size(n, what)
-    cdef Tensor t = zeros((rows, columns), dtype=dtype)
-    k = max(-rows, min(operator.index(k), columns))
-    first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
-    if n > 0: window(t, True).reshape(-1)[first:first + (n - 1) * (columns + 1) + 1:columns + 1] = 1
-    return wanted(t, requires_grad)
 
 
 late_bound.lend_buffer = lend_tensor

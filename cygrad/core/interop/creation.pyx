@@ -1,0 +1,222 @@
+"""Creation: tensors of zeros, ones, one value, a range of numbers."""
+
+import math
+import operator
+
+import numpy as np
+
+from libc.string cimport memset
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph.construct cimport fresh
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.interop.numpy cimport as_array, copy_in, window
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.kernels.array cimport FLOAT32
+
+from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.errors import described
+from cygrad.core.interop.numpy import asarray
+from cygrad.core.store.layout import check_size
+
+cdef enum:
+    BLOCK = 8192            # elements that arange and linspace compute at a time
+
+HEAD = "head gradient"
+
+
+cdef Tensor new_dense(shape, dtype):
+    """A tensor whose elements are not set; dtype None is the default dtype."""
+    return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
+
+
+cdef inline bint is_integer(v) noexcept:
+    return isinstance(v, (int, np.integer)) and not isinstance(v, bool)
+
+
+cdef tuple read_sizes(str name, shape, tuple more, dtype):
+    """The shape and the dtype of name(shape, dtype) and of name(2, 3, dtype)."""
+    if dtype is None and not is_integer(more[-1]): dtype, more = more[-1], more[:-1]
+    if more:
+        shape = (shape, *more)
+        for n in shape:
+            if not is_integer(n):
+                raise TypeError(f"{name} takes a shape, a tuple or whole numbers, and then a dtype; got "
+                                f"{described(shape)}")
+    return shape, dtype
+
+
+cdef inline object finish(Tensor t, bint requires_grad):
+    """`t`, as a variable if requires_grad."""
+    return t.requires_grad_() if requires_grad else t
+
+
+def empty(shape, *more, dtype=None, requires_grad=False):
+    """A tensor whose elements are not set. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the
+    default dtype."""
+    if more: shape, dtype = read_sizes("empty", shape, more, dtype)
+    return finish(new_dense(shape, dtype), requires_grad)
+
+
+def zeros(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
+    cdef Tensor t
+    if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
+    t = new_dense(shape, dtype)
+    memset(t.buffer.data, 0, t.buffer.nbytes)
+    return finish(t, requires_grad)
+
+
+def full(shape, value, dtype=None, *, requires_grad=False):
+    """A tensor filled with `value`; dtype None is the dtype of tensor(value)."""
+    cdef Tensor t
+    if dtype is None: dtype = as_array(value, None).dtype
+    t = new_dense(shape, dtype)
+    if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
+    else:
+        with np.errstate(all="ignore"): window(t, True)[...] = value
+    return finish(t, requires_grad)
+
+
+cdef void fill(Tensor t, double value) noexcept:
+    """Fill a new floating tensor with `value`."""
+    cdef Py_ssize_t i
+    cdef float f = <float>value
+    if t.dtype == FLOAT32:
+        for i in range(t.layout.size): (<float*>t.buffer.data)[i] = f
+    else:
+        for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
+
+
+cdef Tensor head_full(Tensor y, double value):
+    """A head gradient filled with `value`, in the shape and dtype of the output `y`."""
+    cdef Flags* f = flags()
+    cdef void* caller = f.op
+    cdef Tensor t
+    f.op = <void*>HEAD
+    try:
+        t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
+    finally:
+        f.op = caller
+    fill(t, value)
+    return t
+
+
+def ones(shape, *more, dtype=None, requires_grad=False):
+    """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
+    if more: shape, dtype = read_sizes("ones", shape, more, dtype)
+    return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
+
+
+def zeros_like(x, dtype=None, *, requires_grad=False):
+    """Zeros of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+def ones_like(x, dtype=None, *, requires_grad=False):
+    """Ones of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+def empty_like(x, dtype=None, *, requires_grad=False):
+    """A tensor whose elements are not set, of the shape of `x` and, with dtype None, of its dtype."""
+    x = asarray(x)
+    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+def full_like(x, value, dtype=None, *, requires_grad=False):
+    """`value` in the shape of `x` and, with dtype None, in its dtype."""
+    x = asarray(x)
+    return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+
+cdef object from_array(a, dtype):
+    """A tensor of the elements of `a`, in the dtype that number_for() selects."""
+    return copy_in(a, number_for(a.dtype, dtype))
+
+
+cdef int number_for(given, dtype) except -1:
+    """The number of `dtype`. For None it is the default dtype where `given` is floating, and otherwise `given`."""
+    if dtype is not None: return dtype_number(dtype)
+    return default_dtype() if given.kind == "f" else dtype_number(given)
+
+
+cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
+    """`n` numbers in `dtype`: first + i step, computed as in NumPy in the dtype `given`, one block at a time. Element 1
+    is `second`, unless that is None."""
+    cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
+    cdef Py_ssize_t start
+    target = window(t, True)
+    places = np.arange(min(n, BLOCK), dtype=given)
+    block = np.empty_like(places)
+    with np.errstate(all="ignore"):
+        for start in range(0, n, BLOCK):
+            part = block[:min(<Py_ssize_t>BLOCK, n - start)]
+            np.add(places[:len(part)], start, out=part, casting="unsafe")
+            part *= step
+            part += first
+            if start == 0 and n > 1 and second is not None: part[1] = second
+            target[start:start + len(part)] = part
+    return t
+
+
+def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
+    """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
+    if step == 0: raise ValueError("arange wants a step other than 0")
+    if stop is None: start, stop = 0, start
+    check_range(start, stop, step)
+    if all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]):
+        given = np.array([start, stop, step]).dtype
+        first, last, each = [v.item() if isinstance(v, np.generic) else v for v in (start, stop, step)]
+        ratio = (last - first) / each if given == np.int64 or given == np.float64 else 0
+        if ratio != 0:
+            n, second = max(math.ceil(ratio), 0), None
+            if given == np.float64:                 # NumPy takes the rounded second number minus the first
+                first, second = float(first), float(first + each)
+                each = second - first
+            return finish(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
+    return finish(from_array(np.arange(start, stop, step), dtype), requires_grad)     # empty, or a small dtype
+
+
+cdef int check_range(start, stop, step) except -1:
+    """Raises ValueError for a range without an end, or longer than a tensor can be. NumPy rejects other types."""
+    if not all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]): return 0
+    start, stop, step = [int(v) if isinstance(v, (int, np.integer)) else float(v) for v in (start, stop, step)]
+    try:
+        n = -((start - stop) // step)               # rounded up
+    except OverflowError:                           # a float and an integer too large for a float
+        n = math.inf
+    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is no range; give finite numbers")
+    check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
+    return 0
+
+
+def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
+    """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
+    cdef Tensor t
+    cdef double first = float(start), last = float(stop), step
+    cdef Py_ssize_t n
+    check_size(operator.index(num), f"linspace: {num} numbers are asked for")
+    n = num
+    step = (last - first) / (n - bool(endpoint)) if n > 1 else 0
+    if n < 2 or step == 0 and first != last:        # no step, or a step that underflows
+        with np.errstate(all="ignore"): a = np.linspace(first, last, num, endpoint=endpoint)
+        return finish(from_array(a, dtype), requires_grad)
+    t = spaced(n, np.dtype(np.float64), number_for(np.dtype(np.float64), dtype), first, None, step)
+    if endpoint:
+        with np.errstate(all="ignore"): window(t, True)[-1:] = np.array([last])
+    return finish(t, requires_grad)
+
+
+def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
+    rows = operator.index(n_rows)
+    columns = rows if n_cols is None else operator.index(n_cols)
+    what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
+    for n in (rows, columns, rows * columns): check_size(n, what)
+    cdef Tensor t = zeros((rows, columns), dtype=dtype)
+    k = max(-rows, min(operator.index(k), columns))
+    first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
+    if n > 0: window(t, True).reshape(-1)[first:first + (n - 1) * (columns + 1) + 1:columns + 1] = 1
+    return finish(t, requires_grad)
