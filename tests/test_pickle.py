@@ -106,7 +106,7 @@ def test_a_pickle_names_nothing_but_the_loader(protocol):
         def find_class(self, module, name):
             if (module, name) in OLD_BYTES and protocol < 3:
                 return super().find_class(module, name)
-            assert (module, name) == ("cygrad.core.interop.pickling", "load_tensor")
+            assert (module, name) == ("cygrad.core.pickling", "load_tensor")
             return super().find_class(module, name)
 
     for x in kinds():
@@ -115,8 +115,32 @@ def test_a_pickle_names_nothing_but_the_loader(protocol):
         assert sum(op.name == "REDUCE" for op, _, _ in pickletools.genops(data)) <= (2 if protocol < 3 else 1)
 
 
+# Pickles as version 0.1 wrote them: a variable and a generator.
+OLD = {
+    "variable": b"\x80\x04\x95W\x00\x00\x00\x00\x00\x00\x00\x8c\x14cygrad.core.pickling\x94\x8c\x0bload_tensor"
+                b"\x94\x93\x94(C\x10\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x94\x8c\x07float32\x94K"
+                b"\x02K\x02\x86\x94\x8c\x03add\x94\x89t\x94R\x94.",
+    "generator": b"\x80\x04\x954\x00\x00\x00\x00\x00\x00\x00\x8c\x15cygrad.core.generator\x94\x8c\tGenerator\x94"
+                 b"\x93\x94K\x07\x85\x94R\x94K\x07K\x03\x86\x94b.",
+}
+
+
+def test_pickles_of_version_0_1_load():
+    alike(pickle.loads(OLD["variable"]), cg.tensor([[1, 2], [3, 4]], requires_grad=True, dtype="float32"))
+    assert pickle.loads(OLD["generator"]).state == (7, 3)
+
+
+def test_a_pickled_generator_names_a_path_that_does_not_change():
+    g = cg.random.Generator(7)
+    g.state = 7, 3
+    for protocol in PROTOCOLS:
+        data = pickle.dumps(g, protocol)
+        assert b"cygrad.core.pickling" in data and b"execute" not in data
+        assert pickle.loads(data).state == (7, 3)
+
+
 def test_pickles_that_lie():
-    from cygrad.core.interop.pickling import load_tensor
+    from cygrad.core.pickling import load_tensor
 
     with assert_no_leak():
         for args, error in [((b"123", "float32", (1,), None, False), ValueError),

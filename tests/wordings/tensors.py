@@ -8,7 +8,7 @@ import numpy as np
 from capsules import Exporter, Speaking
 
 import cygrad as cg
-from cygrad.core.interop.pickling import load_tensor
+from cygrad.core.pickling import load_tensor
 from wrong import RESULT, VARIABLE, recording, without_shape
 
 CASES = [

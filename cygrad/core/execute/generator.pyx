@@ -157,7 +157,7 @@ cdef class Generator:
         self.state = state
 
     def __reduce__(self):
-        return Generator, (self.key,), self.state
+        return load_generator, (self.key, self.counter)
 
     def __repr__(self):
         return f"<generator of key {self.key} at counter {self.counter}>"
@@ -256,6 +256,15 @@ cdef class Generator:
         kernels.aim(&p, &a[0], &a[1], 0, 1, &a[2])
         with nogil: kernels.take(&p)
         return y
+
+
+def load_generator(key, counter):
+    """The generator of a pickle."""
+    g = Generator(key)
+    g.state = key, counter
+    return g
+
+load_generator.__module__ = "cygrad.core.pickling"  # the path in pickles, which never changes (core/pickling.py)
 
 
 default_generator = Generator()

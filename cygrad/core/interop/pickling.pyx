@@ -1,5 +1,4 @@
-"""Tensors in pickles and copies: data, dtype and how gradients are taken, never the graph. Loading makes a tensor of
-bytes and nothing else."""
+"""Tensors in pickles and copies: elements, dtype and grad_req, never the graph. Loading runs no code of the pickle."""
 
 import copy
 from pickle import PickleBuffer
@@ -18,9 +17,8 @@ from cygrad.core.late_bound import bind_methods
 
 
 def load_tensor(data, dtype, shape, grad_req, with_grad):
-    """The tensor of a pickle: its own memory with a copy of `data`, the bytes of its elements in row-major order. With
-    a grad_req it is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError where data does not fill
-    the shape."""
+    """The tensor of a pickle, with a copy of `data`, the bytes of its elements in row-major order. With a grad_req it
+    is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError where data does not fill the shape."""
     cdef Tensor t
     cdef Py_buffer view
     number = dtype_number(dtype)
@@ -33,12 +31,14 @@ def load_tensor(data, dtype, shape, grad_req, with_grad):
         memcpy(t.buffer.data, view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
-    if grad_req is not None: take_gradients(t, grad_req, None, with_grad)
+    if grad_req is not None: make_variable(t, grad_req, None, with_grad)
     return t
 
+load_tensor.__module__ = "cygrad.core.pickling"     # the path in pickles, which never changes (core/pickling.py)
 
-cdef int take_gradients(Tensor t, grad_req, grad, bint with_grad) except -1:
-    """Let `t` be a variable, with this gradient, or zeros (with_grad), or None."""
+
+cdef int make_variable(Tensor t, grad_req, grad, bint with_grad) except -1:
+    """Make `t` a variable, whose .grad is `grad`, or zeros (with_grad), or None."""
     if with_grad or grad_req != "add":
         t.attach_grad(grad_req)
         if grad is not None or not with_grad: t.grad = grad
@@ -48,13 +48,13 @@ cdef int take_gradients(Tensor t, grad_req, grad, bint with_grad) except -1:
 
 
 cdef str req_of(Tensor t):
-    """How a copy takes gradients: as the variable does, and of an intermediate by adding."""
+    """The grad_req of a copy: the variable's own, and "add" for an intermediate."""
     return t.grad_req if t.is_leaf else "add"
 
 
 def reduce_ex(Tensor self, protocol):
-    """For pickle. A tensor pickles its own elements, not those that a view leaves out; from protocol 5 on the memory
-    itself can be handed over out of band. An intermediate comes back as a variable."""
+    """For pickle. A view pickles its own elements only. From protocol 5 on, the memory can be passed out of band. An
+    intermediate is loaded as a variable."""
     cdef Tensor t = self if self.layout.dense else copy_plain(self)
     elements = window(t, False).reshape(-1)
     data = PickleBuffer(elements) if protocol >= 5 else elements.tobytes()
@@ -63,19 +63,19 @@ def reduce_ex(Tensor self, protocol):
 
 
 def copied(Tensor self):
-    """For copy.copy: a tensor with a copy of the elements; of a variable also grad_req, but not the gradient: .grad is
-    zeros where it is not None, as after loading a pickle. A copy of an intermediate is a variable outside the graph, as
-    in PyTorch; detach() or copy() give the elements alone."""
+    """For copy.copy: a tensor with a copy of the elements. The copy of a variable has its grad_req, but not its
+    gradient: .grad is zeros where the original has one, as after loading a pickle. The copy of an intermediate is a
+    variable outside the graph, as in PyTorch; detach() and copy() return the elements only."""
     cdef Tensor t
     check_capture()
     t = copy_plain(self)
-    if self.requires_grad: take_gradients(t, req_of(self), None, self.is_leaf and self.grad is not None)
+    if self.requires_grad: make_variable(t, req_of(self), None, self.is_leaf and self.grad is not None)
     return t
 
 
 def deep_copied(Tensor self, memo):
-    """For copy.deepcopy: a tensor of its own with the same elements; of a variable also grad_req and a copy of .grad.
-    Raises RuntimeError for a result of a recorded operation, which would lose its graph."""
+    """For copy.deepcopy: a tensor with a copy of the elements. The copy of a variable has its grad_req and a copy of
+    its .grad. Raises RuntimeError for the result of a recorded operation, because the copy would lose the graph."""
     cdef Tensor t
     if not self.is_leaf:
         raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
@@ -84,7 +84,7 @@ def deep_copied(Tensor self, memo):
     grad = copy.deepcopy(self.grad, memo)
     t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)
     if self.requires_grad:
-        take_gradients(t, self.grad_req, grad, grad is not None)
+        make_variable(t, self.grad_req, grad, grad is not None)
         t.fresh_grad = self.fresh_grad
         if is_variable(self): (<Leaf>node_of(t)).incomplete = (<Leaf>node_of(self)).incomplete
     return t
