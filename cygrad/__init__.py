@@ -15,14 +15,15 @@ with bundles.alone:
     )
     from cygrad.config import show_config
     from cygrad.core.answers import of_module as _of_module
-    from cygrad.core.interop.numpy import (
-    arange, asarray, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tensor, zeros, zeros_like,
-)
+    from cygrad.core.interop.creation import (
+        arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
+    )
+    from cygrad.core.interop.numpy import asarray, tensor
     from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
     from cygrad.core.dtypes import get_default_dtype, set_default_dtype
     from cygrad.core.interop.dlpack import from_dlpack
     from cygrad.core.graph.tensor import Tensor
-    from cygrad.kernels.driver import get_num_threads, set_num_threads
+    from cygrad.kernels.threads import get_num_threads, set_num_threads
     from cygrad.ops.random import dropout
     from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
 

@@ -52,7 +52,7 @@ def test_a_child_that_asks_for_threads():
     """It has none of those that its parent had, and would wait for them for ever; without any it may start its own."""
     run("""
 import signal
-from cygrad.kernels import driver
+from cygrad.kernels import threads
 def asks(given):
     def body():
         signal.alarm(30)
@@ -62,7 +62,7 @@ def asks(given):
     return body
 cg.set_num_threads(1)
 expected = step()
-assert child_of(asks(2 if driver.has_openmp() else 1)) == 0
+assert child_of(asks(2 if threads.has_openmp() else 1)) == 0
 cg.set_num_threads(2)
 assert step() == expected
 assert child_of(asks(1)) == 0

@@ -73,7 +73,7 @@ def test_dtype_and_threads():
     assert complaints(lambda: cg.set_default_dtype("float64")) == ["the default dtype is float64, it was float32"]
     assert cg.get_default_dtype() == "float32"
     before = cg.get_num_threads()
-    if cg.kernels.driver.has_openmp():
+    if cg.kernels.threads.has_openmp():
         found = complaints(lambda: cg.set_num_threads(before + 1))
         assert found == [f"the thread count is {before + 1}, it was {before}"]
         assert cg.get_num_threads() == before

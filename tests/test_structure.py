@@ -20,7 +20,9 @@ LAYERS = {
 APPLICATIONS = 6                                    # programs, which import cygrad as users do
 PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names
 CORE = ["", "store", "graph", "interop", "execute", "backward"]     # folders of the core, the lowest first
-LONGEST = 600                                       # lines of one file
+PICKLED = {"generator", "pickling"}                 # modules that only pickles import; they may import the whole core
+LONGEST = 500                                       # lines of one file
+LONGEST_TEST = 600
 
 SOURCES = sorted(p for suffix in ("py", "pyx", "pxd") for p in PACKAGE.rglob(f"*.{suffix}"))
 every_source = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -101,7 +103,7 @@ def core_imports(source, modules):
 def map_of_the_core(page):
     """The modules that the tables of CONTRIBUTING list, in the order of the page."""
     listed = []
-    for folder, rows in re.findall(r"^\| `core/?(\w*)` \|.*\n\|-.*\n((?:\|.*\n)+)", page, re.MULTILINE):
+    for folder, rows in re.findall(r"^\| `core/?(\w*)`(?:, again)? \|.*\n\|-.*\n((?:\|.*\n)+)", page, re.MULTILINE):
         names = re.findall(r"^\| `(\w+)` \| \S", rows, re.MULTILINE)
         assert len(names) == rows.count("\n"), f"core/{folder}: each row has one module and what it contains"
         listed += [f"{folder}.{name}".lstrip(".") for name in names]
@@ -109,12 +111,12 @@ def map_of_the_core(page):
 
 
 def test_the_core_imports_from_lower_folders_and_without_cycles():
-    """CONTRIBUTING lists every module of the core once, the folders in the order of CORE, and each module imports only
-    modules listed before it."""
+    """CONTRIBUTING lists every module of the core once, the folders in the order of CORE and PICKLED last. Each module
+    imports only modules that are listed before it."""
     modules = core_modules()
     listed = map_of_the_core(PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text())
     assert sorted(listed) == sorted(modules)
-    folders = [CORE.index(name.rpartition(".")[0]) for name in listed]
+    folders = [len(CORE) if name in PICKLED else CORE.index(name.rpartition(".")[0]) for name in listed]
     assert folders == sorted(folders)
     wrong = [f"core.{name} imports core.{other}, which CONTRIBUTING lists later"
              for name, files in modules.items()
@@ -176,8 +178,8 @@ def test_files_are_short(path):
 
 def test_tests_are_short():
     here = Path(__file__).parent
-    long = [p.relative_to(here) for p in here.rglob("*.py") if p.read_text().count("\n") > LONGEST]
-    assert not long, f"longer than {LONGEST} lines: {', '.join(map(str, long))}; split them by what they test"
+    long = [p.relative_to(here) for p in here.rglob("*.py") if p.read_text().count("\n") > LONGEST_TEST]
+    assert not long, f"longer than {LONGEST_TEST} lines: {', '.join(map(str, long))}; split them by what they test"
 
 
 def public_names():

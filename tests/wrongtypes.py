@@ -31,12 +31,15 @@ def values():
 
 # What ends the process, waits, changes it for good, or takes memory by the gigabyte, as it is meant to.
 LEFT_OUT = {
-    "cygrad.kernels.driver.set_num_threads", "cygrad.core.graph.running._after_fork", "cygrad.core.graph.release._after_fork",
+    "cygrad.kernels.threads.set_num_threads", "cygrad.core.graph.running._after_fork",
+    "cygrad.core.graph.release._after_fork",
     "cygrad.core.late_bound.bind", "cygrad.core.late_bound.bind_methods",
-    "cygrad.core.store.buffer.set_limit", "cygrad.core.store.buffer.set_failure", "cygrad.core.store.buffer.set_listener",
-    "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording", "cygrad.core.thread_state.set_recording",
+    "cygrad.core.store.buffer.set_limit", "cygrad.core.store.buffer.set_failure",
+    "cygrad.core.store.buffer.set_listener",
+    "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording",
+    "cygrad.core.thread_state.set_recording",
     "cygrad.core.thread_state.set_training", "cygrad.core.backward.gradients.open_collected",
-    "cygrad.kernels.blas._after_fork", "cygrad.kernels.driver._after_fork",
+    "cygrad.kernels.blas._after_fork", "cygrad.kernels.threads._after_fork",
 }
 SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",
          "__xor__",

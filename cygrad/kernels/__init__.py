@@ -8,6 +8,6 @@ from cygrad.kernels import cpu
 
 bundles.take(*(f"cygrad.kernels._{level}" for level in reversed(cpu.LEVELS[:cpu.LEVELS.index(cpu.wanted_level()) + 1])))
 
-from cygrad.kernels import compare, driver, elementwise, functions, loss, reduce  # noqa: E402
+from cygrad.kernels import compare, driver, elementwise, functions, loss, reduce, threads  # noqa: E402
 
-__all__ = ["compare", "cpu", "driver", "elementwise", "functions", "loss", "reduce"]
+__all__ = ["compare", "cpu", "driver", "elementwise", "functions", "loss", "reduce", "threads"]

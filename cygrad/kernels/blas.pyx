@@ -12,7 +12,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize
-from cygrad.kernels.driver cimport GRAIN, parallel_for, threads_for
+from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
 ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
                          int*) noexcept nogil

@@ -4,7 +4,6 @@ from cygrad.kernels.array cimport Array, itemsize
 
 cdef enum:
     STRIP = 512             # elements of one packed strip: four operands stay in the first-level cache
-    GRAIN = 32768           # work below which one thread does it: elements, or more for those that cost more
 
 cdef struct Loop:           # one kernel in each dtype that it is compiled for: a serial loop over contiguous memory
     void* f32
@@ -17,20 +16,15 @@ cdef struct Loop:           # one kernel in each dtype that it is compiled for: 
     int double_cost         # and in double
     bint computes           # whether that is longer than memory takes, and each element is read once
 
-# What does a range of a job, from start to stop; see share().
-ctypedef void (*range_t)(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
-
 cdef Loop* find(str name) except NULL
 cdef int register(str name, void* single, void* double, int operands, int cost=*, int double_cost=*,
-               int number=*) except -1
+                  int number=*) except -1
 cdef int register_all_dtypes(str name, void* single, void* double, void* whole, void* truth, int operands) except -1
 cdef int register_new(str name, void* single, void* double, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1 nogil
 cdef int each_coded(const Loop* loop, Array* a) except -1 nogil
 cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1 nogil
-cdef int threads_for(Py_ssize_t work) noexcept nogil
-cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 

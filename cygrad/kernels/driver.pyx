@@ -1,4 +1,4 @@
-"""The one driver of all kernels' work: threads, grain, strips, packing, and the table of loops.
+"""The driver of all strip kernels: the table of loops, packing, and strips.
 
 A strip kernel sees contiguous typed memoryviews and nothing else. The driver walks the result in row-major order and
 hands out strips: where an operand is contiguous the strip lies in it; where it is broadcast from one element the strip
@@ -9,9 +9,6 @@ A result larger than the cache is streamed: its strips are made in scratch and s
 
 Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
 
-import os
-
-from cython.parallel cimport prange
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -19,13 +16,10 @@ from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
 )
 from cygrad.kernels.codes cimport BIT, WORD, bits_of, put_words, unpack_codes
+from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
 cdef extern from "cygrad/platform.h" nogil:
-    const int CG_HAVE_OPENMP
     const char* CG_LEVEL
-    int omp_get_num_procs()
-    int omp_get_thread_num()
-    long long cg_now()
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
     void cg_prefetch(const char* p, size_t nbytes)
@@ -49,15 +43,12 @@ cdef enum:
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
-cdef int threads = 1
-cdef int most_threads = 1024 if CG_HAVE_OPENMP else 1
-cdef bint started = False       # whether there has been work for several
 
 
 # ---- the table of loops ----------------------------------------------------------------------------------------------
 
 cdef int register(str name, void* single, void* double, int operands, int cost=1, int double_cost=2,
-               int number=-1) except -1:
+                  int number=-1) except -1:
     """Enter a kernel for floating numbers under `name`; a later one of the same name takes its place. `cost` and
     `double_cost` as of Loop. `number`: the operand, if there is one, that is always one element, and that the kernel
     reads as such: no strip has to be filled with it."""
@@ -106,99 +97,9 @@ def kernel_names():
     return sorted(names)
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
-
-def set_num_threads(n):
-    """Let kernels use up to `n` threads (1 in a build without OpenMP, and in a child of fork whose parent had used
-    more), and matrix products too. A kernel takes more than one only where there is enough work. At the start it is
-    CYGRAD_NUM_THREADS of the environment or, without it, the number of processors that the process may use. Raises
-    ValueError below 1."""
-    global threads
-    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
-        came = n if isinstance(n, int) else type(n).__name__
-        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {came}")
-    threads = min(int(n), most_threads)
-
-
-def get_num_threads():
-    """The number of threads that kernels may use."""
-    return threads
-
-
 def level():
     """The level of instructions that these kernels are built for."""
     return (<bytes>CG_LEVEL).decode()
-
-
-def has_openmp():
-    """Whether this build can use more than one thread."""
-    return bool(CG_HAVE_OPENMP)
-
-
-def _threads_at_start():
-    asked = os.environ.get("CYGRAD_NUM_THREADS", "")
-    if not asked:
-        ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
-        return max(1, min(omp_get_num_procs(), ours))
-    if not asked.isdecimal() or int(asked) < 1:
-        raise ValueError(f"CYGRAD_NUM_THREADS is {asked!r}; it wants a whole number of at least 1")
-    return int(asked)
-
-
-def _after_fork():
-    """A child of fork has none of the parent's OpenMP threads. If there were any it would wait for them for ever: it
-    works alone, whatever it asks for; else until it asks for more."""
-    global most_threads
-    if started: most_threads = 1
-    set_num_threads(1)
-
-
-set_num_threads(_threads_at_start())
-if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
-
-
-cdef int threads_for(Py_ssize_t work) noexcept nogil:
-    """How many threads are worth starting for so many elements of cost 1. With two, at 64 Ki: 0.9 times as fast
-    for an addition, 1.1 for an exponential; at 128 Ki 2.2 and 1.8."""
-    cdef Py_ssize_t most
-    if threads == 1 or work < 2 * GRAIN: return 1
-    most = work // GRAIN
-    return threads if most >= threads else <int>most
-
-
-# ---- work for several threads ----------------------------------------------------------------------------------------
-
-cdef enum:
-    LATE = 300_000              # ns that the first thread may wait for the others, beyond its own time of work
-    DEAR = 16                   # times as long as it waited, it works alone after that: a try costs a sixteenth
-cdef long long alone_until = 0
-
-cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
-    """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads, each taking the next when it is free.
-
-    On a machine whose processors others use, the last part may wait for a slice of time, of milliseconds. So whoever
-    had to wait works alone for a while, on the same parts, in order: what they compute does not depend on it."""
-    global alone_until, started
-    cdef long long begin, mine, end
-    cdef Py_ssize_t parts, i
-    if n <= 0: return
-    parts = (n + part - 1) // part
-    if t > 1 and parts > 1:
-        begin = cg_now()
-        if begin >= alone_until:
-            mine = begin
-            started = True
-            for i in prange(parts, num_threads=t, schedule="dynamic", chunksize=1):
-                f(job, i * part, min(n, (i + 1) * part))
-                if omp_get_thread_num() == 0: set_time(&mine)
-            end = cg_now()
-            if end - mine > LATE + (mine - begin): alone_until = end + DEAR * (end - mine)
-            return
-    for i in range(parts): f(job, i * part, min(n, (i + 1) * part))
-
-
-cdef inline void set_time(long long* at) noexcept nogil:
-    at[0] = cg_now()                                # (through a pointer: prange would make the variable its own)
 
 
 # ---- packing ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, gather, parallel_for, threads_for
+from cygrad.kernels.driver cimport STRIP, gather
+from cygrad.kernels.threads cimport parallel_for, threads_for
 
 ctypedef fused word:        # elements by their size alone
     uint8_t

@@ -5,7 +5,8 @@ from libc.string cimport memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
-from cygrad.kernels.driver cimport STRIP, Loop, gather, parallel_for, threads_for
+from cygrad.kernels.driver cimport STRIP, Loop, gather
+from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.lanes cimport sum_of
 from cygrad.kernels.mathematics cimport exp, fabs, log1p, logistic
 
@@ -92,11 +93,11 @@ cdef void some_totals(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
             q = &scratch[1][0]
         if t.x.dtype == FLOAT32:
             (<binary_f>t.loop.f32)(view1f(<float*>p, count), view1f(<float*>q, count),
-                                      view1f(<float*>&scratch[2][0], count))
+                                   view1f(<float*>&scratch[2][0], count))
             total += sum_of[float](<const float*>&scratch[2][0], count)
         else:
             (<binary_d>t.loop.f64)(view1d(<double*>p, count), view1d(<double*>q, count),
-                                      view1d(<double*>&scratch[2][0], count))
+                                   view1d(<double*>&scratch[2][0], count))
             total += sum_of[double](<const double*>&scratch[2][0], count)
         at += count
     t.of[start // t.part] = total

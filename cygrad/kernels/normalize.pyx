@@ -3,7 +3,7 @@
 from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
-from cygrad.kernels.driver cimport parallel_for, threads_for
+from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, gathered, squares_of, total
 
 cdef enum:

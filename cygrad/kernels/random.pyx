@@ -11,7 +11,7 @@ from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport parallel_for, threads_for
+from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
     LANES = 64              # blocks that are made side by side: their words stay in the first-level cache

@@ -11,12 +11,13 @@ end. How it is cut follows from the shapes alone: the same bits come with any nu
 
 from libc.stdlib cimport llabs
 
-from cygrad.kernels cimport driver, folds
+from cygrad.kernels cimport folds
 from cygrad.kernels.array cimport (
     FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f, view2d,
 )
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.lanes cimport BLOCK
+from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
     F32_ROWS = 32                # rows that are summed across in single precision
@@ -249,7 +250,7 @@ cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noe
     cdef Dimension at
     cdef Py_ssize_t m = locate(w, tile, &at), step = w.rows.y if w.along else w.inner.y, i
     cdef Parts job = Parts(w, tile, m, parts, &results[0])
-    driver.parallel_for(some_parts, &job, parts, 1, threads)
+    parallel_for(some_parts, &job, parts, 1, threads)
     w.fold.join(view2d(results + m, parts - 1, m), view1d(results, m), view1d(results, m))
     for i in range(m):
         if w.is_f32: (<float*>w.y)[at.y + i * step] = <float>results[i]
@@ -261,7 +262,7 @@ cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
     there are few tasks of much work each goes in parts."""
     cdef Py_ssize_t results = w.rows.n if w.along else w.inner.n, near = w.inner.n if w.along else w.rows.n
     cdef Py_ssize_t depth = near, tasks, parts = 1, i
-    cdef int d, t = driver.threads_for(size * w.fold.cost // 4)
+    cdef int d, t = threads_for(size * w.fold.cost // 4)
     for d in range(w.reduced): depth *= w.others[d].n
     w.tile = max(1, min(TILE, PART // depth)) if w.along else TILE if w.inner.x == 1 else TILE // 4
     w.tiles = tasks = (results + w.tile - 1) // w.tile
@@ -274,7 +275,7 @@ cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
     if parts > 1:
         for i in range(tasks): fold_parts(w, i, <int>parts, t)
     else:
-        driver.parallel_for(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
+        parallel_for(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
 
 
 cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:

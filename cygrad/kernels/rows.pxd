@@ -1,26 +1,36 @@
 from libc.stdint cimport int64_t
 
-cdef struct RowLoop:        # one kernel in both precisions
+from cygrad.kernels.threads cimport range_t
+
+cdef struct RowLoop:        # a kernel in both precisions
     void* f32
     void* f64
-    void* across_single     # the same where the axis is not the last: down the columns of a tile
-    void* across_double
+    void* across_f32        # the same on the columns of a tile, where the axis is not the last
+    void* across_f64
     int operands
     bint narrow             # the result has one element for each row or column
 
+cdef struct Rows:               # what threads share
+    const RowLoop* loop
+    int dtype
+    Py_ssize_t columns          # of a matrix of rows; of (outer, n, inner) n
+    const char* x
+    const char* y
+    char* z
+    const int64_t* labels       # of a cross-entropy,
+    const char* g               # and of its gradient
+    Py_ssize_t g_step
+    double scale
+    Py_ssize_t inner            # of (outer, n, inner),
+    Py_ssize_t tile             # and how many columns go at a time
+
 cdef enum:
-    FEWEST = 16             # columns that are a vector: fewer are turned into rows by whoever calls
+    TILE = 256              # columns that go at a time: their intermediate results stay in the cache
+    FEWEST = 16             # columns of a vector; for fewer, the caller transposes columns to rows
 
-cdef RowLoop LOG_SOFTMAX, LOG_SOFTMAX_GRAD, SOFTMAX, SOFTMAX_GRAD, LOGSUMEXP, OTHERS
+cdef RowLoop OTHERS         # y_ij = the product of all x_ik but x_ij
 
+cdef void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil
 cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,
                    const char* y, char* z) noexcept nogil
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil
-cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil
-cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
-                        char* loss, char* logs) noexcept nogil
-cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                             double scale, const char* x, const int64_t* labels, const char* logs,
-                             char* dx) noexcept nogil
-cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                         const char* x, const char* y, char* dx) noexcept nogil

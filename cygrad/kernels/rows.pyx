@@ -1,31 +1,15 @@
-"""Kernels that need all elements along an axis of a dense array at a time: softmax and its kin, products of all
-others; and cross-entropy.
+"""Runs kernels along one axis of a dense array, on rows or on columns, in threads. It also has two such kernels: dot
+products of rows, and the products of all other elements.
 
-The array is seen as (outer, n, inner), n being the size of the axis. Where the axis is the last (inner is 1) these are
-rows; otherwise they are columns, of which a tile goes at a time. All are shifted by their maximum, so no exponential
-overflows; rows and tiles are shared out among threads. The result may be the operand where it has its shape, but for
-`others`."""
-
-from libc.float cimport DBL_MAX, FLT_MAX
-from libc.stdint cimport int64_t
+The array has the shape (outer, n, inner), where n is the size of the axis. If inner is 1, the kernel runs on rows;
+otherwise it runs on columns, a tile of them at a time."""
 
 from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
-from cygrad.kernels.driver cimport range_t, parallel_for, threads_for
-from cygrad.kernels.lanes cimport (
-    NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term,
-)
-from cygrad.kernels.mathematics cimport down, exp, exp_up, log
-
-cdef extern from "cygrad/platform.h" nogil:
-    void cg_prefetch(const char* p, size_t nbytes)
+from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
+from cygrad.kernels.lanes cimport dot_of
 
 cdef enum:
-    SHORT = 128             # columns below which rows go several at a time,
-    GROUP = 1024            # so many elements at a time
-    LONG = 4096             # columns up to which the next row has room in the first-level cache
-    TILE = 256              # columns that go at a time where rows lie apart: what is known of them stays in the cache,
-    NARROW = 64             # so many, where threads would have nothing to do,
-    F32_ROWS = 16                # and so many rows of them at most
+    NARROW = 64             # columns of a tile where wider tiles would leave threads without work
 
 ctypedef void (*two_f)(float[:, ::1], float[:, ::1]) noexcept nogil
 ctypedef void (*two_d)(double[:, ::1], double[:, ::1]) noexcept nogil
@@ -33,423 +17,22 @@ ctypedef void (*three_f)(float[:, ::1], float[:, ::1], float[:, ::1]) noexcept n
 ctypedef void (*three_d)(double[:, ::1], double[:, ::1], double[:, ::1]) noexcept nogil
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------------
-# Short rows go several at a time: their exponentials are taken in one run, longer than a vector.
-
-cdef inline Py_ssize_t group(Py_ssize_t i, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
-    """How many rows from row i on go at a time."""
-    return 1 if n >= SHORT else min(GROUP // n, rows - i)
-
-
-cdef inline void exponentials(real* x, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        x[i] = exp(x[i])
-
-
-cdef inline void exponentials_up(real* x, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        x[i] = exp_up(x[i])
-
-
-cdef inline real shift_of(const real* x, Py_ssize_t n) noexcept nogil:
-    """The maximum of a row, by which it is shifted; one that is no number stays in."""
-    cdef real most = most_of(x, n)
-    return most if most - most == 0 else 0
-
-
-cdef void log_sums(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* most, real* logs) noexcept nogil:
-    """What rows i to i + m are shifted by, and log sum_j e^(x_ij - most_i). They stay two numbers: their sum has no
-    room for the second where the first is large, and e^(x - sum) would be wrong by that many digits."""
-    cdef real e[GROUP]
-    cdef real extremes[GROUP]
-    cdef Py_ssize_t n = x.shape[1], j, k
-    cdef double sum, unit = exp_up(<real>0)
-    for k in range(m):
-        extremes[k] = most_of[real](&x[i + k, 0], n)
-        for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - extremes[k]
-    if n < SHORT: exponentials_up[real](e, m * n)
-    for k in range(m):
-        most[k] = extremes[k]
-        if most[k] - most[k] != 0:                  # no number: it stays in
-            most[k] = 0
-            logs[k] = <real>exps_of[real](&x[i + k, 0], <real>0, n)
-            continue
-        sum = sum_of[real](e + k * n, n) if n < SHORT else exps_up_of[real](&x[i + k, 0], most[k], n)
-        logs[k] = <real>(sum / unit)
-    for k in range(m):
-        logs[k] = log(logs[k])
-
-
-cdef void logsumexp(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[GROUP]
-    cdef Py_ssize_t i = 0, m, k
-    while i < x.shape[0]:
-        m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, &y[i, 0])
-        for k in range(m): y[i + k, 0] += most[k]
-        i += m
-
-
-cdef void logsumexp_grad_(const real* g, Py_ssize_t g_step, real[:, ::1] x, const real* y,
-                          real[:, ::1] dx) noexcept nogil:
-    """dx = g e^(x - y)"""
-    cdef Py_ssize_t n = x.shape[1], i, j
-    cdef real factor
-    for i in range(x.shape[0]):
-        factor = g[i * g_step]
-        for j in range(n): dx[i, j] = factor * exp(x[i, j] - y[i])
-
-
-cdef void log_softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[GROUP]
-    cdef real logs[GROUP]
-    cdef Py_ssize_t i = 0, m, j, k
-    while i < x.shape[0]:
-        m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, logs)
-        for k in range(m):
-            logs[k] += logs[k] - logs[k]            # nan of inf, as inf / inf is
-            for j in range(x.shape[1]):
-                y[i + k, j] = (x[i + k, j] - most[k]) - logs[k]
-        i += m
-
-
-cdef void log_softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
-    """dx = g - e^y sum_j g"""
-    cdef real e[GROUP]
-    cdef Py_ssize_t n = y.shape[1], i = 0, m, j, k
-    cdef real total
-    while i < y.shape[0]:
-        m = group(i, y.shape[0], n)
-        if n < SHORT:
-            for j in range(m * n): e[j] = exp((&y[i, 0])[j])
-        for k in range(i, i + m):
-            total = <real>sum_of[real](&g[k, 0], n)
-            if n < SHORT:
-                for j in range(n): dx[k, j] = g[k, j] - e[(k - i) * n + j] * total
-            else:
-                for j in range(n): dx[k, j] = g[k, j] - exp(y[k, j]) * total
-        i += m
-
-
-cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone. Up until the last product."""
-    cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef real most, factor
-    while i < x.shape[0]:
-        m = group(i, x.shape[0], n)
-        for k in range(i, i + m):
-            most = most_of[real](&x[k, 0], n)
-            if n < SHORT:
-                for j in range(n): y[k, j] = x[k, j] - most
-            else:
-                for j in range(n): y[k, j] = exp_up(x[k, j] - most)
-        if n < SHORT: exponentials_up[real](&y[i, 0], m * n)
-        for k in range(i, i + m):
-            factor = <real>(exp_up(<real>0) / sum_terms[real](NEAR, &y[k, 0], &y[k, 0], 0, n))
-            if factor == factor:
-                for j in range(n): y[k, j] = down(y[k, j] * factor)
-            else:
-                for j in range(n): y[k, j] = factor
-        i += m
-
-
-cdef void softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
-    """dx = y (g - sum_j g y)"""
-    cdef Py_ssize_t n = y.shape[1], i, j
-    cdef real mean
-    for i in range(y.shape[0]):
-        mean = <real>dot_of[real](&g[i, 0], &y[i, 0], n)
-        for j in range(n):
-            dx[i, j] = y[i, j] * (g[i, j] - mean)
-
-
-cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* logs) noexcept nogil:
-    cdef real most[GROUP]
-    cdef Py_ssize_t i = 0, m, k
-    while i < x.shape[0]:
-        m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, logs + i)
-        for k in range(i, i + m):
-            logs[k] += logs[k] - logs[k]            # nan of inf, and kept so for the gradient
-            loss[k] = logs[k] - (x[k, labels[k]] - most[k - i])
-        i += m
-
-
-cdef void cross_entropy_grad_(const real* g, Py_ssize_t g_step, real scale, real[:, ::1] x, const int64_t* labels,
-                              const real* logs, real[:, ::1] dx) noexcept nogil:
-    """dx = g scale (e^(x - max - logs) - [j = label]); the maximum is found again, as two numbers a row are not kept"""
-    cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef real factor, most
-    while i < x.shape[0]:
-        m = group(i, x.shape[0], n)
-        if n < SHORT:
-            for k in range(i, i + m):
-                most = shift_of[real](&x[k, 0], n)
-                for j in range(n): dx[k, j] = (x[k, j] - most) - logs[k]
-            exponentials[real](&dx[i, 0], m * n)
-        for k in range(i, i + m):
-            factor = g[k * g_step] * scale
-            if n < SHORT:
-                for j in range(n): dx[k, j] *= factor
-            else:
-                most = shift_of[real](&x[k, 0], n)
-                if n <= LONG: ask(x, k + 1)         # a maximum waits for memory, exponentials do not
-                for j in range(n): dx[k, j] = factor * exp((x[k, j] - most) - logs[k])
-            dx[k, labels[k]] -= factor
-        i += m
-
-
-cdef void dots_(real[:, ::1] x, real[:, ::1] y, real* z) noexcept nogil:
-    """z_i = sum_j x_ij y_ij"""
-    cdef Py_ssize_t i
-    for i in range(x.shape[0]):
-        z[i] = <real>dot_of[real](&x[i, 0], &y[i, 0], x.shape[1])
-
-
-# ---- columns ---------------------------------------------------------------------------------------------------------
-# What lies side by side belongs to different columns. A few rows at a time give each column a new maximum, by which the
-# sum so far is scaled: memory is read once for the sums, and once more for the result, from the last row up, as those
-# are still in the cache. It is asked for before it is read: 4.1 ms instead of 6.3 for the sums of 16 million elements.
-# (A matrix that is turned, worked on by rows and turned back takes ten times as long.)
-
-cdef inline real larger(real x, real y) noexcept nogil: return x if x > y else y
-
-
-cdef inline void ask(real[:, ::1] x, Py_ssize_t k) noexcept nogil:
-    """For row k, which will be read soon if there is one."""
-    if 0 <= k < x.shape[0]: cg_prefetch(<const char*>&x[k, 0], x.shape[1] * sizeof(real))
-
-
-cdef inline void exps_by(bint up, real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, const real* by,
-                         real* restrict e) noexcept nogil:
-    """e = e^(x - by) of m rows from row k on, in one run: what is no whole vector of columns would go one by one"""
-    cdef Py_ssize_t wide = x.shape[1], r, i
-    for r in range(m):
-        for i in range(wide): e[r * wide + i] = x[k + r, i] - by[i]
-    if up: exponentials_up(e, m * wide)
-    else:  exponentials(e, m * wide)
-
-
-cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restrict sums) noexcept nogil:
-    """sum_i e^(x_ij - most_j), and most_j = max_i x_ij between the largest and the smallest finite number: so sums are
-    infinite where a column has inf, and 0 where it has -inf alone."""
-    cdef real e[(F32_ROWS + 1) * TILE]
-    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, count, r, i
-    cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
-    cdef double unit = exp_up(<real>0)              # which sums and their parts are times
-    for i in range(wide): most[i], sums[i] = -limit, 0
-    while k < n:
-        count = min(n - k, <Py_ssize_t>F32_ROWS)
-        for i in range(wide): e[i] = most[i]
-        for r in range(k, k + count):
-            for i in range(wide): most[i] = larger(x[r, i], most[i])
-        for i in range(wide):
-            most[i] = limit if most[i] > limit else most[i]
-            e[i] -= most[i]
-        exponentials_up(e, wide)
-        for i in range(wide):
-            sums[i] = sums[i] / unit * e[i]
-            e[i] = 0
-        if wide % FEWEST == 0:
-            for r in range(k, k + count):
-                ask(x, r + F32_ROWS)
-                for i in range(wide): e[i] += exp_up(x[r, i] - most[i])
-        else:
-            exps_by(True, x, k, count, most, e + wide)
-            for r in range(1, count + 1):
-                for i in range(wide): e[i] += e[r * wide + i]
-        for i in range(wide): sums[i] += e[i]
-        k += count
-    for i in range(wide):
-        sums[i] /= unit
-        if -limit < most[i] < limit: continue       # else maybe no number, of which exp_up knows nothing
-        sums[i] = 0
-        for r in range(n): sums[i] += exp(x[r, i] - most[i])
-
-
-cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double* restrict sums) noexcept nogil:
-    """sum_i x_ij, or sum_i x_ij y_ij"""
-    cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, i
-    cdef real c = 0
-    for i in range(wide): sums[i] = 0
-    while n - k >= 4:
-        for i in range(wide):
-            sums[i] += ((term(what, &x[k, 0], &y[k, 0], c, i) + term(what, &x[k + 1, 0], &y[k + 1, 0], c, i))
-                        + (term(what, &x[k + 2, 0], &y[k + 2, 0], c, i) + term(what, &x[k + 3, 0], &y[k + 3, 0], c, i)))
-        k += 4
-    while k < n:
-        for i in range(wide): sums[i] += term(what, &x[k, 0], &y[k, 0], c, i)
-        k += 1
-
-
-cdef void logsumexp_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
-    cdef double sums[TILE]
-    cdef Py_ssize_t i
-    column_sums(x, most, sums)
-    for i in range(x.shape[1]): y[0, i] = most[i] + log(<real>sums[i])
-
-
-cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
-    cdef real logs[TILE]
-    cdef double sums[TILE]
-    cdef Py_ssize_t k, i
-    column_sums(x, most, sums)
-    for i in range(x.shape[1]): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))     # nan of inf
-    for k in range(x.shape[0] - 1, -1, -1):
-        ask(x, k - 2)
-        for i in range(x.shape[1]): y[k, i] = (x[k, i] - most[i]) - logs[i]
-
-
-cdef void softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
-    cdef real factor[TILE]
-    cdef real e[TILE]
-    cdef real v
-    cdef double sums[TILE]
-    cdef Py_ssize_t wide = x.shape[1], k = x.shape[0], m, r, i
-    column_sums(x, most, sums)
-    for i in range(wide):
-        factor[i] = <real>(1 / (sums[i] + (sums[i] - sums[i])))
-        factor[i] += factor[i] - factor[i]          # nan where the sum is inf, and where it is 0
-    while k > 0:
-        m = min(k, TILE // wide) if wide % FEWEST else 1
-        k -= m
-        ask(x, k - 2)
-        if wide % FEWEST == 0:
-            for i in range(wide):
-                v = down(exp_up(x[k, i] - most[i]) * factor[i])
-                y[k, i] = v if factor[i] == factor[i] else factor[i]
-        else:
-            exps_by(True, x, k, m, most, e)
-            for r in range(m):
-                for i in range(wide):
-                    v = down(e[r * wide + i] * factor[i])
-                    y[k + r, i] = v if factor[i] == factor[i] else factor[i]
-
-
-cdef void log_softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
-    cdef real total[TILE]
-    cdef real zero[TILE]
-    cdef real e[TILE]
-    cdef double sums[TILE]
-    cdef Py_ssize_t wide = y.shape[1], k = y.shape[0], m, r, i
-    column_totals(PLAIN, g, y, sums)
-    for i in range(wide): total[i], zero[i] = <real>sums[i], 0
-    while k > 0:
-        m = min(k, TILE // wide) if wide % FEWEST else 1
-        k -= m
-        ask(g, k - 2)
-        ask(y, k - 2)
-        if wide % FEWEST == 0:
-            for i in range(wide): dx[k, i] = g[k, i] - exp(y[k, i]) * total[i]
-        else:
-            exps_by(False, y, k, m, zero, e)
-            for r in range(m):
-                for i in range(wide): dx[k + r, i] = g[k + r, i] - e[r * wide + i] * total[i]
-
-
-cdef void softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept nogil:
-    cdef real mean[TILE]
-    cdef double sums[TILE]
-    cdef Py_ssize_t k, i
-    column_totals(PRODUCT, g, y, sums)
-    for i in range(y.shape[1]): mean[i] = <real>sums[i]
-    for k in range(y.shape[0] - 1, -1, -1):
-        ask(g, k - 2)
-        ask(y, k - 2)
-        for i in range(y.shape[1]): dx[k, i] = y[k, i] * (g[k, i] - mean[i])
-
-
-# ---- products of all others ------------------------------------------------------------------------------------------
-
-cdef void others(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y_ij = the product of all x_ik but x_ij: what comes before times what comes after, so that zeros are no matter;
-    eight rows at a time, as one product waits for the one before"""
-    cdef real product[8]
-    cdef Py_ssize_t i = 0, j, n = x.shape[1], m, l
-    while i < x.shape[0]:
-        m = 8 if x.shape[0] - i >= 8 else 1
-        for l in range(m): product[l] = 1
-        for j in range(n):
-            for l in range(m):
-                y[i + l, j] = product[l]
-                product[l] *= x[i + l, j]
-        for l in range(m): product[l] = 1
-        for j in range(n - 1, -1, -1):
-            for l in range(m):
-                y[i + l, j] *= product[l]
-                product[l] *= x[i + l, j]
-        i += m
-
-
-cdef void others_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """The same down the columns; the second pass finds the first one's lines in the cache."""
-    cdef real product[TILE]
-    cdef Py_ssize_t n = x.shape[0], k, j
-    for j in range(x.shape[1]): product[j] = 1
-    for k in range(n):
-        for j in range(x.shape[1]):
-            y[k, j] = product[j]
-            product[j] *= x[k, j]
-    for j in range(x.shape[1]): product[j] = 1
-    for k in range(n - 1, -1, -1):
-        for j in range(x.shape[1]):
-            y[k, j] *= product[j]
-            product[j] *= x[k, j]
-
-
-# ---- the doors: from raw memory to views, ranges of rows to threads --------------------------------------------------
-
-cdef RowLoop LOG_SOFTMAX = RowLoop(<void*>log_softmax[float], <void*>log_softmax[double],
-                                   <void*>log_softmax_across[float], <void*>log_softmax_across[double], 2, False)
-cdef RowLoop LOG_SOFTMAX_GRAD = RowLoop(<void*>log_softmax_grad[float], <void*>log_softmax_grad[double],
-                                        <void*>log_softmax_grad_across[float], <void*>log_softmax_grad_across[double],
-                                        3, False)
-cdef RowLoop SOFTMAX = RowLoop(<void*>softmax[float], <void*>softmax[double],
-                               <void*>softmax_across[float], <void*>softmax_across[double], 2, False)
-cdef RowLoop SOFTMAX_GRAD = RowLoop(<void*>softmax_grad[float], <void*>softmax_grad[double],
-                                    <void*>softmax_grad_across[float], <void*>softmax_grad_across[double], 3, False)
-cdef RowLoop LOGSUMEXP = RowLoop(<void*>logsumexp[float], <void*>logsumexp[double],
-                                 <void*>logsumexp_across[float], <void*>logsumexp_across[double], 2, True)
-cdef RowLoop OTHERS = RowLoop(<void*>others[float], <void*>others[double],
-                              <void*>others_across[float], <void*>others_across[double], 2, False)
-
-cdef struct Rows:               # what threads share
-    const RowLoop* loop
-    int dtype
-    Py_ssize_t columns          # of a matrix of rows; of (outer, n, inner) n
-    const char* x
-    const char* y
-    char* z
-    const int64_t* labels       # of a cross-entropy,
-    const char* g               # and of its gradient
-    Py_ssize_t g_step
-    double scale
-    Py_ssize_t inner            # of (outer, n, inner),
-    Py_ssize_t tile             # and how many columns go at a time
-
-
-cdef inline void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil:
-    """An exponential in a vector is worth two plain elements, one of double precision sixteen."""
+cdef void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil:
+    """Distribute rows among threads. An exponential costs as much as 2 plain elements in float32, 16 in float64."""
     cdef int t = threads_for((2 if job.dtype == FLOAT32 else 16) * rows * job.columns)
     parallel_for(f, job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
 cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,
                    const char* y, char* z) noexcept nogil:
-    """z = loop(x) or loop(x, y) along n of (outer, n, inner), dense all of them; of a narrow loop the result is (outer,
-    inner). None of the sizes is 0."""
+    """z = loop(x) or z = loop(x, y) along n of dense arrays of shape (outer, n, inner). The result of a narrow loop has
+    the shape (outer, inner). No size is 0."""
     cdef Rows job = Rows(loop, dtype, n, x, y, z, NULL, NULL, 0, 0, inner, TILE)
     share_outer(&job, outer)
 
 
 cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:
-    """Rows to threads, or tiles of columns."""
+    """Distribute rows, or tiles of columns, among threads."""
     cdef Py_ssize_t tiles
     cdef int t
     if job.inner == 1:
@@ -472,29 +55,39 @@ cdef void some_tiles(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Py_ssize_t tiles = (r.inner + r.tile - 1) // r.tile, n = r.columns, rows = 1 if r.loop.narrow else n, i, at
     for i in range(a, b):
         at = i % tiles * r.tile
-        call(r, r.loop.across_single, r.loop.across_double, i // tiles * n * r.inner + at, n,
+        call(r, r.loop.across_f32, r.loop.across_f64, i // tiles * n * r.inner + at, n,
              min(r.tile, r.inner - at), r.inner, i // tiles * rows * r.inner + at, rows)
 
 
-cdef inline void call(const Rows* r, void* single, void* double_, Py_ssize_t at, Py_ssize_t rows, Py_ssize_t columns,
+cdef inline void call(const Rows* r, void* f32, void* f64, Py_ssize_t at, Py_ssize_t rows, Py_ssize_t columns,
                       Py_ssize_t step, Py_ssize_t z_at, Py_ssize_t z_rows) noexcept nogil:
-    """One kernel call on matrices that begin at an element of x and y, and at one of z; rows lie `step` apart."""
-    cdef Py_ssize_t wide = columns, apart = step
-    if r.loop.narrow and r.inner == 1: wide = apart = 1
+    """Call one kernel on matrices that start at element `at` of x and y and at element `z_at` of z. The rows of x and y
+    are `step` elements apart."""
+    cdef Py_ssize_t wide = columns, z_step = step
+    if r.loop.narrow and r.inner == 1: wide = z_step = 1
     if r.loop.operands == 2 and r.dtype == FLOAT32:
-        (<two_f>single)(steps2f(<float*>r.x + at, rows, columns, step),
-                        steps2f(<float*>r.z + z_at, z_rows, wide, apart))
+        (<two_f>f32)(steps2f(<float*>r.x + at, rows, columns, step),
+                     steps2f(<float*>r.z + z_at, z_rows, wide, z_step))
     elif r.loop.operands == 2:
-        (<two_d>double_)(steps2d(<double*>r.x + at, rows, columns, step),
-                         steps2d(<double*>r.z + z_at, z_rows, wide, apart))
+        (<two_d>f64)(steps2d(<double*>r.x + at, rows, columns, step),
+                     steps2d(<double*>r.z + z_at, z_rows, wide, z_step))
     elif r.dtype == FLOAT32:
-        (<three_f>single)(steps2f(<float*>r.x + at, rows, columns, step),
-                          steps2f(<float*>r.y + at, rows, columns, step),
-                          steps2f(<float*>r.z + z_at, z_rows, wide, apart))
+        (<three_f>f32)(steps2f(<float*>r.x + at, rows, columns, step),
+                       steps2f(<float*>r.y + at, rows, columns, step),
+                       steps2f(<float*>r.z + z_at, z_rows, wide, z_step))
     else:
-        (<three_d>double_)(steps2d(<double*>r.x + at, rows, columns, step),
-                           steps2d(<double*>r.y + at, rows, columns, step),
-                           steps2d(<double*>r.z + z_at, z_rows, wide, apart))
+        (<three_d>f64)(steps2d(<double*>r.x + at, rows, columns, step),
+                       steps2d(<double*>r.y + at, rows, columns, step),
+                       steps2d(<double*>r.z + z_at, z_rows, wide, z_step))
+
+
+# ---- dot products ----------------------------------------------------------------------------------------------------
+
+cdef void dots_(real[:, ::1] x, real[:, ::1] y, real* z) noexcept nogil:
+    """z_i = sum_j x_ij y_ij"""
+    cdef Py_ssize_t i
+    for i in range(x.shape[0]):
+        z[i] = <real>dot_of[real](&x[i, 0], &y[i, 0], x.shape[1])
 
 
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil:
@@ -504,64 +97,45 @@ cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, co
         dots_[double](view2d(<double*>x, rows, columns), view2d(<double*>y, rows, columns), <double*>z)
 
 
-cdef Py_ssize_t bad_label(Py_ssize_t rows, Py_ssize_t columns, const int64_t* labels) noexcept nogil:
-    """The first row whose label is no column; -1: all are good."""
-    cdef Py_ssize_t row
-    for row in range(rows):
-        if labels[row] < 0 or labels[row] >= columns: return row
-    return -1
+# ---- products of all others ------------------------------------------------------------------------------------------
+
+cdef void products(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    """y_ij = the product of all x_ik but x_ij
+
+    This is the product before j times the product after j, so zeros need no special case. Eight rows go at a time,
+    because each product depends on the one before it."""
+    cdef real product[8]
+    cdef Py_ssize_t i = 0, j, n = x.shape[1], m, l
+    while i < x.shape[0]:
+        m = 8 if x.shape[0] - i >= 8 else 1
+        for l in range(m): product[l] = 1
+        for j in range(n):
+            for l in range(m):
+                y[i + l, j] = product[l]
+                product[l] *= x[i + l, j]
+        for l in range(m): product[l] = 1
+        for j in range(n - 1, -1, -1):
+            for l in range(m):
+                y[i + l, j] *= product[l]
+                product[l] *= x[i + l, j]
+        i += m
 
 
-cdef void cross_entropy(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const int64_t* labels,
-                        char* loss, char* logs) noexcept nogil:
-    """The labels are known to be columns. `logs` has log sum e^(x - max) of each row, for cross_entropy_grad()."""
-    cdef Rows job = Rows(NULL, dtype, columns, x, logs, loss, labels, NULL, 0, 0, 1, 0)
-    share_rows(some_cross_entropy, &job, rows)
+cdef void products_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
+    """The same on columns. The second pass finds the rows of the first in the cache."""
+    cdef real product[TILE]
+    cdef Py_ssize_t n = x.shape[0], k, j
+    for j in range(x.shape[1]): product[j] = 1
+    for k in range(n):
+        for j in range(x.shape[1]):
+            y[k, j] = product[j]
+            product[j] *= x[k, j]
+    for j in range(x.shape[1]): product[j] = 1
+    for k in range(n - 1, -1, -1):
+        for j in range(x.shape[1]):
+            y[k, j] *= product[j]
+            product[j] *= x[k, j]
 
 
-cdef void some_cross_entropy(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t step = a * r.columns
-    if r.dtype == FLOAT32:
-        cross_entropy_[float](view2f(<float*>r.x + step, b - a, r.columns), r.labels + a, <float*>r.z + a,
-                              <float*>r.y + a)
-    else:
-        cross_entropy_[double](view2d(<double*>r.x + step, b - a, r.columns), r.labels + a, <double*>r.z + a,
-                               <double*>r.y + a)
-
-
-cdef void cross_entropy_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                             double scale, const char* x, const int64_t* labels, const char* logs,
-                             char* dx) noexcept nogil:
-    cdef Rows job = Rows(NULL, dtype, columns, x, logs, dx, labels, g, g_step, scale, 1, 0)
-    share_rows(some_cross_entropy_grad, &job, rows)
-
-
-cdef void some_cross_entropy_grad(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t step = a * r.columns
-    if r.dtype == FLOAT32:
-        cross_entropy_grad_[float](<float*>r.g + a * r.g_step, r.g_step, <float>r.scale,
-                                   view2f(<float*>r.x + step, b - a, r.columns), r.labels + a, <float*>r.y + a,
-                                   view2f(<float*>r.z + step, b - a, r.columns))
-    else:
-        cross_entropy_grad_[double](<double*>r.g + a * r.g_step, r.g_step, r.scale,
-                                    view2d(<double*>r.x + step, b - a, r.columns), r.labels + a, <double*>r.y + a,
-                                    view2d(<double*>r.z + step, b - a, r.columns))
-
-
-cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, Py_ssize_t g_step,
-                         const char* x, const char* y, char* dx) noexcept nogil:
-    cdef Rows job = Rows(NULL, dtype, columns, x, y, dx, NULL, g, g_step, 0, 1, 0)
-    share_rows(some_logsumexp_grad, &job, rows)
-
-
-cdef void some_logsumexp_grad(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t step = a * r.columns
-    if r.dtype == FLOAT32:
-        logsumexp_grad_[float](<float*>r.g + a * r.g_step, r.g_step, view2f(<float*>r.x + step, b - a, r.columns),
-                               <float*>r.y + a, view2f(<float*>r.z + step, b - a, r.columns))
-    else:
-        logsumexp_grad_[double](<double*>r.g + a * r.g_step, r.g_step, view2d(<double*>r.x + step, b - a, r.columns),
-                                <double*>r.y + a, view2d(<double*>r.z + step, b - a, r.columns))
+cdef RowLoop OTHERS = RowLoop(<void*>products[float], <void*>products[double],
+                              <void*>products_across[float], <void*>products_across[double], 2, False)

@@ -2,7 +2,7 @@
 range of elements to a thread."""
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
-from cygrad.kernels.driver cimport parallel_for, threads_for
+from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.mathematics cimport sqrt
 
 

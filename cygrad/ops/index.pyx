@@ -1,9 +1,7 @@
-"""Elements by their numbers: take, gather, scatter_add and their inverses; argwhere; one_hot.
+"""Indexing: take, gather, scatter_add and their inverses; argwhere; one_hot.
 
-Index tensors are int64 when they get here, and checked against the size of their dimension before anything is written
-that was there before; the kernels check them on the way into new memory.
-They carry no gradients. What lies over the caller's memory is copied, so that a later write there harms nobody; a later
-write to a tensor that is kept raises its version."""
+Index tensors are int64. They are checked before existing memory is written; kernels check them while they write new
+memory. An index over the caller's memory is copied, because later writes there are not counted as versions."""
 
 import operator
 
@@ -22,11 +20,10 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
-from cygrad.kernels cimport choose
-from cygrad.kernels cimport index as kernel
+from cygrad.kernels cimport choose, index as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize
 
-from cygrad.core.interop.numpy import zeros
+from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import InplaceError, described
 from cygrad.core.store.layout import check_size
@@ -36,8 +33,7 @@ from cygrad.ops.shape import astype, broadcast_to, reshape
 # ---- what these share ------------------------------------------------------------------------------------------------
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1:
-    """That each of `n` index arrays is in range of its dimension of x, the first of `axis`. (The name is that of what
-    was called, if it was a function.)"""
+    """Raises IndexError unless each of `n` index arrays is in range of its dimension of x, from `axis` on."""
     cdef int k
     cdef int64_t bad
     for k in range(n):
@@ -65,8 +61,7 @@ cdef Tensor own(Tensor t, Tensor written):
 
 
 cdef Tensor index_tensor(v, Tensor written):
-    """Whatever it is as an int64 tensor of indices. Raises TypeError for what is no integer, IndexError for a uint64
-    that as an int64 would be negative, and so a place from the end."""
+    """`v` as an int64 tensor. Raises TypeError if it has no integers, IndexError for a uint64 above 2^63 - 1."""
     if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
     cdef Tensor t = ensure_tensor(v)
     if t.dtype >= FLOAT32 or t.dtype == BOOL:

@@ -14,7 +14,7 @@ from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
-from cygrad.kernels cimport driver, loss as kernels, rows
+from cygrad.kernels cimport driver, loss as kernels, softmax as softmax_kernels
 from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.bits cimport pack_ones, zeros_and_ones
 from cygrad.kernels.codes cimport packed_bytes
@@ -106,7 +106,7 @@ cdef object labels_of(str name, str what, Tensor x, labels):
 cdef int check_labels(Operator op, const Array* labels, Py_ssize_t classes, bint kept) except -1 nogil:
     """That every label is a class: before forward, and of the kept ones again."""
     cdef const int64_t* l = <const int64_t*>labels.data
-    cdef Py_ssize_t bad = rows.bad_label(labels.layout.size, classes, l)
+    cdef Py_ssize_t bad = softmax_kernels.bad_label(labels.layout.size, classes, l)
     if bad < 0: return 0
     with gil:
         if kept:                                    # written through NumPy since: versions do not see that, memory does
@@ -173,8 +173,8 @@ cdef class CrossEntropy(LabelLoss):
             x = c.workspace + (n * itemsize(dtype) if reduction != NONE else 0)
             gather(<char*>x, &c.x[0], 0, l.size)
         check_labels(self, &c.x[1], l.shape[1], False)
-        rows.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data,
-                           c.y[0].data if reduction == NONE else c.workspace, c.y[1].data)
+        softmax_kernels.cross_entropy(dtype, n, l.shape[1], x, <const int64_t*>c.x[1].data,
+                                      c.y[0].data if reduction == NONE else c.workspace, c.y[1].data)
         return self.reduce(c, c.x[1].layout)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -194,9 +194,9 @@ cdef class CrossEntropy(LabelLoss):
         if not x.layout.dense:
             gather(b.dx[0].data, &x, 0, x.layout.size)
             given = b.dx[0].data
-        rows.cross_entropy_grad(b.dtype, n, x.layout.shape[1], b.g[0].data,
-                                b.g[0].layout.strides[0] if reduction == NONE else 0, mean_factor(n, reduction), given,
-                                <const int64_t*>labels.data, saved(b, OWN | 1).data, b.dx[0].data)
+        softmax_kernels.cross_entropy_grad(
+            b.dtype, n, x.layout.shape[1], b.g[0].data, b.g[0].layout.strides[0] if reduction == NONE else 0,
+            mean_factor(n, reduction), given, <const int64_t*>labels.data, saved(b, OWN | 1).data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):

@@ -19,47 +19,10 @@ from cygrad.core.errors import described
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
 
-cdef bint new_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil:
-    """The strides of `x` in another shape of the same size without moving anything; False: that cannot be."""
-    cdef Py_ssize_t block, step = 1
-    cdef int i = 0, j = 0, start_i, start_j, d
-    cdef bint first
-    if x.dense or x.size == 0:
-        for d in range(ndim - 1, -1, -1):
-            strides[d] = step
-            step *= shape[d]
-        return True
-    while i < x.ndim and j < ndim:                  # match groups of old and new dimensions of equal size
-        start_i, start_j = i, j
-        block, step = x.shape[i], shape[j]
-        while block != step:
-            if block < step:
-                i += 1
-                block *= x.shape[i]
-            else:
-                j += 1
-                step *= shape[j]
-        step, block, first = 0, 0, True             # the old group must be one run of equal steps (maybe of 0)
-        for d in range(i, start_i - 1, -1):
-            if x.shape[d] == 1: continue
-            if first: step, block, first = x.strides[d], x.strides[d] * x.shape[d], False
-            elif x.strides[d] != block: return False
-            else: block *= x.shape[d]
-        for d in range(j, start_j - 1, -1):
-            strides[d] = step
-            step *= shape[d]
-        i += 1
-        j += 1
-    while j < ndim:
-        strides[j] = 1
-        j += 1
-    return True
-
-
 cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
     """Whether `x` can be seen in another shape of the same size."""
     cdef Py_ssize_t strides[MAX_NDIM]
-    return new_strides(x, ndim, shape, strides)
+    return lay.reshape_strides(x, ndim, shape, strides)
 
 
 cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL:
@@ -71,7 +34,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
         l = lay.dense(ndim, shape)
         l.offset = x.offset
         return l
-    if not new_strides(x, ndim, shape, strides): return NULL
+    if not lay.reshape_strides(x, ndim, shape, strides): return NULL
     l = lay.blank(ndim)
     for d in range(ndim): l.shape[d], l.strides[d] = shape[d], strides[d]
     l.offset = x.offset

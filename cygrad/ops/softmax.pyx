@@ -10,6 +10,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
+from cygrad.kernels cimport softmax as kernels
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.rows cimport RowLoop
@@ -100,7 +101,7 @@ cdef class LogSoftmax(ByRows):
     """y = x - log sum e^x        dx = g - e^y sum g        (along an axis)"""
 
     def __cinit__(self):
-        self.name, self.value, self.gradient = "log_softmax", &rows.LOG_SOFTMAX, &rows.LOG_SOFTMAX_GRAD
+        self.name, self.value, self.gradient = "log_softmax", &kernels.LOG_SOFTMAX, &kernels.LOG_SOFTMAX_GRAD
 
     cdef object formula(self, c, int i, g):
         return g - exp(c.output(0)) * sum(g, c.attributes.axis, True)
@@ -111,7 +112,7 @@ cdef class Softmax(ByRows):
     """y = e^x / sum e^x        dx = y (g - sum g y)        (along an axis)"""
 
     def __cinit__(self):
-        self.name, self.value, self.gradient = "softmax", &rows.SOFTMAX, &rows.SOFTMAX_GRAD
+        self.name, self.value, self.gradient = "softmax", &kernels.SOFTMAX, &kernels.SOFTMAX_GRAD
 
     cdef object formula(self, c, int i, g):
         y = c.output(0)
@@ -138,8 +139,8 @@ cdef class LogSumExp(Reduction):
         cdef Array y = c.y[0], max_ = y
         cdef Array a[3]
         if inner:
-            rows.each_row(&rows.LOGSUMEXP, y.dtype, results // inner, c.x[0].layout.size // results, inner, c.x[0].data,
-                          NULL, y.data)
+            rows.each_row(&kernels.LOGSUMEXP, y.dtype, results // inner, c.x[0].layout.size // results, inner,
+                          c.x[0].data, NULL, y.data)
             return 0
         max_.data = c.workspace
         self.fold(c, &folds.MAX, NULL, &max_)
@@ -164,8 +165,8 @@ cdef class LogSumExp(Reduction):
         cdef const Layout* g = b.g[0].layout
         if by_rows(x.layout, b.attributes) != 1 or not (g.dense or g.ndim == 1):
             return derivative(b, EXP_SLOPE, &b.g[0], &y)
-        rows.logsumexp_grad(b.dtype, y.layout.size, x.layout.size // y.layout.size, b.g[0].data,
-                            1 if g.dense else g.strides[0], x.data, y.data, b.dx[0].data)
+        kernels.logsumexp_grad(b.dtype, y.layout.size, x.layout.size // y.layout.size, b.g[0].data,
+                               1 if g.dense else g.strides[0], x.data, y.data, b.dx[0].data)
         return 0
 
     cdef object formula(self, c, int i, g):

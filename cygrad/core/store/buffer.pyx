@@ -2,9 +2,9 @@
 
 Small buffers (up to 1 KiB) are cut from slabs of 4 KiB, header and data side by side. Medium ones (up to 1 MiB) have
 sizes rounded to one of 16 classes to a power of two, so that a freed one is kept for the next of its class; large ones
-are rounded to 128 bytes. Slabs, medium and large buffers are spans of the arena (core/store/arena.pyx). When nothing there
-fits, what is kept in the classes goes back to it first and is joined with its neighbours; only then are pages
-committed. So the memory of one size serves another, and a step whose shapes repeat asks the system for nothing.
+are rounded to 128 bytes. Slabs, medium and large buffers are spans of the arena (core/store/arena.pyx). If no span of
+the arena fits, the buffers kept in the classes return to it first and are joined with adjacent spans; only then are
+pages committed. So the memory of one size serves another, and a step whose shapes repeat makes no system call.
 
 What is committed is bounded by what was live lately: at most a quarter and 4 MiB more, if pages that are free must be
 decommitted for it. `empty_cache()` decommits all that are free. A fresh 64 MiB array costs six times its arithmetic in
@@ -17,7 +17,8 @@ from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport arena
-from cygrad.core.store.arena cimport GRAIN, Span
+from cygrad.core.store.arena cimport Span
+from cygrad.core.store.size_class cimport LARGE, MEDIUM, SMALL, SMALL_CLASSES, class_bytes, class_of, rounded
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport doing, where
 
@@ -34,11 +35,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     HEADER = 64             # bytes before the data of a small buffer
-    SMALL = 1024            # the largest small buffer
     SLAB = 4096             # a page, on most machines: what lives on in a slab keeps no more than that from the system
-    MEDIUM = 1 << 20        # the largest buffer that is kept for another of its class
-    SMALL_CLASSES = 16
-    LARGE = 16 + 16 * 10    # the class of all larger ones
     WINDOW = 1 << 16        # medium and large allocations, and slabs in use, between two looks at what was live
     SLACK = 4 << 20
 
@@ -70,32 +67,6 @@ cdef size_t highest = 0     # the peak before counters.peak began again (memory.
 assert sizeof(Buffer) <= HEADER
 memset(free_lists, 0, sizeof(free_lists))
 memset(&counters, 0, sizeof(counters))
-
-
-# ---- size classes ----------------------------------------------------------------------------------------------------
-
-cdef inline int class_of(size_t nbytes) noexcept:
-    """The class whose buffers have room for `nbytes`, up to MEDIUM."""
-    cdef int shift = 0
-    cdef size_t n
-    if nbytes <= SMALL: return 0 if nbytes == 0 else <int>((nbytes - 1) >> 6)
-    n = (nbytes - 1) >> 6                           # 16 .. 31 after shifting, for 1 KiB < nbytes
-    while n >= 32:
-        n >>= 1
-        shift += 1
-    return SMALL_CLASSES + 16 * shift + <int>n - 16
-
-
-cdef inline size_t class_bytes(int c) noexcept:
-    """The capacity of a buffer of class `c`."""
-    if c < SMALL_CLASSES: return (<size_t>c + 1) << 6
-    return <size_t>(17 + ((c - SMALL_CLASSES) & 15)) << (6 + ((c - SMALL_CLASSES) >> 4))
-
-
-cdef inline size_t rounded(size_t nbytes) noexcept:
-    """The span of a buffer of `nbytes` that is not small."""
-    cdef size_t n = class_bytes(class_of(nbytes)) if nbytes <= MEDIUM else nbytes
-    return (n + GRAIN - 1) // GRAIN * GRAIN
 
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------

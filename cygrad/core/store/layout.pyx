@@ -189,4 +189,41 @@ cdef int read_axis(axis, int ndim) except -1:
     return a + ndim if a < 0 else a
 
 
+cdef bint reshape_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil:
+    """Compute the strides of a view of `x` in another shape of the same size. False if there is no such view."""
+    cdef Py_ssize_t block, step = 1
+    cdef int i = 0, j = 0, start_i, start_j, d
+    cdef bint first
+    if x.dense or x.size == 0:
+        for d in range(ndim - 1, -1, -1):
+            strides[d] = step
+            step *= shape[d]
+        return True
+    while i < x.ndim and j < ndim:                  # match groups of old and new dimensions of equal size
+        start_i, start_j = i, j
+        block, step = x.shape[i], shape[j]
+        while block != step:
+            if block < step:
+                i += 1
+                block *= x.shape[i]
+            else:
+                j += 1
+                step *= shape[j]
+        step, block, first = 0, 0, True             # the old group must be one run of equal steps (maybe of 0)
+        for d in range(i, start_i - 1, -1):
+            if x.shape[d] == 1: continue
+            if first: step, block, first = x.strides[d], x.strides[d] * x.shape[d], False
+            elif x.strides[d] != block: return False
+            else: block *= x.shape[d]
+        for d in range(j, start_j - 1, -1):
+            strides[d] = step
+            step *= shape[d]
+        i += 1
+        j += 1
+    while j < ndim:
+        strides[j] = 1
+        j += 1
+    return True
+
+
 SCALAR = dense(0, NULL)

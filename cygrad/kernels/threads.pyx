@@ -1,0 +1,93 @@
+"""Threads: how many kernels may use, and parallel_for, which distributes the parts of a job among them."""
+
+import os
+
+from cython.parallel cimport prange
+
+cdef extern from "cygrad/platform.h" nogil:
+    const int CG_HAVE_OPENMP
+    int omp_get_num_procs()
+    int omp_get_thread_num()
+    long long cg_now()
+
+cdef enum:
+    LATE = 300_000              # ns that the first thread may wait for the others, beyond its own working time
+    DEAR = 16                   # it then works alone for this many times the wait, so retries cost a sixteenth
+
+cdef int max_threads = 1024 if CG_HAVE_OPENMP else 1
+cdef bint started = False       # whether a job has run in several threads
+cdef long long alone_until = 0
+
+n_threads = 1
+
+
+def set_num_threads(n):
+    """Let kernels and matrix products use up to `n` threads. A kernel uses several only for enough work. It is 1 in a
+    build without OpenMP, and in a forked child whose parent had used several threads. The initial number is
+    CYGRAD_NUM_THREADS of the environment, or the number of CPUs that the process may use. Raises ValueError below 1."""
+    global n_threads
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+        came = n if isinstance(n, int) else type(n).__name__
+        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {came}")
+    n_threads = min(int(n), max_threads)
+
+
+def get_num_threads():
+    """The number of threads that kernels may use."""
+    return n_threads
+
+
+def has_openmp():
+    """Whether this build can use more than one thread."""
+    return bool(CG_HAVE_OPENMP)
+
+
+def _threads_at_start():
+    wanted = os.environ.get("CYGRAD_NUM_THREADS", "")
+    if not wanted:
+        ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
+        return max(1, min(omp_get_num_procs(), ours))
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise ValueError(f"CYGRAD_NUM_THREADS is {wanted!r}; it wants a whole number of at least 1")
+    return int(wanted)
+
+
+def _after_fork():
+    """A forked child has none of the parent's OpenMP threads and would wait for them forever. If the parent had started
+    them, the child uses one thread; otherwise it uses one until set_num_threads() is called."""
+    global max_threads
+    if started: max_threads = 1
+    set_num_threads(1)
+
+
+set_num_threads(_threads_at_start())
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
+    """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads; each takes the next part when
+    it is free.
+
+    On a machine whose CPUs other programs use, the last part may wait milliseconds for its turn. After such a wait the
+    first thread works alone for a while, on the same parts in the same order, so the results are the same."""
+    global alone_until, started
+    cdef long long begin, mine, end
+    cdef Py_ssize_t parts, i
+    if n <= 0: return
+    parts = (n + part - 1) // part
+    if t > 1 and parts > 1:
+        begin = cg_now()
+        if begin >= alone_until:
+            mine = begin
+            started = True
+            for i in prange(parts, num_threads=t, schedule="dynamic", chunksize=1):
+                f(job, i * part, min(n, (i + 1) * part))
+                if omp_get_thread_num() == 0: set_time(&mine)
+            end = cg_now()
+            if end - mine > LATE + (mine - begin): alone_until = end + DEAR * (end - mine)
+            return
+    for i in range(parts): f(job, i * part, min(n, (i + 1) * part))
+
+
+cdef inline void set_time(long long* at) noexcept nogil:
+    at[0] = cg_now()                                # through a pointer: prange would make a variable private
