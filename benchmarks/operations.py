@@ -15,7 +15,7 @@ import numpy as np
 
 import cygrad as cg
 from benchmarks.work import EAGER, Case
-from cygrad.ops import TABLE
+from tests.samples import TABLE
 
 THREADS = 1
 LIBRARIES = EAGER

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.ops import TABLE
+from samples import TABLE
 
 DTYPES = ("float32", "float64")
 ALL_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *DTYPES)
@@ -63,7 +63,7 @@ def places(args, y, wanted):
     return min(packed(mask.size), int(mask.sum()) * max(2, place_size(mask.size)))
 
 
-# Bytes of what backward keeps that is no input: the tokens of Row.keeps for it.
+# Bytes of what backward keeps that is no input: the tokens of Sampled.keeps for it.
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
     "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],

@@ -6,8 +6,8 @@ import pytest
 from programs import Program, forward, in_cygrad
 
 import cygrad as cg
-from cygrad.ops import TABLE
 from cygrad.testing import fail_allocation
+from samples import TABLE
 
 TRIES = [pytest.param(row, *pair, id=f"{row.name}-{i}") for row in TABLE for i, pair in enumerate(row.tries)]
 

@@ -11,8 +11,8 @@ import pytest
 
 import cygrad as cg
 from cygrad.core.execute.replay import Replay
-from cygrad.ops import TABLE
 from cygrad.testing import assert_no_leak, gradcheck
+from samples import SAMPLED, TABLE
 from rows import (
     COPIED, ELEMENTWISE, HIDDEN, ROWS, both_dtypes, close, every_case, every_gradient, floating_places, gradients,
     head_for, in_dtype, is_array, is_floating, parameters, rounding, same_bits, tensors,
@@ -20,6 +20,10 @@ from rows import (
 
 
 # ---- the row itself --------------------------------------------------------------------------------------------------
+
+def test_every_row_has_a_sample():
+    assert [sampled.row for sampled in TABLE] == cg.ops.TABLE
+
 
 def test_names_are_unique():
     names = [row.name for row in TABLE]
@@ -91,7 +95,7 @@ def test_value(row, args, kwargs, dtype):
 @both_dtypes
 def test_value_at_special_numbers(name, dtype):
     """NaN, infinities, signed zeros, the largest, the smallest and denormal numbers: as in NumPy, to the last sign."""
-    row = cg.ops.ROWS[name]
+    row = SAMPLED[name]
     info = np.finfo(dtype)
     specials = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, info.max, -info.max, info.tiny, info.smallest_subnormal,
                 -info.smallest_subnormal, 88.0, -104.0, 700.0, -745.0]
@@ -376,7 +380,7 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", LARGE)
 @both_dtypes
 def test_threads_agree_bit_for_bit(name, dtype, two_threads):
-    row = cg.ops.ROWS[name]
+    row = SAMPLED[name]
     args = in_dtype(LARGE[name](np.random.default_rng(0)), dtype)
     args, kwargs = [a for a in args if is_array(a)], {"axis": args[1]} if name in ("sum", "mean") else {}
     cg.set_num_threads(1)
@@ -392,7 +396,7 @@ def test_threads_agree_bit_for_bit(name, dtype, two_threads):
 @pytest.mark.parametrize("name", PRODUCTS)
 @both_dtypes
 def test_threads_agree_on_products(name, dtype, two_threads):
-    row = cg.ops.ROWS[name]
+    row = SAMPLED[name]
     args = in_dtype(PRODUCTS[name](np.random.default_rng(0)), dtype)
     found = []
     for threads in (1, 2, 2):

@@ -14,7 +14,8 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.core.interop.numpy import tensor
-from cygrad.ops import TABLE, index, masks, slices, sort, window
+from cygrad.ops import index, masks, slices, sort, window
+from samples import TABLE
 
 SOURCE = r"""
 #include <malloc.h>

@@ -5,6 +5,7 @@ docstring, a page for each package and one for the tensor. The pages are plain M
 to be read as they are; docs/conf.py makes Python objects of the entries when it builds the site."""
 
 import ast
+import functools
 import inspect
 import re
 import sys
@@ -12,13 +13,17 @@ import sys
 import surface
 from surface import cygrad
 
+sys.path.insert(0, str(surface.ROOT / "tests"))
+
+import samples
+
 WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
 Every operator of cygrad, as it stands in THE TABLE (`cygrad/ops/table.py`). A formula gives the value first and then
 the gradient of each input, `g` being the gradient of the result. What is kept is what backward needs of a recorded
 operation, for each input whose gradient is wanted: `out` is the result itself; `bits` and `truths` are a bit for each
 element, `codes` two, `choice` one or two; `order` and `places` are places in small integers. NumPy's column is what a
-test compares the value with; a name that ends in `_like` is a short function of `cygrad/ops/samples.py`."""
+test compares the value with; a name that ends in `_like` is a short function of `tests/samples`."""
 
 REFERENCE = """\
 Every public name, with its signature and what it says of itself. `import cygrad as cg` gives all of it."""
@@ -32,21 +37,22 @@ def table(head, rows):
 
 # ---- the operator page -----------------------------------------------------------------------------------------------
 
-def lambdas():
-    """The expressions of the lambdas in the table's source, by the line they stand on and their arguments."""
-    source = inspect.getsource(sys.modules["cygrad.ops.table"])
+@functools.cache
+def lambdas(module):
+    """The expressions of the lambdas in a module's source, by the line they stand on and their arguments."""
     return {(n.lineno, *(a.arg for a in n.args.args)): ast.unparse(n.body)
-            for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Lambda)}
+            for n in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))) if isinstance(n, ast.Lambda)}
 
 
-def in_numpy(row, expressions):
+def in_numpy(row):
     """What the row's value is tested against."""
     f = row.like
     if f.__name__ == "<lambda>":
         code = f.__code__
-        return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
-    if f.__module__ == "cygrad.ops.samples": return f"in a few lines: `{f.__name__}` in `ops/samples.py`"
-    return f"`numpy.{f.__name__}`"
+        return f"`{lambdas(f.__module__)[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
+    file = f.__module__.replace(".", "/")
+    return f"in a few lines: `{f.__name__}` in `tests/{file}.py`" if file.startswith("samples/") else \
+        f"`numpy.{f.__name__}`"
 
 
 def formula(row):
@@ -75,9 +81,8 @@ def anchor(row):
 
 
 def operators():
-    expressions = lambdas()
     families = {}
-    for row in cygrad.ops.TABLE: families.setdefault(row.family, []).append(row)
+    for row in samples.TABLE: families.setdefault(row.family, []).append(row)
     text = ["# Operators", WRITTEN, "", ABOUT, ""]
     text += [f"- [{family}](#{family}): " + ", ".join(f"[{row.name}](#{anchor(row)})" for row in members)
              for family, members in families.items()]
@@ -85,7 +90,7 @@ def operators():
         text += ["", f"## {family}", ""]
         text += [table(["operator", "value, gradients", "kept for the gradient of", "in words", "NumPy"],
                        [[call(row), formula(row), keeps(row), escaped(surface.first_sentence(row.function)),
-                         in_numpy(row, expressions)] for row in members])]
+                         in_numpy(row)] for row in members])]
     text += ["", "An inner operator is reached through syntax (`x[1:3]`) or by another's gradient; it has no public "
              "name."]
     return "\n".join(text) + "\n"

@@ -17,7 +17,8 @@ OPERATORS = {
     np.bitwise_and: compare.bitwise_and, np.bitwise_or: compare.bitwise_or, np.bitwise_xor: compare.bitwise_xor,
 }
 COMPARISONS = {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
-FUNCTIONS = {row.like: row.name for row in TABLE if row.public and isinstance(row.like, np.ufunc)}
+FUNCTIONS = {ufunc: row.name for row in TABLE if row.public for name in (row.name, *row.aliases)
+             if isinstance(ufunc := getattr(np, name, None), np.ufunc)}      # NumPy's of the same name
 
 
 def scalar(x):
