@@ -1,0 +1,52 @@
+"""A formula is pure: tensors in, tensors out, no value read in Python. A captured gradient is then right for other
+inputs."""
+
+import re
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.core.execute.replay import Replay
+from rows import DIFFERENTIABLE_ROWS, floating_places, head_for, tensors
+
+# Rows whose formula still reads values, so that Replay refuses it. The test fails for a row that is pure and listed.
+IMPURE = {"std", "norm", "max", "min", "put", "select", "mask_put"}
+
+
+def impurity(row, args, kwargs):
+    """What is wrong with the formula of a call, or None. Its gradient is captured with one set of inputs, computed with
+    another, and must have eager's bits."""
+    xs, places = tensors(args), floating_places(args)
+    leaves = [xs[i].requires_grad_() for i in places]
+
+    def gradients():
+        with cg.record():
+            inputs = list(xs)
+            for i in places: inputs[i] = xs[i] * 1.0            # what is kept is then a result of the capture
+            y = row.tested(*inputs, **kwargs)
+        found = cg.autograd.grad(y, leaves, head, create_graph=True, allow_unused=True)
+        return (y, *[g for g in found if g is not None])
+
+    with cg.no_grad(): head = head_for(row.tested(*xs, **kwargs))
+    try:
+        replay = Replay(gradients)
+    except RuntimeError as e:
+        if re.match(r"Replay: the shape of what .* depends on values", str(e)): return None     # the formula read none
+        if not re.match(r"Replay: the gradient of .* reads the values", str(e)): raise
+        return str(e)
+    with cg.no_grad():
+        for x in leaves: x.copy_(np.flip(x.numpy()) * 0.875)
+    for ours, eager in zip(replay.run(), gradients(), strict=True):
+        if ours.numpy().tobytes() != eager.detach().numpy().tobytes():
+            return f"the replay computed {ours.tolist()}, eager {eager.tolist()}"
+    return None
+
+
+@pytest.mark.parametrize("row", DIFFERENTIABLE_ROWS)
+def test_formula_is_pure(row):
+    found = [impurity(row, args, kwargs) for args, kwargs in row.tries if floating_places(args)]
+    assert found, "no sample has a floating input"
+    wrong = [text for text in found if text]
+    if row.name in IMPURE: assert wrong, f"the formula of {row.name} is pure now: take it out of IMPURE"
+    else: assert not wrong, wrong
