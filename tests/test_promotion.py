@@ -7,6 +7,7 @@ import pytest
 from rows import ALL_DTYPES
 
 import cygrad as cg
+from cygrad.core.dtypes import DTYPES
 
 
 def api_promotion(a, b):
@@ -16,6 +17,21 @@ def api_promotion(a, b):
         return max((d for d in (a, b) if np.dtype(d).kind == "f"), key=lambda d: np.dtype(d).itemsize)
     together = np.promote_types(a, b)
     return None if together.kind == "f" else str(together)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_table_of_dtypes(dtype):
+    """What include/cygrad/dtypes.h says of a dtype is what NumPy says."""
+    x = cg.ones(3, dtype=dtype)
+    assert x.itemsize == dtype.itemsize and np.dtype(memoryview(x).format) == dtype
+    assert np.from_dlpack(x).dtype == cg.from_dlpack(np.ones(3, dtype)).dtype == dtype
+    if dtype.kind == "f": x.attach_grad()
+    else:
+        with pytest.raises(TypeError, match=f"dtype {dtype}"): x.attach_grad()
+
+
+def test_every_dtype_is_tested():
+    assert tuple(map(str, DTYPES)) == ALL_DTYPES
 
 
 @pytest.mark.parametrize("a", ALL_DTYPES)

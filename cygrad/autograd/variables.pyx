@@ -18,7 +18,7 @@ from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, forget_values, view_of, zeros_like
-from cygrad.kernels.array cimport FLOAT32, itemsize
+from cygrad.kernels.array cimport is_floating, itemsize
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -92,7 +92,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
 
 
 cdef int check_floating(Tensor x) except -1:
-    if x.dtype < FLOAT32:
+    if not is_floating(x.dtype):
         raise TypeError(f"a gradient was asked for of a tensor of dtype {DTYPES[x.dtype]}; only float32 and float64 "
                         f"tensors have gradients: cast it with astype first")
     return 0

@@ -1,15 +1,17 @@
-"""dtypes: their numbers, the default one, promotion. A dtype is a numpy.dtype to users and a small number inside."""
+"""dtypes: their numbers, the default dtype, promotion. A dtype is a numpy.dtype to users and a small number inside.
+
+What cygrad needs to know of each dtype is in one table, include/cygrad/dtypes.h."""
 
 import numpy as np
 
-from cygrad.kernels.array cimport FLOAT32, FLOAT64
+from cygrad.kernels.array cimport FLOAT32, N_DTYPES, dtype_name, is_real, itemsize, kind_of
 
 from cygrad.core.errors import described
 
-DTYPES = tuple(np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                                     "float32", "float64"))
-cdef dict dtype_numbers = {d: i for i, d in enumerate(DTYPES)}
+DTYPES = tuple([np.dtype(dtype_name(number).decode()) for number in range(N_DTYPES)])
+cdef dict dtype_numbers = {d: number for number, d in enumerate(DTYPES)}
 cdef int default_float = FLOAT32
+cdef signed char promoted[N_DTYPES][N_DTYPES]       # the dtype of a result of two; -1 if they have none in common
 
 
 cdef int default_dtype() noexcept:
@@ -25,7 +27,7 @@ def read_dtype(dtype):
 
 
 def dtype_number(dtype):
-    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for those cygrad has not."""
+    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for a dtype that cygrad lacks."""
     d = read_dtype(dtype)
     number = dtype_numbers.get(d)
     if number is None:
@@ -34,26 +36,49 @@ def dtype_number(dtype):
 
 
 def set_default_dtype(dtype):
-    """Set the dtype that Python floats, int / int and the mean of integers get: float32 (at start) or float64."""
+    """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (at start) or float64."""
     global default_float
     number = dtype_number(dtype)
-    if number < FLOAT32:
+    if not is_real(number):
         raise TypeError(f"the default dtype is float32 or float64, got {np.dtype(dtype)}")
     default_float = number
 
 
 def get_default_dtype():
-    """The dtype that Python floats get."""
+    """The dtype of Python floats."""
     return DTYPES[default_float]
 
 
-cdef int promote(int a, int b) except -1:
-    """The dtype of a result of two: the Array API's table, and the floating one for an integer with a float."""
+cdef int find(char kind, int size) noexcept:
+    """The first dtype of that kind with elements of that size, or -1."""
+    cdef int d
+    for d in range(N_DTYPES):
+        if kind_of(d) == kind and itemsize(d) == size: return d
+    return -1
+
+
+cdef int common(int a, int b) noexcept:
+    """The dtype of a result of two, or -1: the Array API's table, and the floating one for an integer with a float."""
+    cdef char ka = kind_of(a), kb = kind_of(b)
+    cdef int na = itemsize(a), nb = itemsize(b)
     if a == b: return a
-    if a >= FLOAT32 or b >= FLOAT32:
-        if a >= FLOAT32 and b >= FLOAT32: return FLOAT64
-        return a if a >= FLOAT32 else b
-    number = dtype_numbers.get(np.promote_types(DTYPES[a], DTYPES[b]))
-    if number is None or number >= FLOAT32:         # uint64 with a signed integer: NumPy says float64
-        raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
-    return number
+    if ka == kb: return a if na > nb else b if nb > na else find(ka, 2 * na)
+    if ka == c"f" or kb == c"f": return a if ka == c"f" else b
+    if ka == c"b" or kb == c"b": return b if ka == c"b" else a
+    return find(c"i", max(na, 2 * nb) if ka == c"i" else max(nb, 2 * na))
+
+
+cdef int promote(int a, int b) except -1:
+    """The dtype of a result of two. Raises TypeError for uint64 with a signed integer."""
+    cdef int d = promoted[a][b]
+    if d < 0: raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
+    return d
+
+
+cdef void fill_promoted() noexcept:
+    cdef int a, b
+    for a in range(N_DTYPES):
+        for b in range(N_DTYPES): promoted[a][b] = common(a, b)
+
+
+fill_promoted()

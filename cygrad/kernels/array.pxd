@@ -9,8 +9,33 @@ cdef enum:
     MAX_NDIM = 16           # dimensions of one array
     MAX_OPERANDS = 5        # arrays in one elementwise call
 
-cdef enum DType:
-    BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64
+# The numbers of the dtypes, and what the table in the header has of each of them.
+cdef extern from "cygrad/dtypes.h" nogil:
+    enum:
+        BOOL "CG_BOOL"
+        INT8 "CG_INT8"
+        INT16 "CG_INT16"
+        INT32 "CG_INT32"
+        INT64 "CG_INT64"
+        UINT8 "CG_UINT8"
+        UINT16 "CG_UINT16"
+        UINT32 "CG_UINT32"
+        UINT64 "CG_UINT64"
+        FLOAT32 "CG_FLOAT32"
+        FLOAT64 "CG_FLOAT64"
+        N_DTYPES "CG_N_DTYPES"
+        LOOP_F32 "CG_F32"
+        LOOP_F64 "CG_F64"
+        LOOP_I64 "CG_I64"
+        LOOP_B8 "CG_B8"
+        NO_LOOP "CG_NO_LOOP"
+    const char* dtype_name "cg_dtype_name"(int dtype) noexcept
+    const char* dtype_format "cg_dtype_format"(int dtype) noexcept
+    int itemsize "cg_itemsize"(int dtype) noexcept
+    char kind_of "cg_kind"(int dtype) noexcept              # b'b', b'i', b'u' or b'f'
+    int loop_of "cg_loop"(int dtype) noexcept
+    bint is_floating "cg_is_floating"(int dtype) noexcept   # it can have gradients
+    bint is_real "cg_is_real"(int dtype) noexcept           # kernels of the fused type `real` compute it
 
 cdef struct Layout:
     int refs
@@ -51,9 +76,3 @@ cdef extern from "cygrad/platform.h" nogil:
     double[:] steps1d "CG_VIEW1S"(double* p, Py_ssize_t n, Py_ssize_t step)
     float[:, ::1] steps2f "CG_VIEW2S"(float* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t step)
     double[:, ::1] steps2d "CG_VIEW2S"(double* p, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t step)
-
-
-cdef inline int itemsize(int dtype) noexcept nogil:
-    if dtype >= FLOAT32: return 4 if dtype == FLOAT32 else 8
-    if dtype == BOOL: return 1
-    return 1 << ((dtype - 1) & 3)

@@ -13,7 +13,7 @@ from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
+    FLOAT64, LOOP_B8, LOOP_F32, LOOP_F64, LOOP_I64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, loop_of, view1,
 )
 from cygrad.kernels.codes cimport BIT, WORD, bits_of, put_words, unpack_codes
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
@@ -86,10 +86,11 @@ cdef bint has(const Loop* loop, int dtype) noexcept nogil:
 
 
 cdef inline void* code(const Loop* loop, int dtype) noexcept nogil:
-    if dtype == FLOAT32: return loop.f32
-    if dtype == FLOAT64: return loop.f64
-    if dtype == INT64: return loop.i64
-    return loop.b8 if dtype == BOOL else NULL
+    cdef int which = loop_of(dtype)
+    if which == LOOP_F32: return loop.f32
+    if which == LOOP_F64: return loop.f64
+    if which == LOOP_I64: return loop.i64
+    return loop.b8 if which == LOOP_B8 else NULL
 
 
 def kernel_names():

@@ -23,7 +23,7 @@ from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, UINT64, Array
+from cygrad.kernels.array cimport BOOL, INT64, UINT64, Array, is_floating, is_real
 from libc.stdint cimport uint64_t
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -117,7 +117,7 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
 
 cdef int floating(dtype) except -1:
     cdef int number = default_dtype() if dtype is None else dtype_number(dtype)
-    if number < FLOAT32: raise TypeError(f"such random numbers are float32 or float64, not {DTYPES[number]}")
+    if not is_real(number): raise TypeError(f"such random numbers are float32 or float64, not {DTYPES[number]}")
     return number
 
 
@@ -218,7 +218,7 @@ cdef class Generator:
         except TypeError:
             raise TypeError(f"integers: low and high are whole numbers, got {described(low)} and "
                             f"{described(high)}") from None
-        if number >= FLOAT32: raise TypeError(f"integers: the dtype is one of whole numbers, not {DTYPES[number]}")
+        if is_floating(number): raise TypeError(f"integers: the dtype is one of whole numbers, not {DTYPES[number]}")
         if most < least: raise ValueError(f"integers: there is no number from {described(low)} up to {described(high)}")
         bounds = (0, 1) if number == BOOL else (np.iinfo(DTYPES[number]).min, np.iinfo(DTYPES[number]).max)
         if least < bounds[0] or most > bounds[1]:

@@ -12,7 +12,7 @@ from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked, ready
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.source cimport warn_here
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64
+from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, is_floating
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning
@@ -70,14 +70,14 @@ cdef list prepare(Operator op, Operand* x, int n):
             dtype = promote(dtype, x[i].array.dtype)
             mixed = True
     for i in range(op.n_unpromoted, n):
-        if x[i].buffer != NULL or dtype >= FLOAT32: continue
+        if x[i].buffer != NULL or dtype >= 0 and is_floating(dtype): continue
         if dtype < 0 or PyFloat_Check(<object>x[i].tensor):
             dtype = default_dtype()
             mixed = True
         elif dtype == BOOL and not PyBool_Check(<object>x[i].tensor):
             dtype = INT64
             mixed = True
-    if op.promotes_to_float and dtype < FLOAT32:
+    if op.promotes_to_float and (dtype < 0 or not is_floating(dtype)):
         dtype = default_dtype()
         mixed = True
     for i in range(op.n_unpromoted, n):

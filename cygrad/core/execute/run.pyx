@@ -17,7 +17,7 @@ from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport FLOAT32, Layout
+from cygrad.kernels.array cimport Layout, is_floating
 
 
 cdef int wanted_inputs(const Operand* x, int n, uint64_t* out) except -1:
@@ -74,7 +74,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     try:
         begin(&e, op, x, n, attributes, wanted)
         infer(&e, op)
-        if c.y[0].dtype < FLOAT32: wanted = 0       # bools and integers carry no gradients
+        if not is_floating(c.y[0].dtype): wanted = 0       # bools and integers carry no gradients
         if c.view >= 0: place_view(&e, x)
         else:
             place_fresh(&e, 0)
@@ -101,7 +101,7 @@ cdef inline void take_result(Execution* e, int k, Tensor y, Node node) noexcept:
     fill(y, e.buffers[k], <Layout*>e.call.y[k].layout, e.call.y[k].dtype)
     e.buffers[k] = NULL
     e.call.y[k].layout = NULL
-    if node is not None and y.dtype >= FLOAT32: attach(y, node, k)
+    if node is not None and is_floating(y.dtype): attach(y, node, k)
     if e.thread.scope != NULL: late_bound.tensor_made(y)
 
 

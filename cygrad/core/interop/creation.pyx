@@ -14,7 +14,7 @@ from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport FLOAT32
+from cygrad.kernels.array cimport FLOAT32, is_real
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
@@ -74,7 +74,7 @@ def full(shape, value, dtype=None, *, requires_grad=False):
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = new_dense(shape, dtype)
-    if t.dtype >= FLOAT32 and isinstance(value, (int, float)): fill(t, value)
+    if is_real(t.dtype) and isinstance(value, (int, float)): fill(t, value)
     else:
         with np.errstate(all="ignore"): window(t, True)[...] = value
     return finish(t, requires_grad)

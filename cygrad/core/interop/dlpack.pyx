@@ -15,7 +15,7 @@ from cygrad.core.graph.tensor cimport Tensor, data_of, is_tracked, ready
 from cygrad.core.store.buffer cimport READONLY, Buffer, drop, hold
 from cygrad.core.store.external cimport adopt_array
 from cygrad.core.graph.construct cimport constant, copy_plain, new_tensor
-from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT8, MAX_NDIM, UINT8, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, N_DTYPES, Array, Layout, itemsize, kind_of
 
 import cygrad.core.interop.pickling  # no-cython-lint: adds methods to Tensor
 from cygrad.core.dtypes import DTYPES
@@ -108,6 +108,12 @@ cdef void forget_versioned(object capsule) noexcept:
         m.deleter(m)
 
 
+cdef int code_of(int dtype) noexcept:
+    """DLPack's code for the kind of a dtype."""
+    cdef char kind = kind_of(dtype)
+    return BOOLEAN if kind == c"b" else FLOATING if kind == c"f" else UNSIGNED if kind == c"u" else INTEGER
+
+
 cdef void describe(DLTensor* d, Tensor t, Loan* loan) noexcept:
     cdef int i
     for i in range(t.layout.ndim):
@@ -116,8 +122,7 @@ cdef void describe(DLTensor* d, Tensor t, Loan* loan) noexcept:
     d.data = data_of(t)
     d.device.device_type, d.device.device_id = CPU, 0
     d.ndim = t.layout.ndim
-    d.dtype.code = (BOOLEAN if t.dtype == BOOL else FLOATING if t.dtype >= FLOAT32 else
-                    UNSIGNED if t.dtype >= UINT8 else INTEGER)
+    d.dtype.code = code_of(t.dtype)
     d.dtype.bits, d.dtype.lanes = 8 * itemsize(t.dtype), 1
     d.shape, d.strides = loan.shape, loan.strides
     d.byte_offset = 0
@@ -190,16 +195,9 @@ cdef class Import:
 
 
 cdef int dtype_of(const DLDataType* d) except -1:
-    cdef int size, first, last, number
-    if d.lanes == 1:
-        if d.code == BOOLEAN and d.bits == 8: return BOOL
-        if d.code == INTEGER: first, last = INT8, UINT8 - 1
-        elif d.code == UNSIGNED: first, last = UINT8, FLOAT32 - 1
-        elif d.code == FLOATING: first, last = FLOAT32, FLOAT64
-        else: first, last = 0, -1
-        for number in range(first, last + 1):
-            size = itemsize(number)
-            if 8 * size == d.bits: return number
+    cdef int number
+    for number in range(N_DTYPES if d.lanes == 1 else 0):
+        if d.code == code_of(number) and d.bits == 8 * itemsize(number): return number
     raise TypeError(f"from_dlpack: the elements have DLPack's dtype code {d.code} with {d.bits} bits and {d.lanes} "
                     f"lanes; cygrad has {', '.join(map(str, DTYPES))}; convert them first")
 

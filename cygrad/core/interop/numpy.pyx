@@ -20,13 +20,13 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.construct cimport constant, copy_plain, fresh, new_tensor
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, itemsize,
+    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format,
+    is_floating, itemsize,
 )
 
 from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
 from cygrad.core.late_bound import bind, bind_methods
 
-cdef list FORMATS = [b"?", b"b", b"h", b"i", b"q", b"B", b"H", b"I", b"Q", b"f", b"d"]
 
 
 # ---- out -------------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     view.readonly = not lease.writable
     view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # otherwise the reader sees one dimension
     view.format = NULL
-    if wanted & PyBUF_FORMAT: view.format = <bytes>FORMATS[lease.dtype]
+    if wanted & PyBUF_FORMAT: view.format = <char*>dtype_format(lease.dtype)
     view.shape = lease.shape if wanted & PyBUF_ND else NULL
     view.strides = NULL if plain else lease.strides
     view.suboffsets = NULL
@@ -199,7 +199,7 @@ def truth(Tensor self):
     return bool(item(self))
 
 def index(Tensor self):
-    if self.dtype >= FLOAT32: raise TypeError(f"a {DTYPES[self.dtype]} tensor is no index; only integers are")
+    if is_floating(self.dtype): raise TypeError(f"a {DTYPES[self.dtype]} tensor is no index; only integers are")
     if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} is no index; one of one element is")
     return int(item(self))
 

@@ -1,0 +1,69 @@
+/* The dtypes, one line each. What cygrad needs to know of a dtype is read from this table: core/dtypes.pyx makes the
+   NumPy dtypes and the promotion rules from it, kernels/array.pxd has its predicates. The number of a dtype is its place.
+
+   name    NumPy's name
+   bytes   of one element
+   kind    NumPy's letter: b for bool, i and u for integers, f for floating
+   format  the letter of Python's struct module, for the buffer protocol
+   loop    which loop of a kernel computes it (struct Loop in kernels/driver.pxd); CG_NO_LOOP: NumPy computes it */
+#ifndef CYGRAD_DTYPES_H
+#define CYGRAD_DTYPES_H
+
+enum { CG_F32, CG_F64, CG_I64, CG_B8, CG_NO_LOOP };
+
+/*         name     bytes  kind  format  loop */
+#define CG_DTYPES(DTYPE) \
+    DTYPE(BOOL,    bool,    1, 'b', "?", CG_B8) \
+    DTYPE(INT8,    int8,    1, 'i', "b", CG_NO_LOOP) \
+    DTYPE(INT16,   int16,   2, 'i', "h", CG_NO_LOOP) \
+    DTYPE(INT32,   int32,   4, 'i', "i", CG_NO_LOOP) \
+    DTYPE(INT64,   int64,   8, 'i', "q", CG_I64) \
+    DTYPE(UINT8,   uint8,   1, 'u', "B", CG_NO_LOOP) \
+    DTYPE(UINT16,  uint16,  2, 'u', "H", CG_NO_LOOP) \
+    DTYPE(UINT32,  uint32,  4, 'u', "I", CG_NO_LOOP) \
+    DTYPE(UINT64,  uint64,  8, 'u', "Q", CG_NO_LOOP) \
+    DTYPE(FLOAT32, float32, 4, 'f', "f", CG_F32) \
+    DTYPE(FLOAT64, float64, 8, 'f', "d", CG_F64)
+
+#define CG_NUMBER(constant, name, bytes, kind, format, loop) CG_##constant,
+#define CG_NAME(constant, name, bytes, kind, format, loop) #name,
+#define CG_BYTES(constant, name, bytes, kind, format, loop) bytes,
+#define CG_KIND(constant, name, bytes, kind, format, loop) kind,
+#define CG_FORMAT(constant, name, bytes, kind, format, loop) format,
+#define CG_LOOP(constant, name, bytes, kind, format, loop) loop,
+#define CG_FLOATING_BIT(constant, name, bytes, kind, format, loop) | (kind == 'f') << CG_##constant
+#define CG_REAL_BIT(constant, name, bytes, kind, format, loop) | (loop == CG_F32 || loop == CG_F64) << CG_##constant
+
+enum { CG_DTYPES(CG_NUMBER) CG_N_DTYPES };
+enum { CG_FLOATING = 0 CG_DTYPES(CG_FLOATING_BIT), CG_REAL = 0 CG_DTYPES(CG_REAL_BIT) };
+
+static inline const char *cg_dtype_name(int dtype) {
+    static const char *const names[] = { CG_DTYPES(CG_NAME) };
+    return names[dtype];
+}
+
+static inline const char *cg_dtype_format(int dtype) {
+    static const char *const formats[] = { CG_DTYPES(CG_FORMAT) };
+    return formats[dtype];
+}
+
+static inline int cg_itemsize(int dtype) {
+    static const unsigned char bytes[] = { CG_DTYPES(CG_BYTES) };
+    return bytes[dtype];
+}
+
+static inline char cg_kind(int dtype) {
+    static const char kinds[] = { CG_DTYPES(CG_KIND) };
+    return kinds[dtype];
+}
+
+static inline int cg_loop(int dtype) {
+    static const unsigned char loops[] = { CG_DTYPES(CG_LOOP) };
+    return loops[dtype];
+}
+
+static inline int cg_is_floating(int dtype) { return CG_FLOATING >> dtype & 1; }
+
+static inline int cg_is_real(int dtype) { return CG_REAL >> dtype & 1; }
+
+#endif
