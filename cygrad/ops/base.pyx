@@ -18,7 +18,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport where_code_is
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
 
@@ -136,7 +136,7 @@ cdef class Elementwise(Operator):
     cdef int plan_code(self, Call* c) except -1 nogil:
         """The codes are a hidden output."""
         cdef Py_ssize_t nbytes
-        if not c.wanted or c.y[0].dtype < FLOAT32 or not self.needs_code(c.wanted): return 0
+        if not c.wanted or not is_floating(c.y[0].dtype) or not self.needs_code(c.wanted): return 0
         nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
         return hide_bytes(c, nbytes)
 

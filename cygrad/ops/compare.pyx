@@ -10,7 +10,7 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, is_saved, 
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
 from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, Array, Layout
+from cygrad.kernels.array cimport BOOL, MAX_NDIM, Array, Layout, is_floating, is_real
 from cygrad.kernels.choose cimport choose
 from cygrad.ops.base cimport CODE, Elementwise, Truth, by_numpy, recorded_inputs, spread
 
@@ -107,7 +107,7 @@ cdef class Bitwise(Elementwise):
         self.value = driver.find(self.name.replace("bitwise", "logical"))
 
     cdef int infer(self, Call* c) except -1 nogil:
-        if c.x[0].dtype < FLOAT32: return Elementwise.infer(self, c)
+        if not is_floating(c.x[0].dtype): return Elementwise.infer(self, c)
         with gil: raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, "
                                   f"as in (x > 0) & (y > 0)")
 
@@ -227,7 +227,7 @@ cdef class Where(Elementwise):
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
         cdef int i
-        if c.y[0].dtype >= FLOAT32: return Elementwise.forward(self, c)
+        if is_real(c.y[0].dtype): return Elementwise.forward(self, c)
         for i in range(3):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
@@ -343,7 +343,7 @@ def clip(x, min=None, max=None):
 
     Where min is above max it is max. The gradient of x is 1 from bound to bound, both included, and 0 beyond."""
     cdef Tensor t = ensure_tensor(x)
-    if t.dtype < FLOAT32 and (min is None or max is None):     # integers have no infinity
+    if not is_floating(t.dtype) and (min is None or max is None):     # integers have no infinity
         return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
     return apply3(CLIP, t, LEAST if min is None else min, MOST if max is None else max, None)
 

@@ -18,7 +18,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.rows cimport dots
@@ -123,7 +123,7 @@ cdef class Einsum(Operator):
         for d in range(len(lz)): shape[d] = x.shape[lx.index(lz[d])] if lz[d] in lx else y.shape[ly.index(lz[d])]
         c.y[0].layout = lay.dense(len(lz), shape)
         c.y[0].dtype = c.x[0].dtype
-        if inner and c.y[0].dtype >= FLOAT32:
+        if inner and is_real(c.y[0].dtype):
             c.workspace_bytes = (packing(&c.x[0], lx, batch, rows, inner) + packing(&c.x[1], ly, batch, inner, columns))
             if lz != batch + rows + columns: c.workspace_bytes += c.y[0].layout.size * itemsize(c.y[0].dtype)
         return 0
@@ -134,7 +134,7 @@ cdef class Einsum(Operator):
         cdef Py_ssize_t shape[MAX_NDIM + 2]
         cdef Layout* l
         lx, ly, lz, batch, rows, columns, inner = <tuple>c.attributes
-        if c.y[0].dtype < FLOAT32: return by_numpy(c, lx, ly, lz)
+        if not is_real(c.y[0].dtype): return by_numpy(c, lx, ly, lz)
         if not inner: return multiply(c, lx, ly, lz)
         if dots_fit(c, lx, ly, batch, rows, columns, inner):
             with nogil: dots(z.dtype, z.layout.size, c.x[0].layout.size // max(z.layout.size, 1), c.x[0].data,

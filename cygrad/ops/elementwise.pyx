@@ -12,7 +12,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.kernels.array cimport FLOAT32, itemsize
+from cygrad.kernels.array cimport is_floating, itemsize
 from cygrad.ops.base cimport Elementwise, Number, number_of
 
 from cygrad.core.dtypes import DTYPES
@@ -271,8 +271,8 @@ def pow(x, p):
         if isinstance(p, (Tensor, np.ndarray, np.generic)): return power(x, p)
         raise TypeError(f"pow: the exponent is a Python number, a tensor or an array, got {type(p).__name__}")
     cdef Tensor t = ensure_tensor(x)
-    if t.dtype < FLOAT32 and isinstance(p, float): t = t.astype(DTYPES[default_dtype()])
-    if t.dtype < FLOAT32 and p < 0:
+    if not is_floating(t.dtype) and isinstance(p, float): t = t.astype(DTYPES[default_dtype()])
+    if not is_floating(t.dtype) and p < 0:
         raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is no integer; use {float(p)}, or cast with "
                          f"astype first")
     return apply1(POW, t, number_of(p))

@@ -21,7 +21,9 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport choose, index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, UINT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport (
+    BOOL, INT64, MAX_NDIM, UINT16, UINT32, UINT64, UINT8, Array, Layout, is_floating, itemsize,
+)
 
 from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -64,7 +66,7 @@ cdef Tensor index_tensor(v, Tensor written):
     """`v` as an int64 tensor. Raises TypeError if it has no integers, IndexError for a uint64 above 2^63 - 1."""
     if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
     cdef Tensor t = ensure_tensor(v)
-    if t.dtype >= FLOAT32 or t.dtype == BOOL:
+    if is_floating(t.dtype) or t.dtype == BOOL:
         raise TypeError(f"indices are integers, got a {DTYPES[t.dtype]} tensor of shape {t.shape}")
     if t.dtype == UINT64 and t.layout.size:
         largest = t.detach().numpy().max()

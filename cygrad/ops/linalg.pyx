@@ -17,7 +17,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.blas cimport check_sizes, gemm
 from cygrad.kernels.driver cimport gather
@@ -113,13 +113,13 @@ cdef class MatMul(Operator):
             d = batch.ndim
             lay.decref(batch)
             c.y[0].layout = lay.dense(d + 2, shape)
-        if c.x[0].dtype >= FLOAT32:
+        if is_real(c.x[0].dtype):
             check_sizes(x.shape[x.ndim - 2], y.shape[y.ndim - 1], x.shape[x.ndim - 1])
             c.workspace_bytes = capacity(&c.x[0]) + capacity(&c.x[1])
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        if c.y[0].dtype < FLOAT32:
+        if not is_real(c.y[0].dtype):
             np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
             return 0
         return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
@@ -226,7 +226,7 @@ cdef class Linear(Operator):
         if c.n_in == 3 and (c.x[2].layout.ndim != 1 or c.x[2].layout.shape[0] != w.shape[0]):
             raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted b "
                              f"({w.shape[0]},)")
-        if c.x[0].dtype < FLOAT32: raise TypeError("linear wants floating tensors; cast x and w with astype")
+        if not is_floating(c.x[0].dtype): raise TypeError("linear wants floating tensors; cast x and w with astype")
         for d in range(x.ndim - 1): shape[d] = x.shape[d]
         shape[x.ndim - 1] = w.shape[0]
         c.y[0].layout = lay.dense(x.ndim, shape)

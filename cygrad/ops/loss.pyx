@@ -15,7 +15,7 @@ from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels, softmax as softmax_kernels
-from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport pack_ones, zeros_and_ones
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather
@@ -92,8 +92,8 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
 cdef object labels_of(str name, str what, Tensor x, labels):
     """The labels, as a tensor that the operator may keep; x is called `what`."""
     cdef Tensor l = ensure_tensor(labels)
-    if x.dtype < FLOAT32: raise TypeError(f"{name}: {what} is {DTYPES[x.dtype]}; wanted a floating dtype")
-    if l.dtype >= FLOAT32 or l.dtype == 0:
+    if not is_floating(x.dtype): raise TypeError(f"{name}: {what} is {DTYPES[x.dtype]}; wanted a floating dtype")
+    if is_floating(l.dtype) or l.dtype == BOOL:
         raise TypeError(f"{name}: the labels are {DTYPES[l.dtype]}; wanted integers")
     if x.layout.ndim != 2 or l.layout.ndim != 1 or l.layout.shape[0] != x.layout.shape[0]:
         raise ValueError(f"{name}: {what} is {x.shape} and the labels are {l.shape}; wanted {what} (n, classes) and "
@@ -400,7 +400,8 @@ def mse(x, y, reduction="mean"):
     """The squared error (x - y)^2, with broadcasting: its mean, its "sum", or with "none" one value an element."""
     cdef Reduced how = read_reduction("mse", reduction)
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
-    if s.dtype < FLOAT32 and t.dtype < FLOAT32: s = s.astype(DTYPES[default_dtype()])    # a difference below 0 is none
+    if not is_floating(s.dtype) and not is_floating(t.dtype):   # unsigned integers have no difference below 0
+        s = s.astype(DTYPES[default_dtype()])
     cdef Tensor d = sub(s, t)
     if d.layout.size > s.layout.size and d.layout.size > t.layout.size:
         warn_here(f"mse: x is {s.shape} and y is {t.shape}, which broadcast to {d.shape}, each element of one with "

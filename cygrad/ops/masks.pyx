@@ -17,7 +17,7 @@ from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.core.graph.construct cimport fresh
 from cygrad.core.backward.turn cimport Turn
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, UINT8, UINT16, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, MAX_NDIM, UINT8, UINT16, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
 from cygrad.ops.base cimport hide_bytes
 from cygrad.ops.index cimport check_values, clear, copy_input, like_input, place_dtype, zero_like
@@ -56,7 +56,7 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     """The hidden output of a mask with `chosen` true elements: bits, of UINT8, or places, of a larger dtype."""
     cdef Py_ssize_t nbytes = (mask.layout.size + 7) // 8
     cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
-    if not c.wanted or c.y[0].dtype < FLOAT32: return 0
+    if not c.wanted or not is_floating(c.y[0].dtype): return 0
     if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
     c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
     c.n_out, c.hidden = 2, 1

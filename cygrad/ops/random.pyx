@@ -11,7 +11,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, is_tracked
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport FLOAT32, Array, Layout
+from cygrad.kernels.array cimport Array, Layout, is_floating
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
@@ -113,7 +113,7 @@ def dropout(x, p=0.5, generator=None):
     cdef double chance = read_probability(p)
     cdef Generator source = given_or_default(generator)
     cdef uint64_t first, blocks
-    if t.dtype < FLOAT32: raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
+    if not is_floating(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if not flags().training:
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)

@@ -17,7 +17,9 @@ from cygrad.core.graph.operator cimport (
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, UINT8, UINT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport (
+    BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, is_real, itemsize, kind_of,
+)
 from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
@@ -66,7 +68,7 @@ cdef class Reduction(Operator):
         """y = the fold of the input; y and `by` (or NULL) have the shape of the result. NumPy computes bools and
         integers."""
         cdef Spread result, measure
-        if y.dtype < FLOAT32:
+        if not is_real(y.dtype):
             with gil: return fold_by_numpy(self.numpy, c, y)
         over(&result, y, c.x[0].layout, c.attributes)
         if by == NULL: return fold_into(fold, &c.x[0], NULL, &result.array)
@@ -401,8 +403,8 @@ cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1:
 cdef Tensor widened(x):
     """What is summed or multiplied: bools and small integers as int64 (uint64), as in NumPy."""
     cdef Tensor t = ensure_tensor(x)
-    if t.dtype < UINT8: return t if t.dtype == INT64 else t.astype(DTYPES[INT64])
-    return t.astype(DTYPES[UINT64]) if t.dtype < UINT64 else t
+    cdef int widest = UINT64 if kind_of(t.dtype) == c"u" else INT64
+    return t if t.dtype == widest or is_floating(t.dtype) else t.astype(DTYPES[widest])
 
 
 def sum(x, axis=None, keepdims=False):

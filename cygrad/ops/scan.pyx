@@ -11,7 +11,7 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport scan as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout
+from cygrad.kernels.array cimport Array, Layout, is_real
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.reduce cimport widened
 
@@ -41,7 +41,7 @@ cdef class Cumsum(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        if c.y[0].dtype < FLOAT32:
+        if not is_real(c.y[0].dtype):
             with gil: return self.forward_with_gil(c)
         return run_sums(&c.x[0], &c.y[0], (<Scan>c.attributes).axis, (<Scan>c.attributes).reverse)
 

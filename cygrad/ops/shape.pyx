@@ -9,7 +9,7 @@ from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout, is_real
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport View
 
@@ -305,7 +305,7 @@ cdef class Cast(Operator):
 
     cdef int forward_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t n = c.x[0].layout.size, i
-        if c.x[0].layout.dense and c.x[0].dtype >= FLOAT32 and c.y[0].dtype >= FLOAT32:
+        if c.x[0].layout.dense and is_real(c.x[0].dtype) and is_real(c.y[0].dtype):
             with nogil:
                 if c.x[0].dtype == FLOAT32 and c.y[0].dtype != FLOAT32:
                     for i in range(n): (<double*>c.y[0].data)[i] = (<float*>c.x[0].data)[i]

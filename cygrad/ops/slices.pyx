@@ -23,7 +23,7 @@ from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.core.graph.views cimport is_place
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
 from cygrad.ops.base cimport Part
 from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
 from cygrad.ops.shape cimport permuted
@@ -94,7 +94,7 @@ cdef int put_into(const Array* x, tuple index, const Array* v) except -1:
     a[1].layout = l
     a[1].data += (l.offset - x.layout.offset) * itemsize(x.dtype)
     try:
-        if x.dtype >= FLOAT32: driver.each(COPY_LOOP, a)
+        if is_real(x.dtype): driver.each(COPY_LOOP, a)
         else: kernel.copy(&a[0], &a[1])
     finally:
         lay.decref(l)
@@ -417,13 +417,13 @@ def setitem(Tensor x, index, value):
     cdef Layout* l
     cdef bint basic = not has_arrays(index)
     if basic: slices = read_index(index, x.layout)
-    if x.dtype >= FLOAT32 and isinstance(value, (int, float, list, tuple)):
+    if is_floating(x.dtype) and isinstance(value, (int, float, list, tuple)):
         v = tensor(value, DTYPES[x.dtype])          # (not by way of the default dtype: 0.1 keeps its digits)
     else:
         v = ensure_tensor(value)
     check_writable(x, flags())
     if v.dtype != x.dtype:
-        if v.dtype >= FLOAT32 and x.dtype < FLOAT32:
+        if is_floating(v.dtype) and not is_floating(x.dtype):
             raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; "
                             f"cast it with astype")
         v = astype(v, DTYPES[x.dtype])

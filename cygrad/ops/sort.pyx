@@ -14,7 +14,7 @@ from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport sort as kernel
-from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
 from cygrad.kernels.index cimport copy
 from cygrad.kernels.sort cimport SHORT
 from cygrad.ops.index cimport place_dtype, wide_places, zero_like
@@ -102,7 +102,7 @@ cdef class Sort(Operator):
         cdef int axis = (<Order>c.attributes).axis, size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted and c.y[0].dtype >= FLOAT32:
+        if c.wanted and is_floating(c.y[0].dtype):
             c.n_out, c.hidden = 2, 1
             c.y[1].layout = lay.incref(c.y[0].layout)
             c.y[1].dtype = place_dtype(c.x[0].layout.shape[axis])
@@ -161,7 +161,7 @@ cdef class ArgSort(Operator):
 
 cdef inline bint is_short(const Call* c) noexcept nogil:
     """Whether topk keeps a list of the best; otherwise it sorts all."""
-    return (<Best>c.attributes).k <= SHORT and c.x[0].dtype >= FLOAT32
+    return (<Best>c.attributes).k <= SHORT and is_real(c.x[0].dtype)
 
 
 @final

@@ -8,7 +8,7 @@ from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
+from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 
@@ -92,7 +92,7 @@ cdef class PutView(Operator):
         a[1].layout = l
         a[1].data += l.offset * itemsize(a[1].dtype)
         try:
-            if a[1].dtype >= FLOAT32: driver.each(COPY_LOOP, a)
+            if is_real(a[1].dtype): driver.each(COPY_LOOP, a)
             else: copy(&a[0], &a[1])
         finally:
             lay.decref(l)
