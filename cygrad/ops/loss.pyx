@@ -15,7 +15,7 @@ from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels, softmax as softmax_kernels
-from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport BOOL, FLOAT32, INT64, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport pack_ones, zeros_and_ones
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop, gather

@@ -19,7 +19,6 @@ from cygrad.core.graph.slots cimport Slot, buffer_in, empty_slot
 from cygrad.kernels.array cimport Layout, itemsize
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import InplaceError
 from cygrad.core.late_bound import bind_methods
 
 cdef extern from "cygrad/platform.h" nogil:
