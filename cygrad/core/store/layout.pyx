@@ -105,8 +105,8 @@ cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL n
         b = y.shape[j] if j >= 0 else 1
         if a != b and a != 1 and b != 1:
             with gil:
-                raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and "
-                                 f"{b} in dimension {d - ndim} must agree, or one of them be 1")
+                raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} "
+                                 f"and {b} in dimension {d - ndim} must agree, or one of them be 1")
         shape[d] = b if a == 1 else a
     if same(x, ndim, shape): return dense_like(x)
     if same(y, ndim, shape): return dense_like(y)
