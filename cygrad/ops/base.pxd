@@ -40,7 +40,7 @@ cdef class Elementwise(Operator):
     cdef bint has_number
     cdef Rule rules[3]
     cdef int width          # bits of a code
-    cdef const Loop* coder  # value() that makes codes too; NULL: there are none
+    cdef const Loop* coder  # computes the value and the codes; NULL: there are no codes
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1
     cdef int plan_code(self, Call* c) except -1 nogil

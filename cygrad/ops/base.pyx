@@ -1,5 +1,5 @@
-"""The bases that operators share. Elementwise has infer, forward, keeps and backward of every operator that works element
-by element with broadcasting, View those of operators whose output is a view of their input."""
+"""The bases that operators share. Elementwise has infer, forward, keeps and backward of every operator that works
+element by element with broadcasting, View those of operators whose output is a view of their input."""
 
 import re
 
@@ -53,19 +53,19 @@ cdef Number number_of(number):
 
 
 cdef class Elementwise(Operator):
-    """y = value(x, ...), with a rule for the gradient of each input. A class says no more than
+    """y = value(x, ...), with a rule for the gradient of each input. A class declares
 
         inputs      a letter for each input: "x" (the default), "xy", ...
         dx, dy      for each input the rule of its gradient: a kernel and what it reads, in the kernel's order, such as
                     "div g x": g (the gradient), inputs, out, code, p (the number); "g" alone: it passes as it is; "":
                     none
-        code        a kernel of the value that makes a code of `bits` bits (1 or 2) too for each element of the result:
-                    all that the gradients need, and kept, packed, in the place of the inputs
-        number      whether the operator has a number for an attribute, which the value kernel takes after the inputs
+        code        a kernel of the value that also computes a code of `bits` bits (1 or 2) for each element of the
+                    result: all that the gradients need; backward keeps the packed codes instead of the inputs
+        number      whether the operator has a Number as its attributes, which the value kernel takes after the inputs
         integers    how bools and integers are computed: TO_FLOATS (the default dtype, first), None (not at all), or by
                     a NumPy function
 
-    and its formula. The operator's name is the class's in small letters; its value is the kernel of that name."""
+    and its formula. The operator's name is the class's in snake_case, and its value is the kernel of that name."""
     inputs = "x"
     number = False
     integers = TO_FLOATS
@@ -260,9 +260,9 @@ cdef Operator HAS_CODE = HasCode()
 
 
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code):
-    """For formulas: a bool tensor of this shape, true where the code in the hidden output 1 is this one."""
+    """For formulas: a bool tensor of the shape of `l`, true where the code in the hidden output 1 is `code`."""
     cdef Tensor t = c.output(1).detach()
-    if not t.layout.dense: t = t.copy()             # what an unpack hook gave
+    if not t.layout.dense: t = t.copy()             # (an unpack hook returned it)
     return apply1(HAS_CODE, t, Code(code, bits, lay.shape_tuple(l)))
 
 
@@ -309,7 +309,7 @@ cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil:
 
 
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil:
-    """Let `a` be seen in the shape of `target`, by a layout on the caller's stack; one element needs none."""
+    """Give `a` the shape of `target`, by a layout on the caller's stack; an array of one element needs none."""
     cdef const Layout* l = a.layout
     cdef int d, i
     if l.size == 1 or l.size == target.size: return
@@ -333,8 +333,8 @@ cdef inline void put_number(Array* a, double* bits, double number, int dtype) no
 
 
 cdef int by_numpy(Operator op, Call* c) except -1:
-    """Bools and integers are NumPy's work, written straight into the result: there is no temporary array. ("unsafe" is
-    how an assignment casts, as to NumPy the square of a bool is an int8. Inputs are cast safely even so.)"""
+    """Bools and integers: NumPy computes them straight into the result, without a temporary array. ("unsafe" casts as
+    an assignment does, because in NumPy the square of a bool is an int8. Inputs are cast safely all the same.)"""
     cdef int i
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     dtype = arrays[0].dtype
@@ -343,7 +343,7 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     try:
         if op.numpy is None: raise TypeError
         op.numpy(*arrays, out=out, casting="unsafe")
-    except TypeError:                               # NumPy has none of it for them either
+    except TypeError:                               # NumPy does not have it for them either
         raise TypeError(f"{op.name} has no meaning for {dtype} tensors; cast with astype first") from None
     except OverflowError:
         raise OverflowError(f"the number {described(arrays[-1])} does not fit the dtype {dtype} of the other "

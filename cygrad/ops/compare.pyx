@@ -170,7 +170,7 @@ cdef class Minimum(Elementwise):
 cdef class Clip(Elementwise):
     """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)
 
-    Of one gradient a bit is kept, whether it is g; of several two, which of them."""
+    Backward keeps a bit for each element where one gradient is wanted (whether it is g), otherwise two (which is g)."""
     inputs, integers = "xyz", np.clip
     code, bits = "clip_code", 2
     dx = "chosen_1 code g"
@@ -200,9 +200,9 @@ cdef inline bint lone(uint64_t wanted) noexcept nogil:
 cdef class Where(Elementwise):
     """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g
 
-    Keeps a bit of each condition. A condition that is broadcast is kept itself: one such mask often serves many calls,
-    and where each of them kept bits of its own these would be more."""
-    inputs, integers = "cxy", None                  # those are moved by their size
+    Backward keeps a bit for each condition. A condition that is broadcast is kept itself: one such mask often serves
+    many calls, and the bits of each call together would take more memory."""
+    inputs, integers = "cxy", None                  # (choose() moves them by their size)
     code = "where_code"
     dx = "where_grad_x code g"
     dy = "where_grad_y code g"

@@ -97,7 +97,7 @@ cdef class Sign(Elementwise):
 
 
 cdef class Rounding(Elementwise):
-    """Whole numbers near x; integers are that already."""
+    """The base of what rounds to whole numbers; integers stay as they are."""
     integers = np.positive
     dx = "zero g"
 

@@ -77,7 +77,7 @@ cdef object reduced_gradient(c, g, n):
 
 
 cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept nogil:
-    """The gradient of a loss as each element of `x` sees it: its own, or the one there is, times its share."""
+    """The gradient of a loss for each element of `x`: the element's own or the only one, times mean_factor()."""
     cdef Array one
     if reduction == NONE:
         s.array, s.layout = g[0], g.layout[0]
@@ -99,17 +99,17 @@ cdef object labels_of(str name, str what, Tensor x, labels):
         raise ValueError(f"{name}: {what} is {x.shape} and the labels are {l.shape}; wanted {what} (n, classes) and "
                          f"labels (n,); reshape what has more dimensions")
     if l.dtype != INT64: l = l.astype(DTYPES[INT64])
-    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # the caller may reuse his array of labels
+    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # (the caller may reuse the array)
     return l
 
 
 cdef int check_labels(Operator op, const Array* labels, Py_ssize_t classes, bint kept) except -1 nogil:
-    """That every label is a class: before forward, and of the kept ones again."""
+    """Raise IndexError for a label that is no class, before forward; InplaceError for a kept one, before backward."""
     cdef const int64_t* l = <const int64_t*>labels.data
     cdef Py_ssize_t bad = softmax_kernels.bad_label(labels.layout.size, classes, l)
     if bad < 0: return 0
     with gil:
-        if kept:                                    # written through NumPy since: versions do not see that, memory does
+        if kept:                                    # (NumPy has written it since, which changes no version)
             raise InplaceError(f"{op.name}: label {l[bad]} of row {bad} was a class in forward and is none now; it has "
                                f"been written meanwhile: give a copy()")
         raise IndexError(f"{op.name}: label {l[bad]} of row {bad} is no class; there are {classes} classes, from 0 to "
@@ -135,7 +135,7 @@ cdef class LabelLoss(Operator):
         return 0
 
     cdef int reduce(self, Call* c, const Layout* l) except -1 nogil:
-        """The rows' values, in the workspace, become one."""
+        """Reduce the values of the rows, which are in the workspace."""
         cdef int reduction = (<Reduced>c.attributes).kind
         cdef Array values
         cdef Spread y
@@ -302,8 +302,8 @@ cdef class Mse(Operator):
 cdef class BceWithLogits(Operator):
     """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n
 
-    Keeps x and, for dx, t: a bit of each where all are 0 or 1 and have no gradient themselves (a hidden output). The
-    difference sigmoid(x) - t alone would do for dx, but not for its derivative, which needs sigmoid(x) apart from t."""
+    Backward keeps x and, for dx, t: a bit for each target where all are 0 or 1 and have no gradient themselves (a
+    hidden output). The difference sigmoid(x) - t suffices for dx, but not for its derivative, which needs sigmoid(x)."""
 
     def __cinit__(self):
         self.name = "bce_with_logits"
@@ -317,7 +317,7 @@ cdef class BceWithLogits(Operator):
                                        f"of x")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay's may not be)
+        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (in a replay it may change)
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 

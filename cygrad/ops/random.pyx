@@ -62,13 +62,14 @@ cdef class Dropout(Operator):
         return apply1(DROPOUT, g, c.attributes)
 
 
-cdef int masked(const void* draw, const Array* x, const Array* y) except -1 nogil:
-    """y, dense, is x under the mask of a Draw; it may be x."""
+cdef int masked(const void* attributes, const Array* x, const Array* y) except -1 nogil:
+    """y = x under the mask of a Draw. y is dense and may be x."""
+    cdef double p = (<Draw>attributes).p
     cdef const char* source = x.data
     if not x.layout.dense:
         gather(y.data, x, 0, y.layout.size)
         source = y.data
-    return kernel.dropout(y.dtype, (<Draw>draw).key, (<Draw>draw).counter, (<Draw>draw).p, y.layout.size, source, y.data)
+    return kernel.dropout(y.dtype, (<Draw>attributes).key, (<Draw>attributes).counter, p, y.layout.size, source, y.data)
 
 
 @final

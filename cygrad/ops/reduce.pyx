@@ -1,4 +1,4 @@
-"""Reductions along any axes: sums, means, products, any and all; and what reductions of other files share."""
+"""Reductions along any axes: sums, means, products, any and all; and what the reductions of all files share."""
 
 import math
 
@@ -84,8 +84,8 @@ cdef int fold_by_numpy(ufunc, Call* c, const Array* y) except -1:
 
 
 cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil:
-    """`y`, which has the shape of a result or no dimensions (then the Axes are not looked at), seen in the shape of the
-    operand, with strides of 0 along the reduced axes."""
+    """`y`, which has the shape of a result or no dimensions (then the Axes are not read), in the shape of the operand,
+    with strides of 0 along the reduced axes."""
     cdef uint32_t mask = ~<uint32_t>0
     cdef bint keepdims = False
     cdef int d, k = 0
@@ -132,8 +132,8 @@ cdef tuple axes_of(const Layout* x, const void* axes):
 
 
 cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
-    """The elements for each place of the reduced axes, where these are neighbours in dense memory, which is (outer, n,
-    inner) then; 0 where not."""
+    """The number of elements behind the reduced axes, where these are adjacent in dense memory, which is then (outer,
+    n, inner); otherwise 0."""
     cdef uint32_t mask = (<Axes>axes).mask
     cdef Py_ssize_t inner = 1
     cdef int d = x.ndim
@@ -350,7 +350,7 @@ cdef Layout* reduced_last(Layout* l, Py_ssize_t* sizes, const Layout* x, const v
 
 
 def extended(x):
-    """A matrix with a column of ones more."""
+    """A matrix with one more column, of ones."""
     return concat([x, ones((x.shape[0], 1), dtype=x.dtype)], 1)
 
 
@@ -401,7 +401,7 @@ cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1:
 
 
 cdef Tensor widened(x):
-    """What is summed or multiplied: bools and small integers as int64 (uint64), as in NumPy."""
+    """A tensor to be summed or multiplied: bools and small integers as int64 (uint64), as in NumPy."""
     cdef Tensor t = ensure_tensor(x)
     cdef int widest = UINT64 if kind_of(t.dtype) == c"u" else INT64
     return t if t.dtype == widest or is_floating(t.dtype) else t.astype(DTYPES[widest])

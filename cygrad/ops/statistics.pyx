@@ -6,7 +6,6 @@ from cython cimport final
 from libc.math cimport isinf
 from libc.stdint cimport uint32_t, uint64_t
 
-from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport (
     BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
 )
