@@ -46,53 +46,61 @@ assert not foreign, foreign
 print(cg.__file__)
 """
 
-# An operator of somebody else: what CONTRIBUTING teaches, in a package of its own.
+# An operator in a package of its own, with attributes.
 CUBE = """\
 # cython: language_level=3, cdivision=True
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint64_t
 
-from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.run cimport apply1
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.store cimport layout as lay
 from cygrad.kernels.array cimport FLOAT32
 from cygrad.kernels.driver cimport gather
 
-from cygrad.core.execute.run import apply
+
+cdef class Factor(Attributes):
+    cdef readonly double factor
+
+    def __cinit__(self, double factor):
+        self.factor = factor
 
 
 cdef class Cube(Operator):
-    '''y = x^3        dx = 3 g x^2'''
+    '''y = a x^3, a a number        dx = 3 a g x^2'''
 
     def __cinit__(self):
         self.name = "cube"
-        self.promotes = self.floats = self.differentiable = True
+        self.promotes = self.promotes_to_float = self.differentiable = True
 
-    cdef int infer(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         return 0
 
-    cdef int forward(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t i, n = c.y[0].layout.size
         cdef float* f = <float*>c.y[0].data
         cdef double* d = <double*>c.y[0].data
+        cdef double a = (<Factor>c.attributes).factor
         gather(c.y[0].data, &c.x[0], 0, n)
         if c.y[0].dtype == FLOAT32:
-            for i in range(n): f[i] = f[i] * f[i] * f[i]
+            for i in range(n): f[i] = <float>a * f[i] * f[i] * f[i]
         else:
-            for i in range(n): d[i] = d[i] * d[i] * d[i]
+            for i in range(n): d[i] = a * d[i] * d[i] * d[i]
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept:
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1
 
     cdef object formula(self, c, int i, g):
-        return 3 * g * c.input(0) * c.input(0)
+        return 3 * c.attributes.factor * g * c.input(0) * c.input(0)
 
 
-OPERATOR = Cube()
+cdef Operator CUBE = Cube()
 
-def cube(x):
-    return apply(OPERATOR, x)
+def cube(x, a):
+    return apply1(CUBE, x, Factor(a))
 """
 
 CUBE_SETUP = """\
@@ -106,12 +114,12 @@ CUBE_RUN = """\
 import cube, cygrad as cg
 x = cg.tensor([[1.0, 2.0], [3.0, -1.0]]).attach_grad()
 with cg.record():
-    y = cube.cube(x.T)
-assert y.tolist() == [[1.0, 27.0], [8.0, -1.0]], y
+    y = cube.cube(x.T, 2)
+assert y.tolist() == [[2.0, 54.0], [16.0, -2.0]], y
 y.backward()
-assert x.grad.tolist() == [[3.0, 12.0], [27.0, 3.0]], x.grad
+assert x.grad.tolist() == [[6.0, 24.0], [54.0, 6.0]], x.grad
 with cg.record():
-    (g,) = cg.autograd.grad([cube.cube(x)], [x], create_graph=True)
+    (g,) = cg.autograd.grad([cube.cube(x, 1)], [x], create_graph=True)
 assert cg.autograd.grad(g, x).tolist() == [[6.0, 12.0], [18.0, -6.0]]
 """
 
@@ -430,7 +438,7 @@ def test_the_example_of_an_operator_builds_against_the_installed_wheel(distribut
     tested = run(python, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
     assert re.search(r"^\d+ passed", tested, re.M), tested
     source, setup = example / "cygrad_log_cosh.pyx", example / "setup.py"
-    source.write_text(source.read_text().replace('plug("log_cosh"', 'plug("exp"'))
+    source.write_text(source.read_text().replace('register("log_cosh"', 'register("exp"'))
     run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=example)
     with pytest.raises(AssertionError, match="ValueError: a kernel is named 'exp' already; give yours"):
         run(python, "-c", "import cygrad_log_cosh", cwd=example)
