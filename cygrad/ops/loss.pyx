@@ -303,7 +303,7 @@ cdef class BceWithLogits(Operator):
     """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n
 
     Backward keeps x and, for dx, t: a bit for each target where all are 0 or 1 and have no gradient themselves (a
-    hidden output). The difference sigmoid(x) - t suffices for dx, but not for its derivative, which needs sigmoid(x)."""
+    hidden output). The difference sigmoid(x) - t suffices for dx, but its derivative needs sigmoid(x) itself."""
 
     def __cinit__(self):
         self.name = "bce_with_logits"
