@@ -1,13 +1,21 @@
-"""Layouts: shapes and strides, shared by reference counting. A function here that returns a Layout* returns a new
-reference. None needs a Python object, but all need the GIL, which guards the counts and the list of freed layouts."""
+"""Layouts: shapes and strides, shared by counting. A function here that returns a Layout* hands over one count.
 
-from cygrad.kernels.array cimport Layout
+Counts and the list of freed layouts are guarded by the GIL: whoever calls these functions holds it, also where they are
+declared nogil, which says that they need no Python object. Code that may run without the GIL makes LocalLayouts."""
+
+from cygrad.kernels.array cimport MAX_NDIM, Layout
+
+cdef struct LocalLayout:                            # a layout on the caller's stack: not counted, not shared
+    Layout layout
+    Py_ssize_t shape[MAX_NDIM + 2]                  # (two more: einsum groups what it multiplies)
+    Py_ssize_t strides[MAX_NDIM + 2]
 
 cdef Layout* SCALAR                                 # the 0-d layout at offset 0; never freed
 
 cdef Layout* blank(int ndim) except NULL nogil
 cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil
-cdef Layout* finish(Layout* l) except NULL nogil
+cdef Layout* finish(Layout* l) noexcept nogil
+cdef Layout* counted(const Layout* l) except NULL nogil
 cdef Layout* dense_like(const Layout* l) except NULL nogil
 cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL nogil
 cdef Layout* expand(const Layout* x, const Layout* target) except NULL nogil
@@ -20,6 +28,12 @@ cdef int read_shape(shape, Py_ssize_t* out) except -1
 cdef int read_axis(axis, int ndim) except -1
 cdef bint reshape_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil
 
+
+cdef inline Layout* local(LocalLayout* l) noexcept nogil:
+    """The layout of a LocalLayout, at offset 0, whose ndim, shape and strides are to be filled."""
+    l.layout.refs, l.layout.offset = 1, 0
+    l.layout.shape, l.layout.strides = l.shape, l.strides
+    return &l.layout
 
 cdef inline Layout* incref(const Layout* l) noexcept nogil:
     (<Layout*>l).refs += 1

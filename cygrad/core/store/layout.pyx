@@ -3,13 +3,13 @@
 A result that has its operand's shape shares its operand's layout, so most operations make none. Freed layouts of few
 dimensions are kept in a list and used again."""
 
-import operator
+from cpython.number cimport PyNumber_Index
 
 from cygrad.kernels.array cimport MAX_NDIM
 
 from cygrad.core.errors import described
 
-cdef extern from "Python.h" nogil:                  # the GIL is held all the same (layout.pxd)
+cdef extern from "Python.h" nogil:                   # (the callers of what allocates here hold the GIL)
     void* PyMem_Malloc(size_t n)
     void PyMem_Free(void* p)
 
@@ -52,7 +52,7 @@ cdef void destroy(Layout* l) noexcept nogil:
         PyMem_Free(l)
 
 
-cdef Layout* finish(Layout* l) except NULL nogil:
+cdef Layout* finish(Layout* l) noexcept nogil:
     """Work out size and density from shape and strides."""
     cdef Py_ssize_t step = 1
     cdef int d
@@ -63,6 +63,15 @@ cdef Layout* finish(Layout* l) except NULL nogil:
     l.size = step
     if step == 0: l.dense = True
     return l
+
+
+cdef Layout* counted(const Layout* l) except NULL nogil:
+    """A copy of a layout, such as a local one, that can be shared."""
+    cdef Layout* y = blank(l.ndim)
+    cdef int d
+    for d in range(l.ndim): y.shape[d], y.strides[d] = l.shape[d], l.strides[d]
+    y.offset, y.size, y.dense = l.offset, l.size, l.dense
+    return y
 
 
 cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil:
@@ -79,10 +88,14 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil:
             if shape[d] <= MAX_SIZE // bound: bound *= shape[d]
             else:
                 decref(l)
-                with gil: raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
+                refuse_shape(ndim, shape)
     l.size = size
     l.dense = True
     return l
+
+
+cdef int refuse_shape(int ndim, const Py_ssize_t* shape) except -1 with gil:
+    raise ValueError(f"a shape of {tuple([shape[i] for i in range(ndim)])} has too many elements")
 
 
 cdef Layout* dense_like(const Layout* l) except NULL nogil:
@@ -103,14 +116,17 @@ cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL n
         i, j = d - ndim + x.ndim, d - ndim + y.ndim
         a = x.shape[i] if i >= 0 else 1
         b = y.shape[j] if j >= 0 else 1
-        if a != b and a != 1 and b != 1:
-            with gil:
-                raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} "
-                                 f"and {b} in dimension {d - ndim} must agree, or one of them be 1")
+        if a != b and a != 1 and b != 1: refuse_broadcast(name, x, y, a, b, d - ndim)
         shape[d] = b if a == 1 else a
     if same(x, ndim, shape): return dense_like(x)
     if same(y, ndim, shape): return dense_like(y)
     return dense(ndim, shape)
+
+
+cdef int refuse_broadcast(str name, const Layout* x, const Layout* y, Py_ssize_t a, Py_ssize_t b,
+                          int d) except -1 with gil:
+    raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and {b} in "
+                     f"dimension {d} must agree, or one of them be 1")
 
 
 cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept nogil:
@@ -148,7 +164,7 @@ cdef tuple strides_tuple(const Layout* l):
 cdef list whole_sizes(shape):
     """A shape, given as one whole number or several, as a list of Python ints. Raises TypeError."""
     try:
-        return [operator.index(s) for s in (shape if hasattr(shape, "__iter__") else (shape,))]
+        return [PyNumber_Index(s) for s in (shape if type(shape) is tuple or hasattr(shape, "__iter__") else (shape,))]
     except TypeError:
         raise TypeError(f"a shape is a whole number or a tuple of them, got {described(shape)}") from None
 
@@ -181,7 +197,7 @@ def check_size(n, str what):
 cdef int read_axis(axis, int ndim) except -1:
     """An axis as a number from 0 to ndim - 1. Raises TypeError or IndexError."""
     try:
-        a = operator.index(axis)
+        a = PyNumber_Index(axis)
     except TypeError:
         raise TypeError(f"an axis is a whole number, got {described(axis)}") from None
     if not -ndim <= a < ndim:
