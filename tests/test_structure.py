@@ -228,8 +228,8 @@ def operator_classes():
         classes |= more
 
 
-# Operators that implement Tensor's syntax (x[index] = v, x += y); users call no function of them.
-WITHOUT_ROW = {"Assign", "GatherRanked", "HasCode", "LocallyConstant"}
+# Plugged in for Tensor's own syntax (x[index] = v, x += y): what users call is written there.
+WITHOUT_ROW = {"Assign", "GatherRanked", "HasCode", "KeptMask", "LocallyConstant"}
 
 
 def test_every_operator_class_has_a_row():

@@ -5,6 +5,7 @@ operator is an `object` here and a buffer is a `void*`, because this module lies
 
 ctypedef object (*apply1_t)(object op, object x, object attributes)
 ctypedef object (*apply2_t)(object op, object x, object y, object attributes)
+ctypedef object (*cast_t)(object tensor, int dtype)
 ctypedef object (*apply_inplace_t)(object op, object target, object other, object attributes)
 ctypedef int (*lend_buffer_t)(object tensor, Py_buffer* view, int flags) except -1
 ctypedef int (*renew_place_t)(object tensor) except -1
@@ -22,6 +23,7 @@ cdef class LateBound:
     # core/interop: how a tensor is made of other data, shown, and read by Python
     cdef public object asarray, repr, truth, index, from_dlpack
     cdef lend_buffer_t lend_buffer      # the buffer protocol
+    cdef cast_t cast                    # ops/shape: an operation's input in another dtype, recorded
     # core/execute
     cdef apply1_t apply1
     cdef apply2_t apply2

@@ -65,8 +65,8 @@ cdef class Truth(Elementwise):
 
 
 cdef class View(Operator):
-    cdef Layout* see(self, const Layout* x, attributes) except NULL
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil
 
 cdef class Part(View):
     pass

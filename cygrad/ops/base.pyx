@@ -8,6 +8,7 @@ from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
@@ -186,7 +187,7 @@ cdef class Elementwise(Operator):
                 s.donated_gradients, s.like = 1, b.y
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -352,20 +353,22 @@ cdef int by_numpy(Operator op, Call* c) except -1:
 
 
 cdef class View(Operator):
-    """The base of operators whose output is their input's memory seen otherwise. `see` makes the layout; the gradient
-    is the output's gradient seen the other way round."""
+    """The base of operators whose output is a view of their input. `see` fills in the layout of the output, and
+    `see_back` that of the gradient, a view of the output's gradient: both write to a LocalLayout."""
 
     def __cinit__(self):
         self.fused = self.differentiable = self.views = True
 
-    cdef Layout* see(self, const Layout* x, attributes) except NULL:
-        raise NotImplementedError
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        with gil: raise NotImplementedError("a view has no see")
 
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, attributes) except NULL:
-        raise NotImplementedError
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        with gil: raise NotImplementedError("a view has no see_back")
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        c.y[0].layout = self.see(c.x[0].layout, <object>c.attributes)
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef LocalLayout l
+        self.see(c.x[0].layout, c.attributes, lay.local(&l))
+        c.y[0].layout = lay.counted(&l.layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
@@ -377,13 +380,15 @@ cdef class View(Operator):
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return self.see_back(g, b.x[0], <object>b.attributes)
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
+        cdef LocalLayout l
+        self.see_back(g, b.x[0], b.attributes, lay.local(&l))
+        return lay.counted(&l.layout)
 
 
 cdef class Part(View):
-    """The base of views that show each element of a part of their input once: the gradient goes to that part, added to
-    what other parts have contributed, so that several make no array of zeros for each."""
+    """The base of views that show each element of a part of their input once. The gradient is added to that part of
+    what other parts have contributed, so that many parts do not each make an array of zeros."""
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).writes = ADDING
@@ -391,14 +396,12 @@ cdef class Part(View):
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[3]
+        cdef LocalLayout l
         cdef bint adds = b.adds & 1
-        cdef Layout* l
-        with gil: l = self.see(b.dx[0].layout, <object>b.attributes)
+        self.see(b.dx[0].layout, b.attributes, lay.local(&l))
         if not adds: memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
         a[0], a[1] = b.g[0], b.dx[0]
-        a[1].data += (l.offset - b.dx[0].layout.offset) * itemsize(b.dtype)
-        a[1].layout = l
+        a[1].data += (l.layout.offset - b.dx[0].layout.offset) * itemsize(b.dtype)
+        a[1].layout = &l.layout
         a[2] = a[1]
-        driver.each(ADD_LOOP if adds else COPY_LOOP, a)
-        with gil: lay.decref(l)
-        return 0
+        return driver.each(ADD_LOOP if adds else COPY_LOOP, a)

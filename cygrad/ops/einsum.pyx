@@ -1,8 +1,10 @@
-"""einsum: sums of products, said by an equation.
+"""einsum: sums of products, given by an equation.
 
-The equation is read once. Operands are contracted from left to right, two at a time: what one operand alone has is
-summed before, a label that stands twice in one is its diagonal. A contraction of two is a batched matrix product over
-their dimensions in groups, and its gradients are contractions again."""
+The equation is read once. Operands are contracted from left to right, two at a time. Before that a label that only one
+operand has is summed, and a label that one operand has twice selects its diagonal. A contraction of two is a batched
+matrix product over groups of their dimensions, and its gradients are contractions too."""
+
+cimport cython
 
 from functools import lru_cache
 
@@ -12,6 +14,8 @@ from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.layout cimport LocalLayout
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -22,8 +26,9 @@ from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.rows cimport dots
-from cygrad.ops.linalg cimport products, capacity
-from cygrad.ops.shape cimport permuted, reshaped
+from cygrad.ops.index cimport Indexed
+from cygrad.ops.linalg cimport capacity, products
+from cygrad.ops.shape cimport permuted
 
 from cygrad.core.interop.creation import arange
 from cygrad.core.dtypes import DTYPES
@@ -36,181 +41,193 @@ cdef driver.Loop* MUL_LOOP = driver.find("mul")
 
 # ---- two operands ----------------------------------------------------------------------------------------------------
 
-@lru_cache(1024)
-def plan(x, y, z):
-    """The attributes of a contraction of labels `x` and `y` to `z`: (x, y, z, batch, rows, columns, inner), the last
-    four being the labels of all three, of x and z, of y and z, of x and y."""
-    return (x, y, z, "".join([a for a in z if a in x and a in y]), "".join([a for a in z if a not in y]),
-            "".join([a for a in z if a not in x]), "".join([a for a in x if a not in z]))
+@cython.no_gc
+cdef class Contraction(Attributes):
+    """The attributes of einsum: the labels of x, y and z, a string each. A label is in one of four groups: batch (of
+    all three), rows (of x and z), columns (of y and z) and inner (of x and y)."""
+    cdef readonly str x
+    cdef readonly str y
+    cdef readonly str z
+    cdef int ndim                                   # of z
+    cdef int batch                                  # how many labels each group has
+    cdef int rows
+    cdef int columns
+    cdef int inner
+    cdef int x_order[MAX_NDIM]                      # the dimensions of x as batch, rows, inner,
+    cdef int y_order[MAX_NDIM]                      # ... of y as batch, inner, columns,
+    cdef int z_order[MAX_NDIM]                      # ... of z as batch, rows, columns
+    cdef int from_x[MAX_NDIM]                       # which dimension of x each dimension of z is; -1: none
+    cdef int from_y[MAX_NDIM]
+    cdef bint in_order                              # z is in that order
+    cdef bint dots                                  # z is a dot product for each of the batch, x and y being in order
+
+    def __init__(self, str x, str y, str z):
+        cdef int d
+        batch, rows = "".join([a for a in z if a in x and a in y]), "".join([a for a in z if a not in y])
+        columns, inner = "".join([a for a in z if a not in x]), "".join([a for a in x if a not in z])
+        if len(z) > MAX_NDIM or len(batch) > MAX_NDIM - 2:
+            raise ValueError(f"einsum: a tensor has at most {MAX_NDIM} dimensions, this step would give {len(z)}; sum "
+                             f"in another order")
+        self.x, self.y, self.z, self.ndim = x, y, z, <int>len(z)
+        self.batch, self.rows, self.columns, self.inner = len(batch), len(rows), len(columns), len(inner)
+        for d, a in enumerate(batch + rows + inner): self.x_order[d] = x.index(a)
+        for d, a in enumerate(batch + inner + columns): self.y_order[d] = y.index(a)
+        for d, a in enumerate(batch + rows + columns): self.z_order[d] = z.index(a)
+        for d, a in enumerate(z): self.from_x[d], self.from_y[d] = x.find(a), y.find(a)
+        self.in_order = z == batch + rows + columns
+        self.dots = batch and not rows and not columns and x == y == batch + inner
 
 
-cdef Layout* ordered(const Layout* x, str labels, str order) except NULL:
-    return permuted(x, tuple([labels.index(a) for a in order]))
+plan = lru_cache(1024)(Contraction)
 
 
-cdef Layout* grouped(const Layout* x, str labels, str batch, str rows, str columns) except? NULL:
-    """`x` as matrices (batch.., rows, columns); NULL without an error where its strides do not allow it."""
-    cdef Py_ssize_t shape[MAX_NDIM + 2]
-    cdef Layout* l = ordered(x, labels, batch + rows + columns)
-    cdef int n = len(batch)
-    try:
-        sizes(l, n, len(rows), shape)
-        return reshaped(l, n + 2, shape)
-    finally:
-        lay.decref(l)
-
-
-cdef void sizes(const Layout* l, int batch, int rows, Py_ssize_t* shape) noexcept:
-    """The shape that the groups of an ordered layout have together."""
+cdef void group(const Layout* l, int batch, int rows, Layout* y) noexcept nogil:
+    """Write to y the dense layout of `l`, whose dimensions are in order, as matrices (batch.., rows, columns)."""
+    cdef Py_ssize_t step = 1
     cdef int d
-    shape[batch] = shape[batch + 1] = 1
+    y.ndim, y.offset, y.shape[batch], y.shape[batch + 1] = batch + 2, 0, 1, 1
     for d in range(l.ndim):
-        if d < batch: shape[d] = l.shape[d]
-        else: shape[batch + (d >= batch + rows)] *= l.shape[d]
+        if d < batch: y.shape[d] = l.shape[d]
+        else: y.shape[batch + (d >= batch + rows)] *= l.shape[d]
+    for d in range(y.ndim - 1, -1, -1):
+        y.strides[d] = step
+        if y.shape[d]: step *= y.shape[d]
+    lay.finish(y)
 
 
-cdef size_t packing(const Array* x, str labels, str batch, str rows, str columns) except? 0:
-    """Bytes of workspace that matrices() needs, and what products() does with its result."""
-    cdef Layout* l = grouped(x.layout, labels, batch, rows, columns)
+cdef bint grouped(const Layout* x, const int* order, int batch, int rows, Layout* y) noexcept nogil:
+    """Write to y the layout of `x` as matrices (batch.., rows, columns). False where its strides do not allow it: then
+    y is the layout of a packed copy."""
+    cdef LocalLayout l
+    permuted(x, order, lay.local(&l))
+    group(&l.layout, batch, rows, y)
+    if l.layout.size == 0: return True
+    if not lay.reshape_strides(&l.layout, y.ndim, y.shape, y.strides):
+        group(&l.layout, batch, rows, y)            # which may have been written in part
+        return False
+    lay.finish(y)
+    return True
+
+
+cdef size_t packing(const Array* x, const int* order, int batch, int rows) noexcept nogil:
+    """Bytes of workspace that matrices() needs, and products() for its result."""
+    cdef LocalLayout l
     cdef Array a = x[0]
-    if l == NULL: return x.layout.size * itemsize(x.dtype)
-    a.layout = l
-    cdef size_t bytes = capacity(&a)
-    lay.decref(l)
-    return bytes
+    if not grouped(x.layout, order, batch, rows, lay.local(&l)): return x.layout.size * itemsize(x.dtype)
+    a.layout = &l.layout
+    return capacity(&a)
 
 
-cdef int matrices(const Array* x, str labels, str batch, str rows, str columns, char** workspace,
-                  Array* out) except -1:
-    """`x` as matrices (batch.., rows, columns), packed into the workspace where that must be. The caller forgets the
-    layout."""
-    cdef Py_ssize_t shape[MAX_NDIM + 2]
-    cdef Layout* l = grouped(x.layout, labels, batch, rows, columns)
-    cdef Layout* whole
-    cdef Array a = x[0]
-    out[0] = x[0]
-    if l == NULL:
-        whole = ordered(x.layout, labels, batch + rows + columns)
-        a.layout = whole
-        gather(workspace[0], &a, 0, whole.size)
-        sizes(whole, len(batch), len(rows), shape)
-        lay.decref(whole)
-        l = lay.dense(len(batch) + 2, shape)
-        out.data = workspace[0]
+cdef Array matrices(const Array* x, const int* order, int batch, int rows, char** workspace,
+                    LocalLayout* l) noexcept nogil:
+    """`x` as matrices (batch.., rows, columns), packed into the workspace where that must be."""
+    cdef LocalLayout ordered
+    cdef Array a = x[0], y = x[0]
+    if not grouped(x.layout, order, batch, rows, lay.local(l)):
+        permuted(x.layout, order, lay.local(&ordered))
+        a.layout, y.data = &ordered.layout, workspace[0]
+        gather(y.data, &a, 0, x.layout.size)
         workspace[0] += x.layout.size * itemsize(x.dtype)
-    out.layout = l
-    return 0
+    y.layout = &l.layout
+    return y
 
 
 @final
 cdef class Einsum(Operator):
-    """z = sum of x y over the labels that z has not        dx = sum of g y        dy = sum of g x        (as z is)
-
-    The attributes are those of plan(). Each label stands once in two of the three at least."""
+    """z = sum of x y over the labels that z has not        dx = sum of g y        dy = sum of g x        (as z is)"""
 
     def __cinit__(self):
         self.name, self.promotes, self.differentiable = "einsum", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
-        cdef const Layout* x = c.x[0].layout
-        cdef const Layout* y = c.x[1].layout
-        cdef int d
-        lx, ly, lz, batch, rows, columns, inner = <tuple>c.attributes
-        if len(lz) > MAX_NDIM or len(batch) > MAX_NDIM - 2:
-            raise ValueError(f"einsum: a tensor has at most {MAX_NDIM} dimensions, this step would give {len(lz)}; sum "
-                             f"in another order")
-        for d in range(len(lz)): shape[d] = x.shape[lx.index(lz[d])] if lz[d] in lx else y.shape[ly.index(lz[d])]
-        c.y[0].layout = lay.dense(len(lz), shape)
+        cdef const int* from_x = (<Contraction>c.attributes).from_x
+        cdef const int* from_y = (<Contraction>c.attributes).from_y
+        cdef int d, ndim = (<Contraction>c.attributes).ndim, batch = (<Contraction>c.attributes).batch
+        cdef int rows = (<Contraction>c.attributes).rows, inner = (<Contraction>c.attributes).inner
+        for d in range(ndim):
+            shape[d] = c.x[0].layout.shape[from_x[d]] if from_x[d] >= 0 else c.x[1].layout.shape[from_y[d]]
+        c.y[0].layout = lay.dense(ndim, shape)
         c.y[0].dtype = c.x[0].dtype
         if inner and is_real(c.y[0].dtype):
-            c.workspace_bytes = (packing(&c.x[0], lx, batch, rows, inner) + packing(&c.x[1], ly, batch, inner, columns))
-            if lz != batch + rows + columns: c.workspace_bytes += c.y[0].layout.size * itemsize(c.y[0].dtype)
+            c.workspace_bytes = (packing(&c.x[0], (<Contraction>c.attributes).x_order, batch, rows)
+                                 + packing(&c.x[1], (<Contraction>c.attributes).y_order, batch, inner))
+            if not (<Contraction>c.attributes).in_order:
+                c.workspace_bytes += c.y[0].layout.size * itemsize(c.y[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef LocalLayout ordered, lx, ly, lz
+        cdef Array x, y, z = c.y[0]
+        cdef char* workspace = c.workspace
+        cdef int batch = (<Contraction>c.attributes).batch, rows = (<Contraction>c.attributes).rows
+        cdef int inner = (<Contraction>c.attributes).inner
+        if not is_real(c.y[0].dtype): return Operator.forward(self, c)
+        if not inner: return multiply(c)
+        if (<Contraction>c.attributes).dots and z.layout.size and c.x[0].layout.dense and c.x[1].layout.dense:
+            dots(z.dtype, z.layout.size, c.x[0].layout.size // z.layout.size, c.x[0].data, c.x[1].data, z.data)
+            return 0
+        if not (<Contraction>c.attributes).in_order:
+            z.data = workspace
+            workspace += c.y[0].layout.size * itemsize(z.dtype)
+        permuted(c.y[0].layout, (<Contraction>c.attributes).z_order, lay.local(&ordered))
+        group(&ordered.layout, batch, rows, lay.local(&lz))
+        z.layout = &lz.layout
+        x = matrices(&c.x[0], (<Contraction>c.attributes).x_order, batch, rows, &workspace, &lx)
+        y = matrices(&c.x[1], (<Contraction>c.attributes).y_order, batch, inner, &workspace, &ly)
+        check_sizes(z.layout.shape[batch], z.layout.shape[batch + 1], x.layout.shape[batch + 1])
+        products(&x, False, &y, False, &z, 0, workspace)
+        if z.data != c.y[0].data: reorder(&z, &c.y[0], &ordered.layout)
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Array x, y, z = c.y[0]
-        cdef char* workspace = c.workspace
-        cdef Py_ssize_t shape[MAX_NDIM + 2]
-        cdef Layout* l
-        lx, ly, lz, batch, rows, columns, inner = <tuple>c.attributes
-        if not is_real(c.y[0].dtype): return by_numpy(c, lx, ly, lz)
-        if not inner: return multiply(c, lx, ly, lz)
-        if dots_fit(c, lx, ly, batch, rows, columns, inner):
-            with nogil: dots(z.dtype, z.layout.size, c.x[0].layout.size // max(z.layout.size, 1), c.x[0].data,
-                             c.x[1].data, z.data)
-            return 0
-        x.layout = y.layout = z.layout = NULL
-        try:
-            if lz != batch + rows + columns:
-                z.data = workspace
-                workspace += c.y[0].layout.size * itemsize(z.dtype)
-            l = ordered(c.y[0].layout, lz, batch + rows + columns)
-            sizes(l, len(batch), len(rows), shape)
-            lay.decref(l)
-            z.layout = lay.dense(len(batch) + 2, shape)
-            matrices(&c.x[0], lx, batch, rows, inner, &workspace, &x)
-            matrices(&c.x[1], ly, batch, inner, columns, &workspace, &y)
-            check_sizes(shape[<int>len(batch)], shape[<int>len(batch) + 1], x.layout.shape[<int>len(batch) + 1])
-            products(&x, False, &y, False, &z, 0, workspace)
-            if z.data != c.y[0].data: reorder(&z, &c.y[0], lz, batch + rows + columns)
-        finally:
-            if x.layout != NULL: lay.decref(x.layout)
-            if y.layout != NULL: lay.decref(y.layout)
-            if z.layout != NULL: lay.decref(z.layout)
+        """Bools and integers: NumPy computes them."""
+        cdef Contraction k = <Contraction>c.attributes
+        numbers = {a: i for i, a in enumerate(dict.fromkeys(k.x + k.y))}
+        x, y, z = [[numbers[a] for a in labels] for labels in (k.x, k.y, k.z)]
+        np.einsum(lend(&c.x[0], NULL, False), x, lend(&c.x[1], NULL, False), y, z, out=lend(&c.y[0], NULL, True))
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef object formula(self, c, int i, g):
-        x, y, z, *_ = c.attributes
-        return apply2(EINSUM, g, c.input(1 - i), plan(z, y, x) if i == 0 else plan(z, x, y))
+        cdef Contraction k = c.attributes
+        return apply2(EINSUM, g, c.input(1 - i), plan(k.z, k.y, k.x) if i == 0 else plan(k.z, k.x, k.y))
 
 
-cdef int reorder(const Array* packed, const Array* z, str labels, str order) except -1:
-    """z = the packed result, whose labels are in another order."""
-    cdef Layout* seen = ordered(z.layout, labels, order)
+cdef void reorder(const Array* packed, const Array* z, const Layout* ordered) noexcept nogil:
+    """z = the packed result; `ordered` is the layout of z in its order."""
+    cdef LocalLayout dense
+    cdef Layout* l = lay.local(&dense)
     cdef Array a = packed[0], b = z[0]
-    cdef Layout* dense = NULL
-    try:
-        dense = lay.dense(seen.ndim, seen.shape)
-        a.layout, b.layout = dense, seen
-        kernel.copy(&a, &b)
-    finally:
-        lay.decref(seen)
-        if dense != NULL: lay.decref(dense)
-    return 0
+    cdef Py_ssize_t step = 1
+    cdef int d
+    l.ndim = ordered.ndim
+    for d in range(l.ndim - 1, -1, -1):
+        l.shape[d], l.strides[d] = ordered.shape[d], step
+        step *= ordered.shape[d]
+    a.layout, b.layout = lay.finish(l), ordered
+    kernel.copy(&a, &b)
 
 
-cdef bint dots_fit(Call* c, str lx, str ly, str batch, str rows, str columns, str inner) except -1:
-    """Whether z is a dot product for each of the batch, with x and y dense in this order."""
-    if rows or columns or lx != batch + inner or ly != lx or not batch or c.y[0].layout.size == 0: return False
-    return c.x[0].layout.dense and c.x[1].layout.dense
-
-
-cdef int multiply(Call* c, str lx, str ly, str lz) except -1:
+cdef int multiply(Call* c) except -1 nogil:
     """Nothing is summed: z = x y, each seen in the dimensions of z."""
     cdef Array a[3]
     cdef Layout seen[2]
     cdef Py_ssize_t steps[2][MAX_NDIM]
+    cdef const int* source = (<Contraction>c.attributes).from_x
     cdef int i, d
-    for i, labels in enumerate((lx, ly)):
+    for i in range(2):
+        if i == 1: source = (<Contraction>c.attributes).from_y
         seen[i] = c.y[0].layout[0]
         seen[i].strides = steps[i]
         seen[i].dense = False
-        for d in range(len(lz)): steps[i][d] = c.x[i].layout.strides[<int>labels.index(lz[d])] if lz[d] in labels else 0
+        for d in range(seen[i].ndim): steps[i][d] = c.x[i].layout.strides[source[d]] if source[d] >= 0 else 0
         a[i] = c.x[i]
         a[i].layout = &seen[i]
     a[2] = c.y[0]
     return driver.each(MUL_LOOP, a)
-
-
-cdef int by_numpy(Call* c, str lx, str ly, str lz) except -1:
-    numbers = {a: i for i, a in enumerate(dict.fromkeys(lx + ly))}
-    x, y, z = [[numbers[a] for a in labels] for labels in (lx, ly, lz)]
-    np.einsum(lend(&c.x[0], NULL, False), x, lend(&c.x[1], NULL, False), y, z, out=lend(&c.y[0], NULL, True))
-    return 0
 
 
 cdef Operator EINSUM = Einsum(), TAKE = BY_INDEX["take"]
@@ -257,19 +274,19 @@ def free_labels(n):
 
 
 cdef tuple diagonal(Tensor x, str labels):
-    """A tensor and labels of which none stands twice."""
+    """A tensor and its labels, each once: the diagonal of those that are there twice."""
     for a in dict.fromkeys(labels):
         if labels.count(a) == 1: continue
         at = [d for d in range(len(labels)) if labels[d] == a]
         x = permute(x, (*at, *[d for d in range(len(labels)) if d not in at]))
         places = arange(x.shape[0])
-        x = apply_list(TAKE, [x] + [places] * len(at), (0, len(at)))
+        x = apply_list(TAKE, [x] + [places] * len(at), Indexed(0, <int>len(at)))
         labels = a + labels.replace(a, "")
     return x, labels
 
 
 cdef tuple without(Tensor x, str labels, str needed):
-    """`x` summed over the labels that nobody else needs."""
+    """`x` summed over the labels that are not needed."""
     axes = tuple([d for d in range(len(labels)) if labels[d] not in needed])
     if not axes: return x, labels
     return astype(sum(x, axes), DTYPES[x.dtype]), "".join([a for a in labels if a in needed])

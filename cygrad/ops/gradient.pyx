@@ -1,4 +1,4 @@
-"""Operators whose value is their input and whose gradient is another."""
+"""Operators that return their input and change its gradient."""
 
 from cython cimport final
 
@@ -12,7 +12,7 @@ from cygrad.ops.reduce cimport binary
 
 
 cdef class Factor(Attributes):
-    """The attributes of scale_gradient: the number."""
+    """The attributes of scale_gradient."""
     cdef readonly double factor
 
     def __init__(self, double factor):
@@ -26,13 +26,13 @@ cdef class ScaleGradient(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "scale_gradient", True, True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -55,17 +55,17 @@ cdef class LocallyConstant(Operator):
     def __cinit__(self):
         self.name, self.differentiable, self.views, self.zero_derivative = "locally_constant", True, True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef object formula(self, c, int i, g):
-        return g if i == 0 else None                # zeros: the engine knows, and computes nothing with them
+        return g if i == 0 else None                # the engine takes this for zeros (zero_derivative)
 
 
 cdef driver.Loop* MUL_LOOP = driver.find("mul")

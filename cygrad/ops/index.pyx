@@ -1,7 +1,11 @@
 """Indexing: take, gather, scatter_add and their inverses; argwhere; one_hot.
 
-Index tensors are int64. They are checked before existing memory is written; kernels check them while they write new
-memory. An index over the caller's memory is copied, because later writes there are not counted as versions."""
+Operators take int64 indices. They check them before they write over memory that was there before; where the result is
+new memory, the kernels check them while they write. Indices have no gradient. An index over the caller's memory is
+copied, since a later write there would change the gradient unseen; a write to a tensor that is saved raises its
+version."""
+
+cimport cython
 
 import operator
 
@@ -9,21 +13,23 @@ import numpy as np
 
 from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport lend
 from cygrad.core.dtypes cimport default_dtype
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
-from cygrad.kernels cimport choose, index as kernel
+from cygrad.kernels cimport choose
+from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport (
     BOOL, INT64, MAX_NDIM, UINT16, UINT32, UINT64, UINT8, Array, Layout, is_floating, itemsize,
 )
+from cygrad.kernels.driver cimport STRIP, strip_of
 
 from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -34,18 +40,37 @@ from cygrad.ops.shape import astype, broadcast_to, reshape
 
 # ---- what these share ------------------------------------------------------------------------------------------------
 
-cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1:
-    """Raises IndexError unless each of `n` index arrays is in range of its dimension of x, from `axis` on."""
+@cython.no_gc
+cdef class Axis(Attributes):
+    """The attributes of an operator along one axis, counted from the first."""
+
+    def __init__(self, int axis):
+        self.axis = axis
+
+
+@cython.no_gc
+cdef class Indexed(Attributes):
+    """The attributes of take and add_at: `count` index arrays choose from as many dimensions, from `axis` on."""
+
+    def __init__(self, int axis, int count):
+        self.axis, self.count = axis, count
+
+
+cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1 nogil:
+    """Raise IndexError if an index is out of range; array k of `n` indexes dimension axis + k of x. `name` is the
+    function that was called, and ": ", or "" for an index in brackets."""
     cdef int k
     cdef int64_t bad
     for k in range(n):
         if kernel.bad_index(&index[k], x.layout.shape[axis + k], &bad):
-            raise IndexError(f"{name}index {bad} is out of range for a dimension of size {x.layout.shape[axis + k]}")
+            with gil:
+                raise IndexError(f"{name}index {bad} is out of range for a dimension of size "
+                                 f"{x.layout.shape[axis + k]}")
     return 0
 
 
 cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index) except -1 nogil:
-    """The same in backward: a write through NumPy is one that versions do not see, and memory would."""
+    """The same in backward. A write through NumPy raises no version, and would make the kernel leave its memory."""
     cdef int k
     cdef int64_t bad
     for k in range(n):
@@ -57,13 +82,15 @@ cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const 
 
 
 cdef Tensor own(Tensor t, Tensor written):
-    """An index or mask that nobody else writes unseen; `written` (or None) is what the operation itself writes."""
+    """`t`, an index or a mask, or a copy where a write could go unseen: of memory from outside, and of that which the
+    operation itself writes (`written`, or None)."""
     if t.buffer.flags & EXTERNAL or written is not None and t.buffer == written.buffer: return t.copy()
     return t
 
 
 cdef Tensor index_tensor(v, Tensor written):
-    """`v` as an int64 tensor. Raises TypeError if it has no integers, IndexError for a uint64 above 2^63 - 1."""
+    """An int64 tensor of indices of any data. Raises TypeError for other dtypes than integers, and IndexError for a
+    uint64 that would be negative as an int64, and so be counted from the end."""
     if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
     cdef Tensor t = ensure_tensor(v)
     if is_floating(t.dtype) or t.dtype == BOOL:
@@ -75,11 +102,11 @@ cdef Tensor index_tensor(v, Tensor written):
 
 
 cdef Tensor zero_like(Tensor g, tuple shape):
-    """Zeros of a shape that take the memory of one."""
+    """Zeros of a shape: one element, broadcast."""
     return broadcast_to(zeros((), DTYPES[g.dtype]), shape)
 
 
-cdef void copy_input(Call* c) noexcept:
+cdef void copy_input(Call* c) noexcept nogil:
     """y = x, unless the operation writes in place."""
     if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
 
@@ -89,13 +116,13 @@ cdef void clear(const Array* dx) noexcept nogil:
     memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
 
 
-cdef Layout* like_input(const Array* x) except NULL:
+cdef Layout* like_input(const Array* x) except NULL nogil:
     return lay.dense_like(x.layout)
 
 
 # ---- take ------------------------------------------------------------------------------------------------------------
 
-cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index) except NULL:
+cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index) except NULL nogil:
     """The dense layout of x with the dimensions axis .. axis + n - 1 replaced by those of the index arrays."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef Layout* both = lay.incref(index[0].layout)
@@ -107,8 +134,7 @@ cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index
             lay.decref(both)
             both = wider
         ndim = x.layout.ndim - n + both.ndim
-        if ndim > MAX_NDIM:
-            raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, this index would give {ndim}")
+        if ndim > MAX_NDIM: refuse_dimensions(name, ndim)
         for d in range(axis): shape[d] = x.layout.shape[d]
         for d in range(both.ndim): shape[axis + d] = both.shape[d]
         for d in range(axis + n, x.layout.ndim): shape[d - n + both.ndim] = x.layout.shape[d]
@@ -117,28 +143,29 @@ cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index
         lay.decref(both)
 
 
+cdef int refuse_dimensions(str name, int ndim) except -1 with gil:
+    raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, this index would give {ndim}")
+
+
 @final
 cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
-    The inputs are x and index arrays, for neighbouring dimensions, that broadcast; the attributes are the first of
-    those dimensions and their number. Keeps the indices."""
+    The inputs are x and index arrays that broadcast, for neighbouring dimensions. Keeps the indices."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "take", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        c.y[0].layout = taken("take", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 1, &c.x[1])
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].layout = taken("take", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 1, &c.x[1])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
-        cdef int axis = (<tuple>c.attributes)[0]
-        cdef bint good
+        cdef int axis = (<Indexed>c.attributes).axis
         kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
-        with nogil: good = kernel.take(&p)
-        if not good: check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
+        if not kernel.take(&p): check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -151,8 +178,7 @@ cdef class Take(Operator):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
         cdef Array index[MAX_NDIM]
-        cdef int axis, k, n = b.n_in - 1
-        with gil: axis = (<tuple>b.attributes)[0]
+        cdef int axis = (<Indexed>b.attributes).axis, k, n = b.n_in - 1
         for k in range(n): index[k] = saved(b, k + 1)
         check_again(self, b, axis, n, index)
         clear(&b.dx[0])
@@ -162,43 +188,45 @@ cdef class Take(Operator):
 
     cdef object formula(self, c, int i, g):
         if i > 0: return None
-        indices = [c.input(k + 1) for k in range(c.attributes[1])]
+        indices = [c.input(k + 1) for k in range(c.attributes.count)]
         return apply_list(ADD_AT, [zero_like(g, c.shape(0)), g, *indices], c.attributes)
 
 
-cdef int check_values(str name, const Array* v, Layout* wanted) except -1:
-    """That v has the shape `wanted`, of which this takes over the count."""
-    cdef bint fits = lay.same_shape(v.layout, wanted)
+cdef int check_values(str name, const Array* v, Layout* wanted) except -1 nogil:
+    """Raise ValueError if v does not have the shape of `wanted`, whose count this takes over."""
+    if not lay.same_shape(v.layout, wanted): refuse_values(name, v, wanted)
+    lay.decref(wanted)
+    return 0
+
+
+cdef int refuse_values(str name, const Array* v, Layout* wanted) except -1 with gil:
     shape = lay.shape_tuple(wanted)
     lay.decref(wanted)
-    if not fits: raise ValueError(f"{name}: v is {lay.shape_tuple(v.layout)}; wanted {shape}, that of the places")
-    return 0
+    raise ValueError(f"{name}: v is {lay.shape_tuple(v.layout)}; wanted {shape}, that of the places")
 
 
 @final
 cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
-    The inputs are x, v and the index arrays as take() has them; v has the shape that take() would give."""
+    The inputs are x, v and the index arrays of take(); v has the shape that take() would give."""
 
     def __cinit__(self):
         self.name, self.differentiable = "add_at", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<tuple>c.attributes)[0], c.n_in - 2, &c.x[2]))
+    cdef int infer(self, Call* c) except -1 nogil:
+        check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 2, &c.x[2]))
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
-        cdef int axis = (<tuple>c.attributes)[0]
-        cdef bint good
+        cdef int axis = (<Indexed>c.attributes).axis
         if c.x[0].data == c.y[0].data: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         copy_input(c)
         kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
-        with nogil: good = kernel.add(&p)
-        if not good: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
+        if not kernel.add(&p): check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -207,13 +235,13 @@ cdef class AddAt(Operator):
     cdef object formula(self, c, int i, g):
         if i == 0: return g
         if i > 1: return None
-        return apply_list(TAKE, [g, *[c.input(k + 2) for k in range(c.attributes[1])]], c.attributes)
+        return apply_list(TAKE, [g, *[c.input(k + 2) for k in range(c.attributes.count)]], c.attributes)
 
 
 # ---- gather ----------------------------------------------------------------------------------------------------------
 
-cdef int check_along(str name, const Array* x, int axis, const Array* index) except -1:
-    """That index may be gathered from x along `axis`: as many dimensions, none of the others larger."""
+cdef int check_along(str name, const Array* x, int axis, const Array* index) except -1 nogil:
+    """Raise ValueError unless the index has as many dimensions as x, and none but `axis` is larger than that of x."""
     cdef const Layout* a = x.layout
     cdef const Layout* l = index.layout
     cdef int d
@@ -221,8 +249,9 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
     for d in range(a.ndim):
         if fits and d != axis and l.shape[d] > a.shape[d]: fits = False
     if not fits:
-        raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; wanted as many "
-                         f"dimensions, and none of the index larger than that of x but dimension {axis}")
+        with gil:
+            raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; wanted as many "
+                             f"dimensions, and none of the index larger than that of x but dimension {axis}")
     return 0
 
 
@@ -232,19 +261,17 @@ cdef class Gathering(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        check_along("gather", &c.x[0], <object>c.attributes, &c.x[1])
+    cdef int infer(self, Call* c) except -1 nogil:
+        check_along("gather", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
         c.y[0].layout = like_input(&c.x[1])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
-        cdef int axis = <object>c.attributes
-        cdef bint good
+        cdef int axis = (<Axis>c.attributes).axis
         kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
-        with nogil: good = kernel.take(&p)
-        if not good: check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
+        if not kernel.take(&p): check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -257,8 +284,7 @@ cdef class Gathering(Operator):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
         cdef Array index = saved(b, 1)
-        cdef int axis
-        with gil: axis = <object>b.attributes
+        cdef int axis = (<Axis>b.attributes).axis
         check_again(self, b, axis, 1, &index)
         clear(&b.dx[0])
         kernel.aim_along(&p, &b.dx[0], &b.g[0], axis, &index)
@@ -266,7 +292,7 @@ cdef class Gathering(Operator):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return scatter_add(zero_like(g, c.shape(0)), c.attributes, c.input(1), g) if i == 0 else None
+        return scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, c.input(1), g) if i == 0 else None
 
 
 @final
@@ -278,21 +304,21 @@ cdef class Gather(Gathering):
 
 @final
 cdef class GatherRanked(Gathering):
-    """The same with an index that the order of x gave: the derivative depends on x, and is locally constant.
+    """The same with an index that follows from the order of x: the derivative depends on x, and is locally constant.
 
-    Keeps a copy of the index (a hidden output) in the smallest dtype that has room for it: no index is negative."""
+    Keeps a copy of the index (a hidden output) in the smallest dtype that can hold it: no index is negative."""
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        Gathering.infer_with_gil(self, c)
+    cdef int infer(self, Call* c) except -1 nogil:
+        Gathering.infer(self, c)
         if not c.wanted: return 0
         c.y[1].layout = lay.incref(c.y[0].layout)
-        c.y[1].dtype = place_dtype(c.x[0].layout.shape[<int><object>c.attributes])
+        c.y[1].dtype = place_dtype(c.x[0].layout.shape[(<Axis>c.attributes).axis])
         c.n_out, c.hidden = 2, 1
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        Gathering.forward_with_gil(self, c)
-        if c.hidden: lend(&c.y[1], NULL, True)[...] = lend(&c.x[1], NULL, False)
+    cdef int forward(self, Call* c) except -1 nogil:
+        Gathering.forward(self, c)
+        if c.hidden: narrow(&c.x[1], &c.y[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -308,8 +334,7 @@ cdef class GatherRanked(Gathering):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
         cdef Array index = saved(b, OWN | 1)
-        cdef int axis
-        with gil: axis = <object>b.attributes
+        cdef int axis = (<Axis>b.attributes).axis
         widen(&index, <int64_t*>b.workspace)
         index.data, index.dtype = b.workspace, INT64
         clear(&b.dx[0])
@@ -320,16 +345,35 @@ cdef class GatherRanked(Gathering):
     cdef object formula(self, c, int i, g):
         if i > 0: return None
         index = wide_places(<Context>c)
-        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes, index, g))
+        return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, index, g))
 
 
 cdef int place_dtype(Py_ssize_t n) noexcept nogil:
-    """The smallest dtype that has room for the numbers below n."""
+    """The smallest dtype that can hold the numbers below n."""
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 
 
+cdef void narrow(const Array* wide, const Array* places) noexcept nogil:
+    """Places, which are dense, from int64 numbers of any strides that fit their dtype."""
+    cdef int64_t scratch[STRIP]
+    cdef const int64_t* at
+    cdef Py_ssize_t n = places.layout.size, start = 0, count, k
+    while start < n:
+        count = n - start if n - start < STRIP else STRIP
+        at = <const int64_t*>strip_of(wide, start, count, <char*>scratch)
+        if places.dtype == UINT8:
+            for k in range(count): (<uint8_t*>places.data)[start + k] = <uint8_t>at[k]
+        elif places.dtype == UINT16:
+            for k in range(count): (<uint16_t*>places.data)[start + k] = <uint16_t>at[k]
+        elif places.dtype == UINT32:
+            for k in range(count): (<uint32_t*>places.data)[start + k] = <uint32_t>at[k]
+        else:
+            for k in range(count): (<int64_t*>places.data)[start + k] = at[k]
+        start += count
+
+
 cdef void widen(const Array* places, int64_t* wide) noexcept nogil:
-    """Kept places, which are dense, as int64."""
+    """Saved places, which are dense, as int64."""
     cdef Py_ssize_t n = places.layout.size, k
     if places.dtype == UINT8:
         for k in range(n): wide[k] = (<const uint8_t*>places.data)[k]
@@ -342,7 +386,7 @@ cdef void widen(const Array* places, int64_t* wide) noexcept nogil:
 
 
 cdef object wide_places(Context c):
-    """The same for a formula."""
+    """The saved places as an int64 tensor, for a formula."""
     return astype(c.output(1).detach(), DTYPES[INT64])
 
 
@@ -355,21 +399,19 @@ cdef class ScatterAdd(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "scatter_add", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        check_along("scatter_add", &c.x[0], <object>c.attributes, &c.x[1])
+    cdef int infer(self, Call* c) except -1 nogil:
+        check_along("scatter_add", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
-        cdef int axis = <object>c.attributes
-        cdef bint good
+        cdef int axis = (<Axis>c.attributes).axis
         if c.x[0].data == c.y[0].data: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         copy_input(c)
         kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
-        with nogil: good = kernel.add(&p)
-        if not good: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
+        if not kernel.add(&p): check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -383,7 +425,9 @@ cdef class ScatterAdd(Operator):
 
 @final
 cdef class Argwhere(Operator):
-    """y = the places where x is not zero, a row each        no gradient"""
+    """y = the places where x is not zero, a row each        no gradient
+
+    infer() reads values: it counts the rows, without the GIL."""
 
     def __cinit__(self):
         self.name, self.data_dependent_shape = "argwhere", True
@@ -396,12 +440,30 @@ cdef class Argwhere(Operator):
         c.y[0].dtype = INT64
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        with nogil: choose.argwhere(&c.x[0], <int64_t*>c.y[0].data)
+    cdef int forward(self, Call* c) except -1 nogil:
+        choose.argwhere(&c.x[0], <int64_t*>c.y[0].data)
         return 0
 
 
 # ---- one_hot ---------------------------------------------------------------------------------------------------------
+
+cdef tuple ONES = tuple([np.ones((), dtype).tobytes() for dtype in DTYPES])
+
+
+@cython.no_gc
+cdef class Classes(Attributes):
+    """The attributes of one_hot."""
+    cdef readonly Py_ssize_t classes
+    cdef readonly object dtype
+    cdef int number
+    cdef char one[8]                                # 1 in that dtype
+
+    def __init__(self, Py_ssize_t classes, dtype):
+        cdef bytes one
+        self.classes, self.number = classes, dtype_number(dtype)
+        self.dtype, one = DTYPES[self.number], ONES[self.number]
+        memcpy(self.one, <const char*>one, len(one))
+
 
 @final
 cdef class OneHot(Operator):
@@ -410,25 +472,23 @@ cdef class OneHot(Operator):
     def __cinit__(self):
         self.name = "one_hot"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
         cdef int d
         if l.ndim == MAX_NDIM:
-            raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, which is the most; reshape them")
+            with gil:
+                raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, which is the most; reshape them")
         for d in range(l.ndim): shape[d] = l.shape[d]
-        shape[l.ndim], c.y[0].dtype = <tuple>c.attributes
+        shape[l.ndim], c.y[0].dtype = (<Classes>c.attributes).classes, (<Classes>c.attributes).number
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Py_ssize_t classes = c.y[0].layout.shape[c.x[0].layout.ndim]
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Py_ssize_t classes = (<Classes>c.attributes).classes
         cdef int64_t bad = 0
-        cdef bint good
-        cdef bytes one = np.ones((), DTYPES[c.y[0].dtype]).tobytes()
-        cdef const char* element = one
-        with nogil: good = choose.one_hot(&c.x[0], classes, c.y[0].data, itemsize(c.y[0].dtype), element, &bad)
-        if not good: raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
+        if not choose.one_hot(&c.x[0], classes, c.y[0].data, itemsize(c.y[0].dtype), (<Classes>c.attributes).one, &bad):
+            with gil: raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
         return 0
 
 
@@ -444,7 +504,7 @@ def take(x, indices, axis=None):
     if axis is None:
         t = reshape(t, (t.layout.size,))
         axis = 0
-    return apply2(TAKE, t, index_tensor(indices, None), (lay.read_axis(axis, t.layout.ndim), 1))
+    return apply2(TAKE, t, index_tensor(indices, None), Indexed(lay.read_axis(axis, t.layout.ndim), 1))
 
 
 def add_at(x, axis, v, *indices):
@@ -453,20 +513,20 @@ def add_at(x, axis, v, *indices):
     if not indices or not isinstance(axis, int) or not 0 <= axis <= t.layout.ndim - len(indices):
         raise IndexError(f"add_at: {len(indices)} index arrays from axis {described(axis)} on do not fit x of shape "
                          f"{t.shape}")
-    return apply_list(ADD_AT, [t, v, *[index_tensor(i, None) for i in indices]], (axis, len(indices)))
+    return apply_list(ADD_AT, [t, v, *[index_tensor(i, None) for i in indices]], Indexed(axis, len(indices)))
 
 
 def gather(x, axis, index):
     """The elements of `x` that `index` names along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as
     many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
-    return apply2(GATHER, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
+    return apply2(GATHER, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def gather_ranked(x, axis, index):
-    """gather() with an index that the order of the elements of `x` gave: topk's values."""
+    """gather() with an index that follows from the order of the elements of `x`: topk's values."""
     cdef Tensor t = ensure_tensor(x)
-    return apply2(GATHER_RANKED, t, index_tensor(index, None), lay.read_axis(axis, t.layout.ndim))
+    return apply2(GATHER_RANKED, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def scatter_add(x, axis, index, src):
@@ -481,7 +541,7 @@ def scatter_add(x, axis, index, src):
             raise ValueError(f"scatter_add: the index is {i.shape} but src is {s.shape}; wanted a src at least as "
                              f"large in each dimension")
         s = s[tuple([slice(0, n) for n in i.shape])]
-    return apply_list(SCATTER_ADD, [t, i, s], lay.read_axis(axis, t.layout.ndim))
+    return apply_list(SCATTER_ADD, [t, i, s], Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def argwhere(x):
@@ -499,4 +559,4 @@ def one_hot(labels, classes, dtype=None):
     check_size(l.layout.size * classes, f"one_hot: {l.layout.size} labels of {classes} classes each are "
                                         f"{l.layout.size * classes} numbers")
     check_size(classes, f"one_hot: the number of classes is {classes}")
-    return apply1(ONE_HOT, l, (classes, default_dtype() if dtype is None else dtype_number(dtype)))
+    return apply1(ONE_HOT, l, Classes(classes, DTYPES[default_dtype()] if dtype is None else dtype))

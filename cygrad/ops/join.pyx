@@ -1,43 +1,49 @@
 """Joining and cutting: concat, stack, split, pad; triangles."""
 
+cimport cython
+
 import operator
-import sys
 
 import numpy as np
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.number cimport PyNumber_Index
 from cython cimport final
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport lend
+from cygrad.core.store.layout cimport LocalLayout
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport EVERY_INPUT, BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.ops.base cimport Part
+from cygrad.ops.index cimport Axis
 
+from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
 from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
 
 
-cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t count) except NULL:
-    """`x` from `start` on, `count` long, along an axis."""
-    cdef Layout* l = lay.blank(x.ndim)
+cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t count, Layout* y) noexcept nogil:
+    """Write the layout of `x` from `start` on, `count` long, along an axis to y and return that."""
     cdef int d
-    for d in range(x.ndim): l.shape[d], l.strides[d] = x.shape[d], x.strides[d]
-    l.shape[axis] = count
-    l.offset = x.offset + (start * x.strides[axis] if count else 0)
-    return lay.finish(l)
+    y.ndim = x.ndim
+    for d in range(x.ndim): y.shape[d], y.strides[d] = x.shape[d], x.strides[d]
+    y.shape[axis] = count
+    y.offset = x.offset + (start * x.strides[axis] if count else 0)
+    return lay.finish(y)
 
 
-cdef Array seen(const Array* a, const Layout* part) noexcept:
-    """The part of `a` that a layout made from its own shows."""
+cdef Array seen(const Array* a, const Layout* part) noexcept nogil:
+    """The part of `a` with a layout that was made of its own."""
     cdef Array y = a[0]
     y.layout = part
     y.data += (part.offset - a.layout.offset) * itemsize(a.dtype)
@@ -46,38 +52,52 @@ cdef Array seen(const Array* a, const Layout* part) noexcept:
 
 # ---- concat and stack ------------------------------------------------------------------------------------------------
 
+@cython.no_gc
+cdef class Parts(Attributes):
+    """The attributes of concat: input i is at starts[i] .. starts[i + 1] - 1 along an axis of the result."""
+    cdef readonly int axis
+    cdef readonly tuple starts
+    cdef Py_ssize_t* start
+
+    def __init__(self, int axis, tuple starts):
+        cdef Py_ssize_t i, n = len(starts)
+        if self.start != NULL: raise RuntimeError("the attributes of an operation cannot be set again")
+        self.start = <Py_ssize_t*>PyMem_Malloc(n * sizeof(Py_ssize_t))
+        if self.start == NULL: raise MemoryError("no memory for the places of the inputs of concat")
+        for i in range(n): self.start[i] = starts[i]
+        self.axis, self.starts = axis, starts
+
+    def __dealloc__(self):
+        PyMem_Free(self.start)
+
+
 cdef class Join(Operator):
-    """The base of operators that put their inputs side by side along an axis. The attributes are the axis and where the
-    parts begin and end. The gradients are the parts of the output's gradient: views of it. Nothing is kept."""
+    """The base of operators that put their inputs side by side along an axis. The gradients are the parts of the
+    output's gradient: views of it. Nothing is kept."""
 
     def __cinit__(self):
         self.promotes = self.fused = self.differentiable = True
 
-    cdef Layout* part(self, const Layout* y, int i, tuple attributes) except NULL:
-        """The place of input i in the output."""
-        raise NotImplementedError
+    cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
+        """Write the layout of the place of input i in the output to l and return that."""
+        return l
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Layout* l
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef LocalLayout l
         cdef Array y
         cdef int i
         for i in range(c.n_in):
-            l = self.part(c.y[0].layout, i, <tuple>c.attributes)
-            y = seen(&c.y[0], l)
-            with nogil: kernel.copy(&c.x[i], &y)
-            lay.decref(l)
+            y = seen(&c.y[0], self.part(c.y[0].layout, i, c.attributes, lay.local(&l)))
+            kernel.copy(&c.x[i], &y)
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, EVERY_INPUT).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return self.part(g, i, <tuple>b.attributes)
-
-    cdef object formula(self, c, int i, g):
-        axis, starts = c.attributes
-        return reshape(apply1(SPLIT, g, (axis, starts[i], starts[i + 1] - starts[i])), c.shape(i))
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
+        cdef LocalLayout l
+        return lay.counted(self.part(g, i, b.attributes, lay.local(&l)))
 
 
 @final
@@ -87,19 +107,23 @@ cdef class Concat(Join):
     def __cinit__(self):
         self.name = "concat"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int axis = (<tuple>c.attributes)[0], d
+        cdef int d
         for d in range(l.ndim): shape[d] = l.shape[d]
-        shape[axis] = (<tuple>c.attributes)[1][c.n_in]
+        shape[(<Parts>c.attributes).axis] = (<Parts>c.attributes).start[c.n_in]
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef Layout* part(self, const Layout* y, int i, tuple attributes) except NULL:
-        starts = attributes[1]
-        return section(y, attributes[0], starts[i], starts[i + 1] - starts[i])
+    cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
+        cdef const Py_ssize_t* start = (<Parts>attributes).start + i
+        return section(y, (<Parts>attributes).axis, start[0], start[1] - start[0], l)
+
+    cdef object formula(self, c, int i, g):
+        cdef Parts parts = c.attributes
+        return apply1(SPLIT, g, Section(parts.axis, parts.start[i], parts.start[i + 1] - parts.start[i]))
 
 
 @final
@@ -109,126 +133,182 @@ cdef class Stack(Join):
     def __cinit__(self):
         self.name = "stack"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int axis = (<tuple>c.attributes)[0], d
+        cdef int axis = (<Axis>c.attributes).axis, d
         if l.ndim == MAX_NDIM:
-            raise ValueError(f"stack: the tensors have {MAX_NDIM} dimensions, which is the most; use concat()")
+            with gil:
+                raise ValueError(f"stack: the tensors have {MAX_NDIM} dimensions, which is the most; use concat()")
         for d in range(l.ndim): shape[d + (d >= axis)] = l.shape[d]
         shape[axis] = c.n_in
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef Layout* part(self, const Layout* y, int i, tuple attributes) except NULL:
-        cdef Layout* l = lay.blank(y.ndim - 1)
-        cdef int axis = attributes[0], d
+    cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
+        cdef int axis = (<Axis>attributes).axis, d
+        l.ndim, l.offset = y.ndim - 1, y.offset + i * y.strides[axis]
         for d in range(l.ndim): l.shape[d], l.strides[d] = y.shape[d + (d >= axis)], y.strides[d + (d >= axis)]
-        l.offset = y.offset + i * y.strides[axis]
         return lay.finish(l)
+
+    cdef object formula(self, c, int i, g):
+        return reshape(apply1(SPLIT, g, Section(c.attributes.axis, i, 1)), c.shape(i))
 
 
 # ---- split -----------------------------------------------------------------------------------------------------------
 
+@cython.no_gc
+cdef class Section(Attributes):
+    """The attributes of split: the axis, where the part begins, and its size."""
+    cdef readonly int axis
+    cdef readonly Py_ssize_t start
+    cdef readonly Py_ssize_t count
+
+    def __init__(self, int axis, Py_ssize_t start, Py_ssize_t count):
+        self.axis, self.start, self.count = axis, start, count
+
+
 @final
 cdef class Split(Part):
-    """y = a part of x along an axis, a view        dx = 0, with that part = g
-
-    The attributes are (axis, start, count)."""
+    """y = a part of x along an axis, a view        dx = 0, with that part = g"""
 
     def __cinit__(self):
         self.name = "split"
 
-    cdef Layout* see(self, const Layout* x, part) except NULL:
-        return section(x, part[0], part[1], part[2])
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        section(x, (<Section>attributes).axis, (<Section>attributes).start, (<Section>attributes).count, y)
+        return 0
 
     cdef object formula(self, c, int i, g):
-        axis, start, count = c.attributes
+        cdef Section part = c.attributes
         shape = c.shape(0)
         widths = [(0, 0)] * len(shape)
-        widths[axis] = (start, shape[axis] - start - count)
-        return apply1(PAD, g, (tuple(widths), 0))
+        widths[part.axis] = (part.start, shape[part.axis] - part.start - part.count)
+        return apply1(PAD, g, Margins(tuple(widths), 0, g.dtype))
 
 
 # ---- pad -------------------------------------------------------------------------------------------------------------
 
-cdef Layout* inner(const Layout* y, tuple widths) except NULL:
-    """`y` without so many before and after in each dimension."""
-    cdef Layout* l = lay.blank(y.ndim)
-    cdef Py_ssize_t before, after
+@cython.no_gc
+cdef class Margins(Attributes):
+    """The attributes of pad: a pair of widths, before and after, for each dimension, and the number in the margins, of
+    a dtype."""
+    cdef readonly tuple widths
+    cdef readonly object value
+    cdef readonly object dtype
+    cdef Py_ssize_t before[MAX_NDIM]
+    cdef Py_ssize_t after[MAX_NDIM]
+    cdef bint zero
+    cdef char element[8]                            # the number in that dtype
+
+    def __init__(self, tuple widths, value, dtype):
+        cdef bytes element
+        cdef int d
+        if len(widths) > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got {len(widths)}")
+        for d in range(<int>len(widths)): self.before[d], self.after[d] = <tuple>widths[d]
+        self.zero = not value
+        if self.zero: value = 0
+        elif is_floating(dtype_number(dtype)) and isinstance(value, (int, float)):
+            if dtype_number(dtype) == FLOAT32: (<float*>self.element)[0] = <float><double>value
+            else: (<double*>self.element)[0] = value
+        else:
+            cast = np.zeros(1, dtype)
+            with np.errstate(all="ignore"): cast[...] = value
+            value, element = cast[0].item(), cast.tobytes()
+            memcpy(self.element, <const char*>element, len(element))
+        self.widths, self.value, self.dtype = widths, value, dtype
+
+
+cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nogil:
+    """Write the layout of `y` without its margins to l and return that."""
+    cdef const Py_ssize_t* before = (<Margins>margins).before
+    cdef const Py_ssize_t* after = (<Margins>margins).after
     cdef int d
-    l.offset = y.offset
+    l.ndim, l.offset = y.ndim, y.offset
     for d in range(y.ndim):
-        before, after = widths[d]
-        l.shape[d], l.strides[d] = y.shape[d] - before - after, y.strides[d]
-        l.offset += before * y.strides[d]
+        l.shape[d], l.strides[d] = y.shape[d] - before[d] - after[d], y.strides[d]
+        l.offset += before[d] * y.strides[d]
     lay.finish(l)
     if l.size == 0: l.offset = y.offset
     return l
 
 
+cdef void fill(const Array* y, const char* element) noexcept nogil:
+    """y = one element, everywhere; y is dense. What is filled is copied, which doubles it."""
+    cdef size_t size = itemsize(y.dtype), nbytes = y.layout.size * size, done = size
+    if not nbytes: return
+    memcpy(y.data, element, size)
+    while done < nbytes:
+        memcpy(y.data + done, y.data, done if done < nbytes - done else nbytes - done)
+        done *= 2
+
+
 @final
 cdef class Pad(Operator):
-    """y = x with a number around it        dx = g without its margins, a view
-
-    The attributes are (a pair of widths for each dimension, the number)."""
+    """y = x with a number around it        dx = g without its margins, a view"""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "pad", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
+        cdef const Layout* l = c.x[0].layout
         cdef int d
-        widths = (<tuple>c.attributes)[0]
-        for d in range(c.x[0].layout.ndim): shape[d] = c.x[0].layout.shape[d] + widths[d][0] + widths[d][1]
-        c.y[0].layout = lay.dense(c.x[0].layout.ndim, shape)
+        for d in range(l.ndim):
+            shape[d] = l.shape[d] + (<Margins>c.attributes).before[d] + (<Margins>c.attributes).after[d]
+        c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Layout* l = inner(c.y[0].layout, (<tuple>c.attributes)[0])
-        cdef Array y = seen(&c.y[0], l)
-        value = (<tuple>c.attributes)[1]
-        try:
-            if value:
-                with np.errstate(all="ignore"): lend(&c.y[0], NULL, True)[...] = value
-            else: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
-            with nogil: kernel.copy(&c.x[0], &y)
-        finally:
-            lay.decref(l)
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef LocalLayout l
+        cdef Array y = seen(&c.y[0], inner(c.y[0].layout, c.attributes, lay.local(&l)))
+        if (<Margins>c.attributes).zero: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
+        else: fill(&c.y[0], (<Margins>c.attributes).element)
+        kernel.copy(&c.x[0], &y)
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        return inner(g, (<tuple>b.attributes)[0])
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
+        cdef LocalLayout l
+        return lay.counted(inner(g, b.attributes, lay.local(&l)))
 
     cdef object formula(self, c, int i, g):
-        for d, ((before, _), n) in enumerate(zip(c.attributes[0], c.shape(0))):
-            if n != (<Tensor>g).layout.shape[d]: g = apply1(SPLIT, g, (d, before, n))
+        for d, ((before, _), n) in enumerate(zip(c.attributes.widths, c.shape(0))):
+            if n != (<Tensor>g).layout.shape[d]: g = apply1(SPLIT, g, Section(d, before, n))
         return g
 
 
 # ---- triangles -------------------------------------------------------------------------------------------------------
 
+@cython.no_gc
+cdef class Diagonal(Attributes):
+    """The attributes of tril and triu: the number of a diagonal, 0 for the main one, positive ones above it."""
+    cdef readonly Py_ssize_t k
+
+    def __init__(self, Py_ssize_t k):
+        self.k = k
+
+
 cdef class Triangle(Operator):
-    """The base of tril and triu: y = x, with zeros on one side of diagonal k, the attribute."""
+    """The base of tril and triu: y = x, with zeros on one side of a diagonal."""
     cdef bint upper                                 # the side that is cleared
 
     def __cinit__(self):
         self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         kernel.copy(&c.x[0], &c.y[0])
-        kernel.wipe(&c.y[0], <object>c.attributes, self.upper)
+        kernel.wipe(&c.y[0], (<Diagonal>c.attributes).k, self.upper)
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -236,10 +316,8 @@ cdef class Triangle(Operator):
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef int k
-        with gil: k = <object>b.attributes
         if b.dx[0].data != b.g[0].data: kernel.copy(&b.g[0], &b.dx[0])
-        kernel.wipe(&b.dx[0], k, self.upper)
+        kernel.wipe(&b.dx[0], (<Diagonal>b.attributes).k, self.upper)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -294,7 +372,7 @@ def concat(xs, axis=0):
                              f"of dimension {a} may differ")
         starts.append(starts[i] + t.layout.shape[a])
     check_size(starts[-1], f"concat: the sizes of dimension {a} add up to {starts[-1]}")
-    return apply_list(CONCAT, tensors, (a, tuple(starts)))
+    return apply_list(CONCAT, tensors, Parts(a, tuple(starts)))
 
 
 def stack(xs, axis=0):
@@ -305,7 +383,7 @@ def stack(xs, axis=0):
     for i, t in enumerate(tensors):
         if not lay.same_shape(t.layout, first.layout):
             raise ValueError(f"stack: tensor 0 has shape {first.shape} but tensor {i} has {t.shape}; all must be equal")
-    return apply_list(STACK, tensors, (lay.read_axis(axis, first.layout.ndim + 1), range(len(tensors) + 1)))
+    return apply_list(STACK, tensors, Axis(lay.read_axis(axis, first.layout.ndim + 1)))
 
 
 def split(x, sections, axis=0):
@@ -322,7 +400,7 @@ def split(x, sections, axis=0):
             raise ValueError(f"split: dimension {a} of size {n} cannot be cut into {count} equal parts; give the "
                              f"places to cut at as a list")
         cuts = [i * (n // count) for i in range(count + 1)]
-    return tuple([apply1(SPLIT, t, (a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
+    return tuple([apply1(SPLIT, t, Section(a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
 
 
 def pad(x, widths, mode="constant", value=0):
@@ -335,7 +413,7 @@ def pad(x, widths, mode="constant", value=0):
         n = t.layout.shape[d]
         check_size(n + before + after, f"pad: dimension {d} of size {n} with margins of {before} and {after} would "
                                        f"have size {n + before + after}")
-    if mode == "constant": return apply1(PAD, t, (pairs, value))
+    if mode == "constant": return apply1(PAD, t, Margins(pairs, value, DTYPES[t.dtype]))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: mode is {described(mode)}; it is one of constant, edge, reflect, symmetric, wrap")
     for d, pair in enumerate(pairs):
@@ -385,9 +463,11 @@ cdef Tensor matrices(str name, x):
     return t
 
 
-cdef object read_diagonal(k):
-    """A diagonal's number; one beyond any matrix is as good as the next."""
-    return max(-sys.maxsize // 2, min(operator.index(k), sys.maxsize // 2))
+cdef Diagonal read_diagonal(k):
+    """The number of a diagonal, limited to +-2**62, beyond any matrix."""
+    cdef Py_ssize_t limit = <Py_ssize_t>1 << 62
+    n = PyNumber_Index(k)
+    return Diagonal(limit if n > limit else -limit if n < -limit else n)
 
 
 def tril(x, k=0):

@@ -1,7 +1,11 @@
 """Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one, and an activation over it).
 
-The products are BLAS's. A matrix goes to it as it lies where one of its two steps is 1 (a transpose is a flag); any
-other is packed into the workspace first: of a batch one matrix at a time, of a linear's rows one strip."""
+BLAS computes the products. It reads a matrix in place if one of its two strides is 1 (a transpose is a flag). Any other
+is packed into the workspace first: one matrix of a batch at a time, one strip of the rows of a linear."""
+
+cimport cython
+
+import math
 
 from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -9,6 +13,7 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
     ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved,
     saved_bits, temporary,
@@ -43,7 +48,7 @@ cdef struct Matrix:         # as BLAS takes it: row-major, or the transpose of o
 
 
 cdef bint fits(const Layout* l) noexcept nogil:
-    """Whether the last two dimensions can go to BLAS as they lie."""
+    """Whether BLAS can read the last two dimensions in place."""
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
     return ((right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1)
@@ -51,7 +56,7 @@ cdef bint fits(const Layout* l) noexcept nogil:
 
 
 cdef size_t capacity(const Array* a) noexcept nogil:
-    """Bytes to pack one matrix of `a`; 0 if it fits as it lies."""
+    """Bytes to pack one matrix of `a`; 0 if BLAS can read it in place."""
     if fits(a.layout): return 0
     return a.layout.shape[a.layout.ndim - 2] * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
@@ -89,7 +94,7 @@ cdef class MatMul(Operator):
         self.name = "matmul"
         self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* y = c.x[1].layout
@@ -97,8 +102,9 @@ cdef class MatMul(Operator):
         cdef Layout* batch
         cdef int d
         if x.shape[x.ndim - 1] != y.shape[y.ndim - 2]:
-            raise ValueError(f"matmul: x is {lay.shape_tuple(x)} but y is {lay.shape_tuple(y)}; the inner sizes "
-                             f"{x.shape[x.ndim - 1]} and {y.shape[y.ndim - 2]} must agree")
+            with gil:
+                raise ValueError(f"matmul: x is {lay.shape_tuple(x)} but y is {lay.shape_tuple(y)}; the inner sizes "
+                                 f"{x.shape[x.ndim - 1]} and {y.shape[y.ndim - 2]} must agree")
         c.y[0].dtype = c.x[0].dtype
         if x.ndim == 2 and y.ndim == 2:
             shape[0], shape[1] = x.shape[0], y.shape[1]
@@ -106,7 +112,7 @@ cdef class MatMul(Operator):
         else:
             bx.ndim -= 2
             by.ndim -= 2
-            bx.dense = by.dense = False             # only their shapes are meant
+            bx.dense = by.dense = False             # broadcast() reads their shapes alone
             batch = lay.broadcast("matmul", &bx, &by)
             for d in range(batch.ndim): shape[d] = batch.shape[d]
             shape[batch.ndim], shape[batch.ndim + 1] = x.shape[x.ndim - 2], y.shape[y.ndim - 1]
@@ -119,9 +125,12 @@ cdef class MatMul(Operator):
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        if not is_real(c.y[0].dtype):
-            np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
-            return 0
+        """Bools and integers: NumPy multiplies."""
+        np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        if not is_real(c.y[0].dtype): return Operator.forward(self, c)
         return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -204,10 +213,31 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
 
 # ---- linear ----------------------------------------------------------------------------------------------------------
 
+ACTIVATIONS = ("relu", "tanh", "sigmoid")           # those whose derivative follows from their value
+cdef driver.Loop* VALUES[3]
+cdef driver.Loop* DERIVATIVES[3]
+VALUES[0], VALUES[1], VALUES[2] = driver.find("relu"), driver.find("tanh"), driver.find("sigmoid")
+DERIVATIVES[0], DERIVATIVES[1] = driver.find("relu_gradient"), driver.find("tanh_grad")
+DERIVATIVES[2] = driver.find("sigmoid_grad")
+
+
+@cython.no_gc
+cdef class Activation(Attributes):
+    """The attributes of linear: an activation's name, or None."""
+    cdef readonly str activation
+    cdef int kind                                   # its place among ACTIVATIONS; -1: none
+
+    def __init__(self, activation):
+        self.activation, self.kind = activation, -1 if activation is None else ACTIVATIONS.index(activation)
+
+
+cdef dict BY_NAME = {name: Activation(name) for name in (None, *ACTIVATIONS)}
+
+
 @final
 cdef class Linear(Operator):
     """y = a(x w' + b)        dx = s w        dw = s' x        db = sum of s over all but its last axis
-    s = g a', the activation's slope had from y (without one a = 1, s = g)
+    s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
     The activation is written over the product."""
 
@@ -215,34 +245,37 @@ cdef class Linear(Operator):
         self.name = "linear"
         self.promotes = self.fused = self.differentiable = True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* w = c.x[1].layout
         cdef int d
         if x.ndim < 1 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
-            raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., n_in) "
-                             f"and w (n_out, n_in)")
+            with gil:
+                raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., "
+                                 f"n_in) and w (n_out, n_in)")
         if c.n_in == 3 and (c.x[2].layout.ndim != 1 or c.x[2].layout.shape[0] != w.shape[0]):
-            raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted b "
-                             f"({w.shape[0]},)")
-        if not is_floating(c.x[0].dtype): raise TypeError("linear wants floating tensors; cast x and w with astype")
+            with gil:
+                raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted "
+                                 f"b ({w.shape[0]},)")
+        if not is_floating(c.x[0].dtype):
+            with gil: raise TypeError("linear wants floating tensors; cast x and w with astype")
         for d in range(x.ndim - 1): shape[d] = x.shape[d]
         shape[x.ndim - 1] = w.shape[0]
         c.y[0].layout = lay.dense(x.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
         check_sizes(rows_of(x), w.shape[0], w.shape[1])
-        c.workspace_bytes = room_flat(&c.x[0]) + capacity(&c.x[1])
+        c.workspace_bytes = flat_capacity(&c.x[0]) + capacity(&c.x[1])
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef Layout out, bias
         cdef Py_ssize_t dims[4]
         cdef Array y = strip(&c.y[0], 0, rows_of(c.y[0].layout), &out, dims, NULL)
         cdef Array copies[2]
         cdef Py_ssize_t strides[2]
-        cdef char* workspace = c.workspace + room_flat(&c.x[0])
-        cdef int kind
+        cdef char* workspace = c.workspace + flat_capacity(&c.x[0])
+        cdef int kind = (<Activation>c.attributes).kind
         if c.n_in == 3:                             # y starts as b in every row
             bias = y.layout[0]
             strides[0], strides[1] = 0, c.x[2].layout.strides[0]
@@ -252,7 +285,6 @@ cdef class Linear(Operator):
             copies[0].layout = &bias
             driver.each(COPY_LOOP, copies)
         row_products(&c.x[0], &c.x[1], True, &c.y[0], 1 if c.n_in == 3 else 0, c.workspace, workspace)
-        kind = place(<object>c.attributes)
         if kind >= 0:
             copies[0] = copies[1] = c.y[0]
             driver.each(VALUES[kind], copies)
@@ -260,14 +292,13 @@ cdef class Linear(Operator):
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
-        cdef int kind
-        with gil: kind = place(<object>c.attributes)
+        cdef int kind = (<Activation>c.attributes).kind
         if kind < 0: return inputs
         return inputs | output_bit(0) | (SIGNS_ALONE if kind == 0 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """s, a temporary over g, where there is an activation; dw, straight to .grad; db, over .grad; dx."""
-        cdef uint32_t source = 1 if b.attributes == NULL or is_none(b.attributes) else reads_temporary(0)
+        cdef uint32_t source = 1 if (<Activation>b.attributes).kind < 0 else reads_temporary(0)
         cdef Array g = b.g[0], x, w
         cdef Stage* s
         if source != 1:
@@ -277,14 +308,14 @@ cdef class Linear(Operator):
         if b.want[1]:
             x = saved(b, 0)
             s = add_stage(b, 2)
-            s.saved, s.gradients, s.writes, s.workspace_bytes = 1, source, ADDING, room_flat(&g) + room_flat(&x)
+            s.saved, s.gradients, s.writes, s.workspace_bytes = 1, source, ADDING, flat_capacity(&g) + flat_capacity(&x)
         if b.n_in == 3 and b.want[2]:
             s = add_stage(b, 4)
             s.gradients, s.writes = source, OVER_GRAD
         if b.want[0]:
             w = saved(b, 1)
             s = add_stage(b, 1)
-            s.saved, s.gradients, s.workspace_bytes = 2, source, room_flat(&g) + capacity(&w)
+            s.saved, s.gradients, s.workspace_bytes = 2, source, flat_capacity(&g) + capacity(&w)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -292,82 +323,64 @@ cdef class Linear(Operator):
         cdef Array g = b.temporaries[0] if s.gradients != 1 else b.g[0], other
         cdef Layout rows
         cdef Py_ssize_t dims[4]
-        if s.computes == temporary(0): return times_slope(b)
+        if s.computes == temporary(0): return times_derivative(b)
         if s.computes == 4:
             if lies_flat(g.layout): g = strip(&g, 0, rows_of(g.layout), &rows, dims, NULL)
             return sum_to(&g, &b.dx[2])
         if s.computes == 2:
             other = saved(b, 0)
-            return product_of_rows(&g, &other, &b.dx[1], b.adds >> 1 & 1, b.workspace, b.workspace + room_flat(&g))
+            return product_of_rows(&g, &other, &b.dx[1], b.adds >> 1 & 1, b.workspace, b.workspace + flat_capacity(&g))
         other = saved(b, 1)
-        return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + room_flat(&g))
+        return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + flat_capacity(&g))
 
     cdef object formula(self, c, int i, g):
-        y = None if c.attributes is None else c.output(0)
-        if c.attributes == "relu": g = c.locally_constant(relu_gradient(g, y.detach()))
-        elif c.attributes == "tanh": g = g * (1 - square(y))
-        elif c.attributes == "sigmoid": g = g * (y * (1 - y))
+        activation = c.attributes.activation
+        y = None if activation is None else c.output(0)
+        if activation == "relu": g = c.locally_constant(relu_gradient(g, y.detach()))
+        elif activation == "tanh": g = g * (1 - square(y))
+        elif activation == "sigmoid": g = g * (y * (1 - y))
         if i == 0: return matmul(g, c.input(1))
         if i == 2: return sum_to_shape(g, g.shape[-1:])
         x = c.input(0)
-        n = int(np.prod(g.shape[:-1], dtype=int))   # (-1 says nothing where a size is 0)
+        n = math.prod(g.shape[:-1])                 # (-1 is ambiguous where a size is 0)
         rows = reshape(g, (n, g.shape[-1])) if g.ndim != 2 else g
         return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
 
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid")           # those whose slope is had from their value
-cdef driver.Loop* VALUES[3]
-cdef driver.Loop* SLOPES[3]
-VALUES[0], VALUES[1], VALUES[2] = driver.find("relu"), driver.find("tanh"), driver.find("sigmoid")
-SLOPES[0], SLOPES[1], SLOPES[2] = driver.find("relu_gradient"), driver.find("tanh_grad"), driver.find("sigmoid_grad")
-
-
-cdef int place(object activation) noexcept:
-    """The place of an activation's name among ACTIVATIONS; -1 for None."""
-    if activation is None: return -1
-    return 0 if activation == "relu" else 1 if activation == "tanh" else 2
-
-
-cdef int times_slope(BackwardCall* b) except -1 nogil:
-    """The gradient of the output times the slope of the activation, as the temporary."""
+cdef int times_derivative(BackwardCall* b) except -1 nogil:
+    """The gradient of the output times the derivative of the activation, as the temporary."""
     cdef const uint8_t* bits = saved_bits(b, OWN)
     cdef Array a[3]
-    cdef int kind
     a[0], a[2] = b.g[0], b.temporaries[0]
     if bits == NULL:
-        with gil: kind = place(<object>b.attributes)
         a[1] = saved(b, OWN)
-        return driver.each(SLOPES[kind], a)
+        return driver.each(DERIVATIVES[(<Activation>b.attributes).kind], a)
     if a[0].data != a[2].data: gather(a[2].data, &a[0], 0, a[0].layout.size)
     mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
     return 0
 
 
-cdef inline bint is_none(const void* attributes) noexcept nogil:
-    with gil: return <object>attributes is None
-
-
 cdef bint lies_flat(const Layout* l) noexcept nogil:
-    """Whether all dimensions but the last can be seen as one, and the matrix goes to BLAS so."""
+    """Whether BLAS can read `l` in place as a matrix, with all dimensions but the last as its rows."""
     return l.dense or l.ndim == 2 and fits(l)
 
 
 cdef Py_ssize_t rows_at_once(const Array* a) noexcept nogil:
-    """How many rows of `a`, its dimensions but the last taken together, go to BLAS at a time: all, or those that are
-    packed."""
+    """How many rows of `a`, whose dimensions but the last are the rows of a matrix, BLAS reads at a time: all, or those
+    that are packed."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t row = max(1, l.shape[l.ndim - 1] * itemsize(a.dtype))
     return rows_of(l) if lies_flat(l) else min(rows_of(l), max(<Py_ssize_t>STRIP_ROWS, STRIP // row))
 
 
-cdef size_t room_flat(const Array* a) noexcept nogil:
-    """Bytes to pack so many rows; 0 if `a` can be seen so as it lies."""
+cdef size_t flat_capacity(const Array* a) noexcept nogil:
+    """Bytes to pack so many rows; 0 if BLAS can read `a` in place."""
     return 0 if lies_flat(a.layout) else rows_at_once(a) * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
 cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_ssize_t* dims,
                  char* workspace) noexcept nogil:
-    """`n` rows of `a` from `row` on, as a matrix; `dims` has room for two sizes and two steps."""
+    """`n` rows of `a` from `row` on, as a matrix; `dims` takes two sizes and two strides."""
     cdef Array m = a[0]
     cdef const Layout* l = a.layout
     dims[0], dims[1] = n, l.shape[l.ndim - 1]
@@ -461,4 +474,4 @@ def linear(x, w, b=None, *, activation=None):
     if activation is not None and activation not in ACTIVATIONS:
         raise ValueError(f"linear: activation is {described(activation)}; it is 'relu', 'tanh', 'sigmoid' or None")
     return apply_list(LINEAR, [ensure_tensor(x), ensure_tensor(w)] if b is None
-                      else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], activation)
+                      else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], BY_NAME[activation])

@@ -1,29 +1,31 @@
 """Elements where a mask is true: x[mask], and x[mask] = v.
 
-What backward keeps of a mask is its own: a bit for each element or, where few are true, their places, whichever is
-less. So a later write to the mask harms no gradient."""
+Backward keeps a copy of the mask: a bit for each element or, where few are true, their places, whichever is less. So a
+later write to the mask changes no gradient."""
+
+cimport cython
 
 from cython cimport final
 from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
-from cygrad.core.store.buffer cimport OTHER
-from cygrad.core.execute.run cimport apply2, apply_list
-from cygrad.core.graph.construct cimport fresh
-from cygrad.core.backward.turn cimport Turn
+from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, MAX_NDIM, UINT8, UINT16, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
 from cygrad.ops.base cimport hide_bytes
 from cygrad.ops.index cimport check_values, clear, copy_input, like_input, place_dtype, zero_like
+from cygrad.ops.shape cimport Shape
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
+from cygrad.ops.compare import where
+from cygrad.ops.shape import reshape
 
 
 cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
@@ -36,17 +38,18 @@ cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
     if not fits:
         raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
                          f"{DTYPES[mask.dtype]}; wanted a bool mask of the shape of x, or of its first dimensions")
-    shape[0] = kernel.count_true(mask)
+    with nogil: shape[0] = kernel.count_true(mask)
     for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
     return lay.dense(x.layout.ndim - m + 1, shape)
 
 
-cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1:
-    """That a mask chooses as many as it did."""
+cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1 nogil:
+    """Raise InplaceError unless a mask chooses as many elements as before."""
     cdef Py_ssize_t found = kernel.count_true(mask)
     if found != wanted:
-        raise InplaceError(f"{name}: the mask chose {wanted} at first and chooses {found} now; it has been written "
-                           f"meanwhile: give a copy()")
+        with gil:
+            raise InplaceError(f"{name}: the mask chose {wanted} at first and chooses {found} now; it has been written "
+                               f"meanwhile: give a copy()")
     return 0
 
 
@@ -63,11 +66,10 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     return 0
 
 
-cdef void keep_mask(Call* c, const Array* mask) noexcept:
+cdef void keep_mask(Call* c, const Array* mask) noexcept nogil:
     if not c.hidden: return
-    with nogil:
-        if c.y[1].dtype == UINT8: pack_mask(mask, <uint8_t*>c.y[1].data)
-        else: places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data)
+    if c.y[1].dtype == UINT8: pack_mask(mask, <uint8_t*>c.y[1].data)
+    else: places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data)
 
 
 cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
@@ -76,12 +78,31 @@ cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
     else: mask_from(kept.data, kept.dtype, kept.layout.size, n, <uint8_t*>mask)
 
 
-cdef Tensor kept_mask(Context c, const Layout* x, int ndim):
-    """The mask, over the first dimensions of x, for a formula."""
-    cdef Array kept = c.b.kept(OWN | 1)
-    cdef Tensor mask = fresh(lay.dense(ndim, x.shape), BOOL, OTHER)
-    with nogil: read_mask(&kept, mask.layout.size, mask.buffer.data)
-    return mask
+@final
+cdef class KeptMask(Operator):
+    """y = the mask of which the input was kept; no gradient. The attributes are its shape."""
+
+    def __cinit__(self):
+        self.name = "kept_mask"
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].layout = lay.dense((<Shape>c.attributes).ndim, (<Shape>c.attributes).sizes)
+        c.y[0].dtype = BOOL
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        read_mask(&c.x[0], c.y[0].layout.size, c.y[0].data)
+        return 0
+
+
+cdef Operator KEPT_MASK = KeptMask()
+
+
+cdef Tensor kept_mask(Context c, tuple shape):
+    """For formulas: the mask, of this shape, from the hidden output 1."""
+    cdef Tensor t = c.output(1).detach()
+    if not t.layout.dense: t = t.copy()             # an unpack hook may return a strided tensor
+    return apply1(KEPT_MASK, t, Shape(shape))
 
 
 # ---- the operators ---------------------------------------------------------------------------------------------------
@@ -90,7 +111,8 @@ cdef Tensor kept_mask(Context c, const Layout* x, int ndim):
 cdef class Select(Operator):
     """y = x[mask]        dx = 0, with dx[mask] = g
 
-    The mask covers the first dimensions of x, all or some."""
+    The mask covers the first dimensions of x, all or some. infer() reads values: it counts the elements chosen, without
+    the GIL."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
@@ -100,10 +122,10 @@ cdef class Select(Operator):
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[1], c.y[0].layout.shape[0])
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
         kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
-        with nogil: kernel.take(&p)
+        kernel.take(&p)
         keep_mask(c, &c.x[1])
         return 0
 
@@ -111,7 +133,7 @@ cdef class Select(Operator):
         return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """The mask is made again in the workspace."""
+        """The workspace is for the mask."""
         cdef Stage* s = add_stage(b, 1)
         cdef int d
         s.saved, s.workspace_bytes = output_bit(1), 1
@@ -137,17 +159,24 @@ cdef class Select(Operator):
         return 0
 
     cdef object formula(self, c, int i, g):
-        cdef Turn b = (<Context>c).b
-        cdef const Layout* x = b.input_layout(0)
-        check_capture()                             # (a replay would not read another mask)
-        return mask_put(zero_like(g, c.shape(0)), g, kept_mask(<Context>c, x, x.ndim - b.node.layout.ndim + 1))
+        shape = c.shape(0)
+        return mask_put(zero_like(g, shape), g, kept_mask(<Context>c, shape[:len(shape) - g.ndim + 1]))
+
+
+@cython.no_gc
+cdef class MaskDimensions(Attributes):
+    """The attributes of mask_put: how many dimensions the mask has."""
+    cdef readonly int ndim
+
+    def __init__(self, int ndim):
+        self.ndim = ndim
 
 
 @final
 cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
-    v has the shape of x[mask]. The attribute is the number of dimensions of the mask."""
+    v has the shape of x[mask], which infer() checks: it counts the elements chosen, without the GIL."""
 
     def __cinit__(self):
         self.name, self.differentiable = "mask_put", True
@@ -158,25 +187,23 @@ cdef class MaskPut(Operator):
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
         check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
         keep_mask(c, &c.x[2])
         copy_input(c)
         kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
-        with nogil: kernel.put(&p)
+        kernel.put(&p)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(1)
 
     cdef object formula(self, c, int i, g):
-        cdef Turn b = (<Context>c).b
-        check_capture()
-        mask = kept_mask(<Context>c, b.node.layout, b.node.attributes)
-        chosen = select(g, mask)
-        if i == 1: return chosen
-        return mask_put(g, zero_like(g, chosen.shape), mask) if i == 0 else None
+        cdef int ndim = c.attributes.ndim
+        if i > 1: return None
+        mask = kept_mask(<Context>c, g.shape[:ndim])
+        return where(reshape(mask, g.shape[:ndim] + (1,) * (g.ndim - ndim)), 0, g) if i == 0 else select(g, mask)
 
 
 cdef Operator SELECT = Select(), MASK_PUT = MaskPut()
@@ -191,4 +218,4 @@ def select(x, mask):
 def mask_put(x, v, mask):
     """`x` with `v`, of the shape of x[mask], where the mask is true."""
     cdef Tensor m = ensure_tensor(mask)
-    return apply_list(MASK_PUT, [x, v, m], m.layout.ndim)
+    return apply_list(MASK_PUT, [x, v, m], MaskDimensions(m.layout.ndim))

@@ -95,7 +95,7 @@ cdef class DropoutIdentity(Operator):
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)
 
     cdef object formula(self, c, int i, g):

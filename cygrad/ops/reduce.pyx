@@ -146,7 +146,7 @@ cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
 
 # ---- sum and mean ----------------------------------------------------------------------------------------------------
 
-cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL:
+cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
     """`g`, of the shape of a result, repeated along the reduced axes: a layout with strides of 0."""
     cdef const Layout* x = b.x[0]
     cdef Layout* l = lay.blank(x.ndim)
@@ -177,7 +177,7 @@ cdef class Sum(Reduction):
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return repeated(b, g)
 
     cdef object formula(self, c, int i, g):
@@ -205,7 +205,7 @@ cdef class Mean(Reduction):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return scale(&b.g[0], &b.temporaries[0], count(b.x[0].size, b.y.size))
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return repeated(b, g)
 
     cdef object formula(self, c, int i, g):

@@ -1,4 +1,10 @@
-from cygrad.kernels.array cimport Layout
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.kernels.array cimport MAX_NDIM, Layout
 
-cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL
-cdef Layout* permuted(const Layout* x, tuple axes) except NULL
+cdef class Shape(Attributes):
+    cdef readonly tuple shape
+    cdef int ndim
+    cdef Py_ssize_t sizes[MAX_NDIM]
+
+cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil

@@ -1,11 +1,16 @@
 """Views and casts: reshape, transpose, permute, squeeze, expand_dims, broadcast_to, flip; dtypes."""
 
+cimport cython
+
 import numpy as np
 
 from cython cimport final
+from libc.stdint cimport uint32_t
 
+from cygrad.core.late_bound cimport cast_t, late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
@@ -19,13 +24,22 @@ from cygrad.core.errors import described
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
 
+@cython.no_gc
+cdef class Shape(Attributes):
+    """The attributes of an operator with a shape."""
+
+    def __init__(self, tuple shape):
+        self.ndim = lay.read_shape(shape, self.sizes)
+        self.shape = shape
+
+
 cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
     """Whether `x` can be seen in another shape of the same size."""
     cdef Py_ssize_t strides[MAX_NDIM]
     return lay.reshape_strides(x, ndim, shape, strides)
 
 
-cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL:
+cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL nogil:
     """`x` in another shape of the same size without moving anything; NULL without an error if that cannot be."""
     cdef Layout* l
     cdef Py_ssize_t strides[MAX_NDIM]
@@ -48,16 +62,16 @@ cdef class Reshape(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "reshape", True, True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        cdef Py_ssize_t shape[MAX_NDIM]
-        cdef int ndim = lay.read_shape(<object>c.attributes, shape)
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef const Py_ssize_t* shape = (<Shape>c.attributes).sizes
+        cdef int ndim = (<Shape>c.attributes).ndim
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = reshaped(c.x[0].layout, ndim, shape)
         if c.y[0].layout != NULL: c.view = 0
         else: c.y[0].layout = lay.dense(ndim, shape)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
@@ -65,7 +79,7 @@ cdef class Reshape(Operator):
         add_stage(b, 1).view = reshapes(b.g[0].layout, b.x[0].ndim, b.x[0].shape)
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return reshaped(g, b.x[0].ndim, b.x[0].shape)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -76,39 +90,52 @@ cdef class Reshape(Operator):
         return reshape(g, c.shape(0))
 
 
-# ---- transpose -------------------------------------------------------------------------------------------------------
-
-
 # ---- axes in another order -------------------------------------------------------------------------------------------
 
-cdef Layout* permuted(const Layout* x, tuple axes) except NULL:
+@cython.no_gc
+cdef class Order(Attributes):
+    """The attributes of transpose and permute: dimension d of the result is dimension axes[d] of the operand."""
+    cdef readonly tuple axes
+    cdef int axis[MAX_NDIM]
+
+    def __init__(self, tuple axes):
+        cdef int d
+        if len(axes) > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got {len(axes)} axes")
+        self.axes = axes
+        for d in range(<int>len(axes)): self.axis[d] = axes[d]
+
+    cdef Order inverse(self):
+        cdef int axes[MAX_NDIM]
+        cdef int d, n = <int>len(self.axes)
+        for d in range(n): axes[self.axis[d]] = d
+        return Order(tuple([axes[d] for d in range(n)]))
+
+
+cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil:
     """`x` with its axes in another order."""
-    cdef Layout* l = lay.blank(x.ndim)
-    cdef int d, a
-    for d in range(x.ndim):
-        a = axes[d]
-        l.shape[d], l.strides[d] = x.shape[a], x.strides[a]
-    l.offset = x.offset
-    return lay.finish(l)
+    cdef int d
+    y.ndim, y.offset = x.ndim, x.offset
+    for d in range(x.ndim): y.shape[d], y.strides[d] = x.shape[axes[d]], x.strides[axes[d]]
+    lay.finish(y)
 
 
 cdef class Reorder(View):
     """The base of transpose and permute: y = x with its axes in another order."""
 
-    cdef Layout* see(self, const Layout* x, axes) except NULL:
-        return permuted(x, axes)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        permuted(x, (<Order>attributes).axis, y)
+        return 0
 
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, axes) except NULL:
-        cdef Layout* l = lay.blank(g.ndim)
-        cdef int d, a
-        for d in range(g.ndim):
-            a = axes[d]
-            l.shape[a], l.strides[a] = g.shape[d], g.strides[d]
-        l.offset = g.offset
-        return lay.finish(l)
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        cdef const int* axes = (<Order>attributes).axis
+        cdef int d
+        y.ndim, y.offset = g.ndim, g.offset
+        for d in range(g.ndim): y.shape[axes[d]], y.strides[axes[d]] = g.shape[d], g.strides[d]
+        lay.finish(y)
+        return 0
 
     cdef object formula(self, c, int i, g):
-        return apply1(self, g, tuple(np.argsort(c.attributes).tolist()))
+        return apply1(self, g, (<Order>c.attributes).inverse())
 
 
 @final
@@ -128,38 +155,42 @@ cdef class Permute(Reorder):
 
 
 # ---- dimensions of size 1 --------------------------------------------------------------------------------------------
-# The attributes of both: a bit for each dimension of size 1, of the tensor that has them.
 
-cdef Layout* without(const Layout* x, unsigned int ones) except NULL:
+@cython.no_gc
+cdef class Dimensions(Attributes):
+    """The attributes of squeeze, expand_dims and flip: a bit for each dimension, the first is bit 0. Of squeeze they
+    are dimensions of the operand, of expand_dims those of the result."""
+    cdef readonly uint32_t mask
+
+    def __init__(self, uint32_t mask):
+        self.mask = mask
+
+
+cdef void without(const Layout* x, uint32_t ones, Layout* y) noexcept nogil:
     """`x` without those dimensions."""
-    cdef Layout* l
     cdef int d, n = 0
-    for d in range(x.ndim): n += not (ones >> d) & 1
-    l = lay.blank(n)
-    l.offset = x.offset
-    n = 0
     for d in range(x.ndim):
         if (ones >> d) & 1: continue
-        l.shape[n], l.strides[n] = x.shape[d], x.strides[d]
+        y.shape[n], y.strides[n] = x.shape[d], x.strides[d]
         n += 1
-    return lay.finish(l)
+    y.ndim, y.offset = n, x.offset
+    lay.finish(y)
 
 
-cdef Layout* with_ones(const Layout* x, unsigned int ones) except NULL:
+cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
     """`x` with more dimensions: those, of size 1."""
-    cdef Layout* l
     cdef int d = 0, k, n = x.ndim
     for k in range(32): n += (ones >> k) & 1
-    if n > MAX_NDIM: raise ValueError(f"expand_dims: a tensor has at most {MAX_NDIM} dimensions, this would give {n}")
-    l = lay.blank(n)
-    l.offset = x.offset
+    if n > MAX_NDIM:
+        with gil: raise ValueError(f"expand_dims: a tensor has at most {MAX_NDIM} dimensions, this would give {n}")
     for k in range(n):
-        if (ones >> k) & 1:
-            l.shape[k], l.strides[k] = 1, 0
+        if (ones >> k) & 1: y.shape[k], y.strides[k] = 1, 0
         else:
-            l.shape[k], l.strides[k] = x.shape[d], x.strides[d]
+            y.shape[k], y.strides[k] = x.shape[d], x.strides[d]
             d += 1
-    return lay.finish(l)
+    y.ndim, y.offset = n, x.offset
+    lay.finish(y)
+    return 0
 
 
 @final
@@ -169,11 +200,12 @@ cdef class Squeeze(View):
     def __cinit__(self):
         self.name = "squeeze"
 
-    cdef Layout* see(self, const Layout* x, ones) except NULL:
-        return without(x, ones)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        without(x, (<Dimensions>attributes).mask, y)
+        return 0
 
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
-        return with_ones(g, ones)
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        return with_ones(g, (<Dimensions>attributes).mask, y)
 
     cdef object formula(self, c, int i, g):
         return apply1(EXPAND_DIMS, g, c.attributes)
@@ -186,11 +218,12 @@ cdef class ExpandDims(View):
     def __cinit__(self):
         self.name = "expand_dims"
 
-    cdef Layout* see(self, const Layout* x, ones) except NULL:
-        return with_ones(x, ones)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        return with_ones(x, (<Dimensions>attributes).mask, y)
 
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, ones) except NULL:
-        return without(g, ones)
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        without(g, (<Dimensions>attributes).mask, y)
+        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(SQUEEZE, g, c.attributes)
@@ -205,33 +238,39 @@ cdef class BroadcastTo(View):
     def __cinit__(self):
         self.name = "broadcast_to"
 
-    cdef Layout* see(self, const Layout* x, shape) except NULL:
-        cdef Layout* target = lay.from_shape(shape)
-        cdef Layout* both = NULL
-        cdef bint fits = False
-        try:
-            try:
-                both = lay.broadcast("broadcast_to", x, target)
-                fits = lay.same_shape(both, target)
-                lay.decref(both)
-            except ValueError:
-                pass
-            if not fits:
-                raise ValueError(f"broadcast_to: a tensor of shape {lay.shape_tuple(x)} cannot be repeated to shape "
-                                 f"{lay.shape_tuple(target)}; each size must be equal or 1, counted from the last")
-            return lay.expand(x, target)
-        finally:
-            lay.decref(target)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        cdef const Py_ssize_t* shape = (<Shape>attributes).sizes
+        cdef int ndim = (<Shape>attributes).ndim, d, i
+        cdef bint same = x.ndim == ndim
+        lay.decref(lay.dense(ndim, shape))          # raises for a shape of too many elements
+        if x.ndim > ndim: refuse_repeat(x, ndim, shape)
+        for d in range(ndim):
+            i = d - ndim + x.ndim
+            if i < 0 or x.shape[i] == shape[d]: continue
+            if x.shape[i] != 1: refuse_repeat(x, ndim, shape)
+            same = False
+        for d in range(ndim):
+            i = d - ndim + x.ndim
+            y.shape[d] = shape[d]
+            y.strides[d] = x.strides[i] if same or i >= 0 and x.shape[i] != 1 else 0
+        y.ndim, y.offset = ndim, x.offset
+        lay.finish(y)
+        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)                         # (which the engine sums to the shape of x)
 
     cdef object formula(self, c, int i, g):
         return g                                    # the engine sums to the input's shape
+
+
+cdef int refuse_repeat(const Layout* x, int ndim, const Py_ssize_t* shape) except -1 with gil:
+    raise ValueError(f"broadcast_to: a tensor of shape {lay.shape_tuple(x)} cannot be repeated to shape "
+                     f"{tuple([shape[d] for d in range(ndim)])}; each size must be equal or 1, counted from the last")
 
 
 # ---- flip ------------------------------------------------------------------------------------------------------------
@@ -243,20 +282,20 @@ cdef class Flip(View):
     def __cinit__(self):
         self.name = "flip"
 
-    cdef Layout* see(self, const Layout* x, axes) except NULL:
-        cdef unsigned int mask = axes
-        cdef Layout* l = lay.blank(x.ndim)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        cdef uint32_t mask = (<Dimensions>attributes).mask
         cdef int d
-        l.offset = x.offset
+        y.ndim, y.offset = x.ndim, x.offset
         for d in range(x.ndim):
-            l.shape[d], l.strides[d] = x.shape[d], x.strides[d]
+            y.shape[d], y.strides[d] = x.shape[d], x.strides[d]
             if (mask >> d) & 1 and x.size:
-                l.offset += (x.shape[d] - 1) * x.strides[d]
-                l.strides[d] = -x.strides[d]
-        return lay.finish(l)
+                y.offset += (x.shape[d] - 1) * x.strides[d]
+                y.strides[d] = -x.strides[d]
+        lay.finish(y)
+        return 0
 
-    cdef Layout* see_back(self, const Layout* g, const Layout* x, axes) except NULL:
-        return self.see(g, axes)
+    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        return self.see(g, attributes, y)
 
     cdef object formula(self, c, int i, g):
         return apply1(FLIP, g, c.attributes)
@@ -271,12 +310,12 @@ cdef class Copy(Operator):
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "copy", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         return 0
 
@@ -284,11 +323,22 @@ cdef class Copy(Operator):
         add_stage(b, 1).view = True
         return 0
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)
 
     cdef object formula(self, c, int i, g):
         return g
+
+
+@cython.no_gc
+cdef class DType(Attributes):
+    """The attributes of cast."""
+    cdef readonly object dtype
+    cdef int number
+
+    def __init__(self, dtype):
+        self.number = dtype_number(dtype)
+        self.dtype = DTYPES[self.number]
 
 
 @final
@@ -298,24 +348,26 @@ cdef class Cast(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "cast", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = <object>c.attributes
+        c.y[0].dtype = (<DType>c.attributes).number
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Py_ssize_t n = c.x[0].layout.size, i
+        if not c.x[0].layout.dense or not is_real(c.x[0].dtype) or not is_real(c.y[0].dtype):
+            return Operator.forward(self, c)
+        if c.x[0].dtype == c.y[0].dtype: gather(c.y[0].data, &c.x[0], 0, n)
+        elif c.x[0].dtype == FLOAT32:
+            for i in range(n): (<double*>c.y[0].data)[i] = (<float*>c.x[0].data)[i]
+        else:
+            for i in range(n): (<float*>c.y[0].data)[i] = <float>(<double*>c.x[0].data)[i]
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Py_ssize_t n = c.x[0].layout.size, i
-        if c.x[0].layout.dense and is_real(c.x[0].dtype) and is_real(c.y[0].dtype):
-            with nogil:
-                if c.x[0].dtype == FLOAT32 and c.y[0].dtype != FLOAT32:
-                    for i in range(n): (<double*>c.y[0].data)[i] = (<float*>c.x[0].data)[i]
-                elif c.x[0].dtype != FLOAT32 and c.y[0].dtype == FLOAT32:
-                    for i in range(n): (<float*>c.y[0].data)[i] = <float>(<double*>c.x[0].data)[i]
-                else:
-                    gather(c.y[0].data, &c.x[0], 0, n)
-        else:
-            with np.errstate(all="ignore"):         # as quiet as the loops above
-                np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
+        """Bools, integers and strided memory: NumPy casts, without warnings, as the loops of forward() do."""
+        with np.errstate(all="ignore"):
+            np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -328,30 +380,53 @@ OPERATORS = {o.name: o for o in (RESHAPE, TRANSPOSE, PERMUTE, SQUEEZE, EXPAND_DI
                                  CAST)}
 
 
+cdef list DIMENSIONS = [Dimensions(mask) for mask in range(256)]
+
+
+cdef Dimensions dimensions(uint32_t mask):
+    return DIMENSIONS[mask] if mask < 256 else Dimensions(mask)
+
+
+cdef tuple CASTS = tuple([DType(dtype) for dtype in DTYPES])
+cdef list REVERSED = [Order(tuple(range(n - 1, -1, -1))) for n in range(MAX_NDIM + 1)]
+
+
+cdef object cast(x, int dtype):
+    return apply1(CAST, x, CASTS[dtype])
+
+
+late_bound.cast = <cast_t>cast
+
+
 def reshape(x, *shape):
     """`x` in another shape of the same size, given as a tuple or as numbers; one size may be -1 and is worked out. A
     view where the strides allow, else a copy. Raises ValueError where the sizes do not fit."""
     cdef Tensor t = ensure_tensor(x)
-    if len(shape) == 1: shape = shape[0]
-    sizes = lay.whole_sizes(shape)
+    cdef list sizes = lay.whole_sizes(shape[0] if len(shape) == 1 else shape)
+    cdef Py_ssize_t place = -1, n = 0
     known = 1
-    for s in sizes: known *= s if s != -1 else 1
-    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise ValueError(f"reshape: a shape has sizes of 0 and more and at most one -1, got {tuple(sizes)}")
-    if -1 in sizes and known and t.layout.size % known == 0: sizes[sizes.index(-1)] = t.layout.size // known
-    elif -1 in sizes or known != t.layout.size:
+    for s in sizes:
+        if s == -1 and place < 0: place = n
+        elif s < 0:
+            raise ValueError(f"reshape: a shape has sizes of 0 and more and at most one -1, got {tuple(sizes)}")
+        else: known *= s
+        n += 1
+    if place >= 0 and known and t.layout.size % known == 0: sizes[place] = t.layout.size // known
+    elif place >= 0 or known != t.layout.size:
         raise ValueError(f"reshape: a tensor of shape {t.shape} has {t.layout.size} elements, which do not fill shape "
                          f"{tuple(sizes)}")
-    return apply1(RESHAPE, t, tuple(sizes))
+    return apply1(RESHAPE, t, Shape(tuple(sizes)))
 
 
-cdef tuple read_order(str name, axes, int ndim):
-    order = tuple([lay.read_axis(a, ndim) for a in axes])
-    if sorted(order) != list(range(ndim)):
+cdef Order read_order(str name, axes, int ndim):
+    cdef tuple order = tuple([lay.read_axis(a, ndim) for a in axes])
+    cdef uint32_t mask = 0
+    for a in order: mask |= <uint32_t>1 << <int>a
+    if len(order) != ndim or mask != (<uint32_t>1 << ndim) - 1:
         said, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
         raise ValueError(f"{name}: the axes {said} do not name each of the {ndim} dimensions once"
                          + (f"; swapaxes{said} exchanges two" if two else ""))
-    return order
+    return Order(order)
 
 
 def transpose(x, *axes):
@@ -359,17 +434,17 @@ def transpose(x, *axes):
     if the axes are no permutation."""
     cdef Tensor t = ensure_tensor(x)
     if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")): axes = axes[0]
-    if not axes and axes != 0: axes = range(t.layout.ndim - 1, -1, -1)
+    if not axes and axes != 0: return apply1(TRANSPOSE, t, REVERSED[t.layout.ndim])
     return apply1(TRANSPOSE, t, read_order("transpose", axes, t.layout.ndim))
 
 
 def swapaxes(x, axis1, axis2):
     """`x` with two of its axes exchanged: a view. PyTorch's transpose(axis1, axis2)."""
     cdef Tensor t = ensure_tensor(x)
-    order = list(range(t.layout.ndim))
-    a, b = lay.read_axis(axis1, t.layout.ndim), lay.read_axis(axis2, t.layout.ndim)
+    cdef list order = list(range(t.layout.ndim))
+    cdef int a = lay.read_axis(axis1, t.layout.ndim), b = lay.read_axis(axis2, t.layout.ndim)
     order[a], order[b] = b, a
-    return apply1(TRANSPOSE, t, tuple(order))
+    return apply1(TRANSPOSE, t, Order(tuple(order)))
 
 
 def matrix_transpose(x):
@@ -402,14 +477,14 @@ def permute(x, *axes):
     return apply1(PERMUTE, t, read_order("permute", axes, t.layout.ndim))
 
 
-cdef unsigned int read_axes(str name, axis, int ndim) except? 0xffffffff:
+cdef uint32_t read_axes(str name, axis, int ndim) except? 0xffffffff:
     """An axis or several as a bit each. Raises IndexError, or ValueError where one stands twice."""
-    cdef unsigned int mask = 0
+    cdef uint32_t mask = 0
     cdef int d
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         d = lay.read_axis(a, ndim)
         if (mask >> d) & 1: raise ValueError(f"{name}: axis {d} stands twice in {described(axis)}")
-        mask |= <unsigned int>1 << d
+        mask |= <uint32_t>1 << d
     return mask
 
 
@@ -417,34 +492,35 @@ def squeeze(x, axis=None):
     """`x` without its dimensions of size 1, or (`axis`: an int or several) without those: a view. Raises ValueError for
     a dimension of another size."""
     cdef Tensor t = ensure_tensor(x)
-    cdef unsigned int ones = 0
+    cdef uint32_t ones = 0
     cdef int d
     if axis is not None: ones = read_axes("squeeze", axis, t.layout.ndim)
     for d in range(t.layout.ndim):
-        if axis is None and t.layout.shape[d] == 1: ones |= <unsigned int>1 << d
+        if axis is None and t.layout.shape[d] == 1: ones |= <uint32_t>1 << d
         if (ones >> d) & 1 and t.layout.shape[d] != 1:
             raise ValueError(f"squeeze: dimension {d} of a tensor of shape {t.shape} has size {t.layout.shape[d]}; "
                              f"only those of size 1 can go")
-    return apply1(SQUEEZE, t, ones)
+    return apply1(SQUEEZE, t, dimensions(ones))
 
 
 def expand_dims(x, axis):
     """`x` with new dimensions of size 1 at `axis` (an int or several, counted in the result): a view."""
     cdef Tensor t = ensure_tensor(x)
     cdef int more = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return apply1(EXPAND_DIMS, t, read_axes("expand_dims", axis, t.layout.ndim + more))
+    return apply1(EXPAND_DIMS, t, dimensions(read_axes("expand_dims", axis, t.layout.ndim + more)))
 
 
 def flip(x, axis=None):
     """`x` backwards along `axis` (an int, several, or None for all): a view."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(FLIP, t, (1 << t.layout.ndim) - 1 if axis is None else read_axes("flip", axis, t.layout.ndim))
+    cdef uint32_t every = (<uint32_t>1 << t.layout.ndim) - 1
+    return apply1(FLIP, t, dimensions(every if axis is None else read_axes("flip", axis, t.layout.ndim)))
 
 
 def broadcast_to(x, shape):
     """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(BROADCAST_TO, t, tuple(lay.whole_sizes(shape)))
+    return apply1(BROADCAST_TO, t, Shape(tuple(lay.whole_sizes(shape))))
 
 
 def copy(x):
@@ -456,7 +532,7 @@ def astype(x, dtype):
     """`x` in another dtype; the same tensor if it has it already."""
     cdef Tensor t = ensure_tensor(x)
     cdef int number = dtype_number(dtype)
-    return t if t.dtype == number else apply1(CAST, t, number)
+    return t if t.dtype == number else cast(t, number)
 
 
 def single(x):

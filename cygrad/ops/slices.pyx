@@ -1,19 +1,23 @@
 """x[index] and x[index] = v: slices, which are views, and index arrays and masks in full NumPy semantics.
 
-An index is read once. Its slices, numbers and new dimensions are a view; where it has arrays, those are taken from that
-view (take), with their dimensions first in order if they are not neighbours; one mask over the first dimensions is a
-select. Writing goes the same ways."""
+The slices, numbers and new dimensions of an index make a view. Its arrays choose from that view (take); the dimensions
+they choose from come first if they are not neighbours. One mask over the first dimensions is a select. Writing has the
+same cases."""
 
-import operator
+cimport cython
 
 import numpy as np
+
+from cpython.number cimport PyNumber_Index
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 from cython cimport final
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.store.layout cimport LocalLayout
+from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor, ready
 from cygrad.core.execute.inplace cimport apply_inplace, check_writable, run_into
@@ -25,51 +29,69 @@ from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
 from cygrad.ops.base cimport Part
-from cygrad.ops.index cimport check_indices, index_tensor, own, zero_like
-from cygrad.ops.shape cimport permuted
+from cygrad.ops.index cimport Indexed, check_indices, index_tensor, own, zero_like
+from cygrad.ops.shape cimport Shape, permuted
 
 from cygrad.core.interop.creation import arange, zeros
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
 from cygrad.ops import masks as by_mask
-from cygrad.ops.compare import where as choose
+from cygrad.ops.compare import where
 from cygrad.ops.join import stack
-from cygrad.ops.masks import select
+from cygrad.ops.masks import MaskDimensions, select
 from cygrad.ops.shape import astype, broadcast_to, expand_dims, reshape, transpose
 
 cdef Operator TAKE = by_index.OPERATORS["take"], ARGWHERE = by_index.OPERATORS["argwhere"]
+cdef Py_ssize_t MAX_STEP = <Py_ssize_t>1 << 48      # of a slice; no dimension is as large
 cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 
 
 # ---- slices ----------------------------------------------------------------------------------------------------------
-# An index is kept as a tuple with one entry for each dimension of x: (start, step, count), or start alone where the
-# dimension goes; None for a new one.
 
-cdef Layout* sliced(const Layout* x, tuple index) except NULL:
-    cdef Layout* l
-    cdef Py_ssize_t start, step, count
-    cdef int n = 0, d = 0
-    for entry in index:
-        if type(entry) is not int: n += 1
-    if n > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, this index would give {n}")
-    l = lay.blank(n)
-    l.offset = x.offset
-    n = 0
-    for entry in index:
-        if entry is None:
-            l.shape[n], l.strides[n] = 1, 0
+@cython.no_gc
+cdef class Slices(Attributes):
+    """The attributes of getitem and assign: an index without arrays, read. It has an entry for each dimension of x:
+    (start, step, count), or start alone where an int removes the dimension; and None for each new dimension."""
+    cdef readonly tuple index
+    cdef int n_in                                   # dimensions of x
+    cdef int n_out                                  # and of the result
+    cdef Py_ssize_t start[MAX_NDIM]                 # in each dimension of x
+    cdef Py_ssize_t step[MAX_NDIM]                  # of each dimension of the result
+    cdef Py_ssize_t count[MAX_NDIM]
+    cdef signed char source[MAX_NDIM]               # the dimension of x that it is; -1: a new one
+
+    def __init__(self, tuple index):
+        cdef int n = 0, d = 0
+        for entry in index:
+            if n == MAX_NDIM and type(entry) is not int:
+                n = len([e for e in index if type(e) is not int])
+                raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, this index would give {n}")
+            if d == MAX_NDIM and entry is not None:
+                raise IndexError(f"an index of more than {MAX_NDIM} dimensions")
+            if type(entry) is int:
+                self.start[d] = entry
+                d += 1
+                continue
+            if entry is None: self.source[n], self.step[n], self.count[n] = -1, 0, 1
+            else:
+                self.start[d], self.step[n], self.count[n] = <tuple>entry
+                self.source[n] = <signed char>d
+                d += 1
             n += 1
-            continue
-        if type(entry) is int:
-            start = entry
-        else:
-            start, step, count = entry
-            l.shape[n], l.strides[n] = count, x.strides[d] * step
-            n += 1
-        l.offset += start * x.strides[d]
-        d += 1
-    return lay.finish(l)
+        self.index, self.n_in, self.n_out = index, d, n
+
+
+cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nogil:
+    """Write the layout of x[index] to y and return that."""
+    cdef int d, source
+    y.ndim, y.offset = (<Slices>slices).n_out, x.offset
+    for d in range((<Slices>slices).n_in): y.offset += (<Slices>slices).start[d] * x.strides[d]
+    for d in range(y.ndim):
+        source = (<Slices>slices).source[d]
+        y.shape[d] = (<Slices>slices).count[d]
+        y.strides[d] = x.strides[source] * (<Slices>slices).step[d] if source >= 0 else 0
+    return lay.finish(y)
 
 
 @final
@@ -79,26 +101,36 @@ cdef class GetItem(Part):
     def __cinit__(self):
         self.name = "getitem"
 
-    cdef Layout* see(self, const Layout* x, index) except NULL:
-        return sliced(x, index)
+    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        sliced(x, attributes, y)
+        return 0
 
     cdef object formula(self, c, int i, g):
-        return put_slice(g, c.shape(0), c.attributes)
+        return apply1(PUT_SLICE, g, Region(c.shape(0), c.attributes))
 
 
-cdef int put_into(const Array* x, tuple index, const Array* v) except -1:
+cdef int put_into(const Array* x, const void* slices, const Array* v) except -1 nogil:
     """x[index] = v"""
     cdef Array a[2]
-    cdef Layout* l = sliced(x.layout, index)
+    cdef LocalLayout l
     a[0], a[1] = v[0], x[0]
-    a[1].layout = l
-    a[1].data += (l.offset - x.layout.offset) * itemsize(x.dtype)
-    try:
-        if is_real(x.dtype): driver.each(COPY_LOOP, a)
-        else: kernel.copy(&a[0], &a[1])
-    finally:
-        lay.decref(l)
+    a[1].layout = sliced(x.layout, slices, lay.local(&l))
+    a[1].data += (l.layout.offset - x.layout.offset) * itemsize(x.dtype)
+    if is_real(x.dtype): return driver.each(COPY_LOOP, a)
+    kernel.copy(&a[0], &a[1])
     return 0
+
+
+@cython.no_gc
+cdef class Region(Shape):
+    """The attributes of put_slice: the shape of the result, and where in it the operand goes."""
+    cdef readonly Slices slices
+
+    def __init__(self, tuple shape, Slices slices):
+        Shape.__init__(self, shape)
+        if slices.n_in != self.ndim:
+            raise IndexError(f"put_slice: an index of {slices.n_in} dimensions for a shape of {self.ndim}")
+        self.slices = slices
 
 
 @final
@@ -108,17 +140,17 @@ cdef class PutSlice(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "put_slice", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        c.y[0].layout = lay.from_shape((<tuple>c.attributes)[0])
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].layout = lay.dense((<Region>c.attributes).ndim, (<Region>c.attributes).sizes)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
-        return put_into(&c.y[0], (<tuple>c.attributes)[1], &c.x[0])
+        return put_into(&c.y[0], <void*>(<Region>c.attributes).slices, &c.x[0])
 
     cdef object formula(self, c, int i, g):
-        return apply1(GETITEM, g, c.attributes[1])
+        return apply1(GETITEM, g, c.attributes.slices)
 
 
 @final
@@ -128,14 +160,14 @@ cdef class Assign(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "assign", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
-        return put_into(&c.y[0], <tuple>c.attributes, &c.x[1])
+        return put_into(&c.y[0], c.attributes, &c.x[1])
 
     cdef object formula(self, c, int i, g):
         part = apply1(GETITEM, g, c.attributes)
@@ -144,21 +176,34 @@ cdef class Assign(Operator):
 
 # ---- index arrays ----------------------------------------------------------------------------------------------------
 
-cdef Layout* aimed(const Layout* x, tuple attributes) except NULL:
-    """What an index with arrays chooses from: x sliced, its dimensions in order. The attributes are (slices, order or
-    None, the first dimension that an array chooses from)."""
-    cdef Layout* l = sliced(x, attributes[0])
-    if attributes[1] is None: return l
-    try:
-        return permuted(l, attributes[1])
-    finally:
-        lay.decref(l)
+@cython.no_gc
+cdef class ArrayIndex(Attributes):
+    """The attributes of put: an index with arrays. x is sliced, its dimensions are put in `order` (None: as they are),
+    and the arrays choose from the dimensions from `axis` on."""
+    cdef readonly Slices slices
+    cdef readonly tuple order
+    cdef readonly int axis
+    cdef int axes[MAX_NDIM]                         # the order
+
+    def __init__(self, Slices slices, tuple order or None, int axis):
+        cdef int d, n = slices.n_out
+        if order is not None and sorted(order) != list(range(n)) or not 0 <= axis <= n:
+            raise IndexError(f"put: the order {order} and the axis {axis} do not fit an index of {n} dimensions")
+        self.slices, self.order, self.axis = slices, order, axis
+        for d in range(n): self.axes[d] = d if order is None else order[d]
 
 
-cdef object seen(Tensor x, tuple attributes):
+cdef Layout* aimed(const Layout* x, const void* index, Layout* y) noexcept nogil:
+    """Write the layout of what an index with arrays chooses from to y and return that."""
+    cdef LocalLayout part
+    permuted(sliced(x, <void*>(<ArrayIndex>index).slices, lay.local(&part)), (<ArrayIndex>index).axes, y)
+    return y
+
+
+cdef object seen(Tensor x, ArrayIndex index):
     """The same as a view of a tensor, recorded."""
-    cdef Tensor y = apply1(GETITEM, x, attributes[0])
-    return y if attributes[1] is None else transpose(y, attributes[1])
+    cdef Tensor y = apply1(GETITEM, x, index.slices)
+    return y if index.order is None else transpose(y, index.order)
 
 
 @final
@@ -171,68 +216,62 @@ cdef class Put(Operator):
     def __cinit__(self):
         self.name, self.differentiable = "put", True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
+    cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
+        cdef LocalLayout l
         cdef Array x = c.y[0]
         cdef Array index[MAX_NDIM]
         cdef Layout one = c.x[2].layout[0]          # of one index array among the stacked
-        cdef int k, n = <int>one.shape[0], axis = (<tuple>c.attributes)[2]
-        cdef Layout* l = aimed(c.y[0].layout, <tuple>c.attributes)
+        cdef int k, n = <int>one.shape[0], axis = (<ArrayIndex>c.attributes).axis
         one.ndim, one.shape, one.strides = one.ndim - 1, one.shape + 1, one.strides + 1
         one.size, one.dense = one.size // n, False
         for k in range(n):
             index[k] = c.x[2]
             index[k].layout = &one
             index[k].data += k * c.x[2].layout.strides[0] * itemsize(c.x[2].dtype)
-        x.layout = l
-        x.data += (l.offset - c.y[0].layout.offset) * itemsize(x.dtype)
-        try:
-            check_indices("", &x, axis, n, index)
-            if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
-            kernel.aim(&p, &x, &c.x[1], axis, n, index)
-            with nogil: kernel.put(&p)
-        finally:
-            lay.decref(l)
+        x.layout = aimed(c.y[0].layout, c.attributes, lay.local(&l))
+        x.data += (l.layout.offset - c.y[0].layout.offset) * itemsize(x.dtype)
+        check_indices("", &x, axis, n, index)
+        if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
+        kernel.aim(&p, &x, &c.x[1], axis, n, index)
+        kernel.put(&p)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 4
 
     cdef object formula(self, c, int i, g):
+        cdef ArrayIndex at = c.attributes
         if i > 1: return None
         index = c.input(2)
         arrays = [index[k] for k in range(len(index))]
-        under = seen(g, c.attributes)
-        chosen = apply_list(TAKE, [under, *arrays], (c.attributes[2], len(arrays)))
-        if i == 1: return last_of(chosen, under.shape, index.detach(), c.attributes[2])
-        return apply_list(PUT, [g, zero_like(g, chosen.shape), index], c.attributes)
+        under = seen(g, at)
+        chosen = apply_list(TAKE, [under, *arrays], Indexed(at.axis, <int>len(arrays)))
+        if i == 1: return last_of(chosen, under.shape, index.detach(), at.axis)
+        return apply_list(PUT, [g, zero_like(g, chosen.shape), index], at)
 
 
 cdef object last_of(Tensor g, tuple shape, Tensor index, int axis):
     """`g` where an index array names its place for the last time, 0 where a later one does."""
     cdef int n = <int>index.layout.shape[0], extra = index.layout.ndim - 1, k
     cdef Py_ssize_t size
-    cdef Tensor last
-    cdef Array a
     if index.layout.size == 0: return g
     flat, size = 0, 1                               # each place as one number
     for k in range(n - 1, -1, -1):
         i = index[k]
-        flat = flat + choose(i < 0, i + shape[axis + k], i) * size
+        flat = flat + where(i < 0, i + shape[axis + k], i) * size
         size *= shape[axis + k]
     flat = reshape(flat, (1, -1))
     order = arange(flat.shape[1])
-    owner = apply_list(PUT, [zeros(size, dtype=DTYPES[INT64]), order, flat], (((0, 1, size),), None, 0))
-    last = owner[flat[0]] == order
-    check_capture()                                 # (what follows depends on values)
-    a = array_of(last)
-    if kernel.count_true(&a) == last.layout.size: return g
-    return g * astype(reshape(last, index.shape[1:] + (1,) * (g.layout.ndim - axis - extra)), DTYPES[g.dtype])
+    owner = apply_list(PUT, [zeros(size, dtype=DTYPES[INT64]), order, flat],
+                       ArrayIndex(Slices(((0, 1, size),)), None, 0))
+    last = reshape(owner[flat[0]] == order, index.shape[1:] + (1,) * (g.layout.ndim - axis - extra))
+    return where(last, g, 0)
 
 
 # ---- reading an index ------------------------------------------------------------------------------------------------
@@ -252,45 +291,48 @@ cdef bint has_arrays(index):
     return False
 
 
-cdef tuple read_index(index, const Layout* x):
+cdef Slices read_index(index, const Layout* x):
     """Basic indexing by NumPy's rules: ints, slices, Ellipsis, None. Raises IndexError or TypeError."""
     cdef list out = []
-    cdef int d = 0, given = 0
+    cdef Py_ssize_t i, size, start, stop, step, count
+    cdef int d = 0, given = 0, ellipses = 0
     if not isinstance(index, tuple): index = (index,)
-    for entry in index:
-        if entry is Ellipsis or entry is None: continue
-        given += 1
+    for entry in <tuple>index:
+        if entry is Ellipsis: ellipses += 1
+        elif entry is not None: given += 1
     if given > x.ndim: raise IndexError(f"{given} indices for a tensor of {x.ndim} dimensions")
-    if len([e for e in index if e is Ellipsis]) > 1: raise IndexError("an index has at most one Ellipsis (...)")
-    if not [e for e in index if e is Ellipsis]: index = index + (Ellipsis,)
-    for entry in index:
-        if entry is None:
-            out.append(None)
+    if ellipses > 1: raise IndexError("an index has at most one Ellipsis (...)")
+    for entry in <tuple>index:
+        if entry is None: out.append(None)
         elif entry is Ellipsis:
             for _ in range(x.ndim - given):
                 out.append((0, 1, x.shape[d]))
                 d += 1
         elif isinstance(entry, slice):
-            start, stop, step = entry.indices(x.shape[d])
-            count = len(range(start, stop, step))
+            PySlice_Unpack(entry, &start, &stop, &step)
+            count = PySlice_AdjustIndices(x.shape[d], &start, &stop, step)
+            if not -MAX_STEP < step < MAX_STEP: step = 1        # (of one element at most)
             out.append((start if count else 0, step, count))
             d += 1
         else:
             try:
-                i = operator.index(entry)
+                place = PyNumber_Index(entry)
             except TypeError:
                 raise TypeError(f"an index is made of ints, slices, ..., None and arrays of integers or bools, got "
                                 f"{getattr(entry, 'dtype', type(entry).__name__)}") from None
-            if not -x.shape[d] <= i < x.shape[d]:
-                raise IndexError(f"index {i} is out of range for dimension {d} of size {x.shape[d]}")
-            out.append(i + x.shape[d] if i < 0 else i)
+            size = x.shape[d]
+            if not -size <= place < size:
+                raise IndexError(f"index {place} is out of range for dimension {d} of size {size}")
+            i = place
+            out.append(i + size if i < 0 else i)
             d += 1
-    return tuple(out)
+    for d in range(d, x.ndim): out.append((0, 1, x.shape[d]))
+    return Slices(tuple(out))
 
 
 cdef tuple read_arrays(index, Tensor x):
-    """An index with arrays by NumPy's rules: ((slices, order, axis), index tensors). Masks have become the numbers of
-    what they choose. Raises IndexError or TypeError."""
+    """An index with arrays by NumPy's rules: (ArrayIndex, index tensors). A mask is replaced by the indices of what it
+    chooses. Raises IndexError or TypeError."""
     cdef list entries = [], plain = [], arrays = [], at = []
     cdef int d = 0, given = 0, n, place = 0
     cdef bint apart = False
@@ -340,10 +382,10 @@ cdef tuple read_arrays(index, Tensor x):
     slices = read_index(tuple(plain), x.layout)
     order, axis = None, at[0]
     if apart:
-        ndim = len([e for e in slices if type(e) is not int])
+        ndim = slices.n_out
         if at != list(range(len(at))): order = (*at, *[k for k in range(ndim) if k not in at])
         axis = 0
-    return (slices, order, axis), arrays
+    return ArrayIndex(slices, order, axis), arrays
 
 
 cdef Tensor lone_mask(index, Tensor x):
@@ -370,29 +412,31 @@ def getitem(x, index):
     if not has_arrays(index): return apply1(GETITEM, t, read_index(index, t.layout))
     mask = lone_mask(index, t)
     if mask is not None: return select(t, mask)
-    attributes, arrays = read_arrays(index, t)
-    return apply_list(TAKE, [seen(t, attributes), *arrays], (attributes[2], len(arrays)))
+    at, arrays = read_arrays(index, t)
+    return apply_list(TAKE, [seen(t, at), *arrays], Indexed(at.axis, <int>len(arrays)))
 
 
 def put_slice(x, shape, index):
-    """Zeros of `shape` with `x` at an index as getitem keeps it."""
-    return apply1(PUT_SLICE, x, (tuple(shape), index))
+    """Zeros of `shape` with `x` at an index, given as the entries of Slices."""
+    return apply1(PUT_SLICE, x, Region(tuple(shape), Slices(tuple(index))))
 
 
 def put(x, v, indices, attributes):
-    """`x` with `v` at stacked index arrays, as a write to x[index] keeps them."""
-    return apply_list(PUT, [x, v, index_tensor(indices, None)], attributes)
+    """`x` with `v` at stacked index arrays; `attributes` are the entries of Slices, the order and the axis of an
+    ArrayIndex."""
+    slices, order, axis = attributes
+    return apply_list(PUT, [x, v, index_tensor(indices, None)], ArrayIndex(Slices(slices), order, axis))
 
 
-cdef int write(Operator op, Tensor x, Tensor v, Tensor where, attributes) except -1:
-    """x = op(x, v, where), over x."""
+cdef int write(Operator op, Tensor x, Tensor v, Tensor index, attributes) except -1:
+    """x = op(x, v, index), over x."""
     cdef Operand o[3]
     ready(x)
     ready(v)
-    ready(where)
+    ready(index)
     read_tensor(&o[0], x)
     read_tensor(&o[1], v)
-    read_tensor(&o[2], where)
+    read_tensor(&o[2], index)
     return run_into(op, o, 3, attributes, x)
 
 
@@ -413,8 +457,10 @@ def setitem(Tensor x, index, value):
     """x[index] = value by NumPy's rules for the index; value is broadcast and cast to the dtype of x. Where index
     arrays name a place several times, the last value stays."""
     cdef Tensor v, mask
+    cdef Slices slices
+    cdef ArrayIndex at
     cdef Array a
-    cdef Layout* l
+    cdef LocalLayout l
     cdef bint basic = not has_arrays(index)
     if basic: slices = read_index(index, x.layout)
     if is_floating(x.dtype) and isinstance(value, (int, float, list, tuple)):
@@ -428,30 +474,24 @@ def setitem(Tensor x, index, value):
                             f"cast it with astype")
         v = astype(v, DTYPES[x.dtype])
     if basic:
-        l = sliced(x.layout, slices)
-        if is_place(x, l, v, flags().recording):    # what x[i] += y ends with: y has been added to x[i] already
-            lay.decref(l)
-            return
-        shape = lay.shape_tuple(l)
-        lay.decref(l)
-        apply_inplace(ASSIGN, x, fit(apart(x, v), shape), slices)
+        sliced(x.layout, <void*>slices, lay.local(&l))
+        if is_place(x, &l.layout, v, flags().recording): return     # the end of x[i] += y, which has written x[i]
+        apply_inplace(ASSIGN, x, fit(apart(x, v), lay.shape_tuple(&l.layout)), slices)
         return
     v = apart(x, v)
     mask = lone_mask(index, x)
     if mask is not None:
         if mask.buffer == x.buffer: mask = mask.copy()      # it is read while x is written
         a = array_of(mask)
-        write(MASK_PUT, x, fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:])), mask, mask.layout.ndim)
+        v = fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:]))
+        write(MASK_PUT, x, v, mask, MaskDimensions(mask.layout.ndim))
         return
-    attributes, arrays = read_arrays(index, x)
-    l = aimed(x.layout, attributes)
-    shape = lay.shape_tuple(l)
-    lay.decref(l)
+    at, arrays = read_arrays(index, x)
+    shape = lay.shape_tuple(aimed(x.layout, <void*>at, lay.local(&l)))
     many = np.broadcast_shapes(*[i.shape for i in arrays])
-    axis = attributes[2]
-    v = fit(v, (*shape[:axis], *many, *shape[axis + len(arrays):]))
-    where = stack([broadcast_to(i, many) for i in arrays]) if len(arrays) > 1 else expand_dims(arrays[0], 0)
-    write(PUT, x, v, where, attributes)
+    v = fit(v, (*shape[:at.axis], *many, *shape[at.axis + len(arrays):]))
+    stacked = stack([broadcast_to(i, many) for i in arrays]) if len(arrays) > 1 else expand_dims(arrays[0], 0)
+    write(PUT, x, v, stacked, at)
 
 
 def copy_(Tensor self, value):

@@ -1,11 +1,13 @@
-"""Windows: a part of a dense tensor given by shape, strides and offset, in elements. This is how the graph speaks of
+"""Windows: a part of a dense tensor given by shape, strides and offset, in elements. They represent, in the graph,
 views of a tensor that was written in place (core/graph/views.pyx)."""
 
 from cython cimport final
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.graph.views cimport Window
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
@@ -17,25 +19,24 @@ from cygrad.ops.reduce import sum_to
 from cygrad.ops.shape import reshape
 
 
-cdef Layout* window_layout(tuple window, Py_ssize_t offset) except NULL:
-    """The window as a layout, `offset` elements further on."""
-    cdef tuple shape = window[0], strides = window[1]
-    cdef Layout* l = lay.blank(len(shape))
+cdef Layout* window_layout(const void* window, Py_ssize_t offset, LocalLayout* l) noexcept nogil:
+    """The layout of a Window, `offset` elements further on."""
+    cdef Layout* y = lay.local(l)
     cdef int d
-    for d in range(l.ndim): l.shape[d], l.strides[d] = shape[d], strides[d]
-    l.offset = <Py_ssize_t>window[2] + offset
-    return lay.finish(l)
+    y.ndim, y.offset = (<Window>window).ndim, (<Window>window).offset + offset
+    for d in range(y.ndim): y.shape[d], y.strides[d] = (<Window>window).sizes[d], (<Window>window).steps[d]
+    return lay.finish(y)
 
 
-cdef bint covers_all(tuple window, tuple shape) except -1:
+cdef bint covers_all(Window window, tuple shape) except -1:
     """Whether a window has all elements of a dense tensor of that shape, in row-major order."""
-    cdef Py_ssize_t size = 1, whole = 1
-    if window[2] != 0: return False
-    for n, step in zip(reversed(window[0]), reversed(window[1])):
+    cdef Py_ssize_t size = 1, n_elements = 1
+    if window.offset != 0: return False
+    for n, step in zip(reversed(window.shape), reversed(window.strides)):
         if n != 1 and step != size: return False
         size *= n
-    for n in shape: whole *= n
-    return size == whole
+    for n in shape: n_elements *= n
+    return size == n_elements
 
 
 @final
@@ -45,31 +46,32 @@ cdef class AsView(Operator):
     def __cinit__(self):
         self.name, self.differentiable, self.views = "as_view", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
+        cdef LocalLayout l
         c.y[0].dtype = c.x[0].dtype
         if x.dense:
-            c.y[0].layout = window_layout(<tuple>c.attributes, x.offset)
+            c.y[0].layout = lay.counted(window_layout(c.attributes, x.offset, &l))
             c.view = 0
-        else:                                       # it lies in steps itself: by way of a dense copy
-            c.y[0].layout = lay.from_shape((<tuple>c.attributes)[0])
+        else:                                       # x is strided itself: forward() copies it to the workspace
+            c.y[0].layout = lay.dense((<Window>c.attributes).ndim, (<Window>c.attributes).sizes)
             c.workspace_bytes = x.size * itemsize(c.x[0].dtype)
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Layout* l = window_layout(<tuple>c.attributes, 0)
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef LocalLayout l
         cdef Array a
         gather(c.workspace, &c.x[0], 0, c.x[0].layout.size)
-        a.data, a.layout, a.dtype = c.workspace + l.offset * itemsize(c.x[0].dtype), l, c.x[0].dtype
-        gather(c.y[0].data, &a, 0, l.size)
-        lay.decref(l)
+        a.layout, a.dtype = window_layout(c.attributes, 0, &l), c.x[0].dtype
+        a.data = c.workspace + l.layout.offset * itemsize(a.dtype)
+        gather(c.y[0].data, &a, 0, l.layout.size)
         return 0
 
     cdef object formula(self, c, int i, g):
-        shape, strides, offset = c.attributes
-        if covers_all(c.attributes, c.shape(0)): return reshape(g, c.shape(0))
-        seen = tuple([1 if step == 0 else n for n, step in zip(shape, strides)])
-        return put_view(zeros(c.shape(0), g.dtype), sum_to(g, seen), strides, offset)
+        cdef Window w = c.attributes
+        if covers_all(w, c.shape(0)): return reshape(g, c.shape(0))
+        once = tuple([1 if step == 0 else n for n, step in zip(w.shape, w.strides)])
+        return put_view(zeros(c.shape(0), g.dtype), sum_to(g, once), w.strides, w.offset)
 
 
 @final
@@ -79,28 +81,26 @@ cdef class PutView(Operator):
     def __cinit__(self):
         self.name, self.differentiable, self.promotes = "put_view", True, True
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
-    cdef int forward_with_gil(self, Call* c) except -1:
-        cdef Layout* l = window_layout(<tuple>c.attributes, 0)
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef LocalLayout l
         cdef Array a[2]
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
         a[0], a[1] = c.x[1], c.y[0]
-        a[1].layout = l
-        a[1].data += l.offset * itemsize(a[1].dtype)
-        try:
-            if is_real(a[1].dtype): driver.each(COPY_LOOP, a)
-            else: copy(&a[0], &a[1])
-        finally:
-            lay.decref(l)
+        a[1].layout = window_layout(c.attributes, 0, &l)
+        a[1].data += l.layout.offset * itemsize(a[1].dtype)
+        if is_real(a[1].dtype): return driver.each(COPY_LOOP, a)
+        copy(&a[0], &a[1])
         return 0
 
     cdef object formula(self, c, int i, g):
-        shape, strides, offset = c.attributes
-        return as_view(g, shape, strides, offset) if i == 1 else put_view(g, zeros(shape, g.dtype), strides, offset)
+        cdef Window w = c.attributes
+        if i == 1: return as_view(g, w.shape, w.strides, w.offset)
+        return put_view(g, zeros(w.shape, g.dtype), w.strides, w.offset)
 
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
@@ -112,11 +112,11 @@ def as_view(x, shape, strides, offset=0):
     """The window of `shape` and `strides` (tuples, in elements of `x` in row-major order) that begins at element
     `offset`; nothing checks that it lies inside. A view if `x` is dense."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(AS_VIEW, t, (tuple(shape), tuple(strides), offset))
+    return apply1(AS_VIEW, t, Window(tuple(shape), tuple(strides), offset))
 
 
 def put_view(x, v, strides, offset=0):
     """A copy of `x` with `v` at the window of the shape of `v`, and of `strides` and `offset` as in as_view, which must
     not see an element twice."""
     cdef Tensor t = ensure_tensor(v)
-    return apply2(PUT_VIEW, x, t, (t.shape, tuple(strides), offset))
+    return apply2(PUT_VIEW, x, t, Window(t.shape, tuple(strides), offset))

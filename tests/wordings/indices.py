@@ -4,6 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.ops.index import add_at
+from cygrad.ops.slices import ArrayIndex, Region, Slices
 from wrong import kept_index, replayed_mask
 
 CASES = [
@@ -11,6 +12,12 @@ CASES = [
      "add_at: 1 index arrays from axis 1 on do not fit x of shape (3,)"),
     (lambda: cg.zeros(3)[(None,) * 16], ValueError,
      "a tensor has at most 16 dimensions, this index would give 17"),
+    (lambda: Slices((0,) * 17), IndexError,
+     "an index of more than 16 dimensions"),
+    (lambda: Region((2, 3), Slices((0,))), IndexError,
+     "put_slice: an index of 1 dimensions for a shape of 2"),
+    (lambda: ArrayIndex(Slices((None,)), (1,), 0), IndexError,
+     "put: the order (1,) and the axis 0 do not fit an index of 1 dimensions"),
     (lambda: cg.zeros((2, 3))[0, 0, 0], IndexError,
      "3 indices for a tensor of 2 dimensions"),
     (lambda: cg.zeros((2, 3))[..., ...], IndexError,

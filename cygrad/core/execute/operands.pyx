@@ -83,7 +83,7 @@ cdef list prepare(Operator op, Operand* x, int n):
     for i in range(op.n_unpromoted, n):
         if x[i].buffer == NULL: cast_scalar(&x[i], dtype)
         elif mixed and x[i].array.dtype != dtype:
-            t = late_bound.apply1(late_bound.operators["cast"], <Tensor>x[i].tensor, dtype)
+            t = late_bound.cast(<Tensor>x[i].tensor, dtype)
             if alive is None: alive = []
             alive.append(t)
             release_operand(&x[i])

@@ -100,7 +100,7 @@ cdef class Operator:
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil
     cdef object formula(self, c, int i, g)
 
 

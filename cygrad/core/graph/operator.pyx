@@ -39,9 +39,10 @@ cdef class Operator:
         """Compute what a stage declares, into b.dx and b.temporaries."""
         raise NotImplementedError("an operator that plans a backward has no run_backward")
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL:
-        """The gradient of input i as a view of what a stage reads, whose layout is `g`."""
-        raise NotImplementedError(f"{self.name} has no gradient_view")
+    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
+        """The gradient of input i as a view of what a stage reads, whose layout is `g`. The caller holds the GIL, which
+        guards the counts of layouts."""
+        with gil: raise NotImplementedError("an operator whose gradient is a view has no gradient_view")
 
     cdef object formula(self, c, int i, g):
         """The gradient of input `i` as a tensor, from the output's gradient `g` (of several outputs: a tuple) and what

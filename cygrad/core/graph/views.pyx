@@ -4,8 +4,9 @@ is a view that was written itself: when one is used next, it takes a node of its
 each has the gradient of its own uses. A tensor that shares memory but is out of the graph, by detach() or as a view
 taken while not recording, is detached: it has no part in this.
 
-A window is (shape, strides, offset) in the elements of the whole; as_view and put_view of ops/window.pyx read and write
-one."""
+A Window is such a part of the base; as_view and put_view of ops/window.pyx read and write one."""
+
+cimport cython
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
@@ -14,9 +15,23 @@ from cygrad.core.graph.extras cimport keep_for, kept_of
 from cygrad.core.graph.tensor cimport Base, Leaf, Node, Tensor, current, put_grad, show
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs
-from cygrad.kernels.array cimport Layout
+from cygrad.kernels.array cimport MAX_NDIM, Layout
 
 from cygrad.core.errors import InplaceError
+
+
+@cython.no_gc
+cdef class Window(Attributes):
+    """The attributes of as_view and put_view: a strided view of a dense tensor, whose strides and offset count the
+    elements of that tensor in row-major order."""
+
+    def __init__(self, tuple shape, tuple strides, Py_ssize_t offset):
+        cdef int d
+        if len(shape) != len(strides) or len(shape) > MAX_NDIM:
+            raise ValueError(f"a window has a stride for each of at most {MAX_NDIM} dimensions, got the shape {shape} "
+                             f"and the strides {strides}")
+        self.shape, self.strides, self.offset, self.ndim = shape, strides, offset, <int>len(shape)
+        for d in range(self.ndim): self.sizes[d], self.steps[d] = shape[d], strides[d]
 
 
 cdef int join(Tensor x, Tensor y, bint recording) except -1:
@@ -74,10 +89,11 @@ cdef Node window_node(str name, Tensor t, const Layout* y, int n_in):
     node.op = <Operator>late_bound.operators[name]
     if covers(window, t.base.layout):
         dense = lay.dense_like(window)
-        node.attributes = (lay.shape_tuple(dense), lay.strides_tuple(dense), 0)
+        node.attributes = Window(lay.shape_tuple(dense), lay.strides_tuple(dense), 0)
         lay.decref(dense)
     else:
-        node.attributes = (lay.shape_tuple(window), lay.strides_tuple(window), window.offset - t.base.layout.offset)
+        node.attributes = Window(lay.shape_tuple(window), lay.strides_tuple(window),
+                                 window.offset - t.base.layout.offset)
     node.dtype = t.dtype
     take_edges(node, n_in)
     take_outputs(node, 1)[0] = lay.incref(y)
