@@ -85,6 +85,7 @@ DIRECTIVES = dict(
     cdivision=True,
     embedsignature=True,
     binding=True,           # but for the methods of compiled classes, which would not check self: test_structure.py
+    annotation_typing=False,            # annotations are for readers and the stubs; no argument is converted by them
     allow_none_for_extension_args=False,
     auto_pickle=False,
     c_api_binop_methods=True,

@@ -1,9 +1,10 @@
 """Write the type stubs: python tools/make_stubs.py [--check]
 
-One .pyi for each compiled module, and one for each Python module that users see something of. Names and signatures are
-those of the running package; the operators among them, and Tensor's methods, come from THE TABLE. What no signature
-says stands here, once: the type of a parameter by its name, the result of a function that is not a tensor, and those
-few whose result depends on their arguments. A public parameter or result without a type ends the run with its name."""
+One .pyi for each compiled module, and one for each Python module with public names. Names, signatures and types are
+those of the running package: a function's types are its annotations. In an annotation, the names of ALIASES have no
+underscore (`Data` becomes `_Data`). Methods of compiled classes keep no annotations, so their types stand here, and so
+do the few functions whose result depends on their arguments. A public parameter or result without a type ends the run
+with its name; so does an entry here that nothing needs."""
 
 import enum
 import inspect
@@ -15,34 +16,23 @@ from surface import Answer
 
 NUMBERS = {"int", "float", "bool", "complex"}
 
-PARAMETERS = {              # `function.parameter`, or the parameter's name wherever it stands
-    "b": "_Data | None", "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
-    "more": "Any",
-    "flatten.start": "int", "flatten.end": "int", "axis1": "int", "axis2": "int", "Adam.lr": "float | None",
+PARAMETERS = {              # `function.parameter`, or the parameter's name wherever it stands without an annotation
+    "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
+    "Adam.lr": "float | None",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
     "capped": "bool",
-    "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float", "value": "float",
-    "axis": "int | Sequence[int] | None", "axes": "int | Sequence[int] | None",
-    "create_graph": "bool", "allow_unused": "bool", "endpoint": "bool", "keepdims": "bool", "requires_grad": "bool",
-    "data": "_Data", "labels": "_Data", "p": "_Operand", "dropout.p": "float", "beta": "float", "condition": "_Data",
-    "clip.min": "_Data | None", "clip.max": "_Data | None", "approximate": "Literal['none', 'tanh']",
-    "activation": "Literal['relu', 'tanh', 'sigmoid'] | None",
-    "x": "_Data", "y": "_Data", "w": "_Data", "g": "_Data", "targets": "_Data", "log_probabilities": "_Data",
-    "weight": "_Data", "bias": "_Data",
-    "correction": "float", "ord": "float", "log_softmax.axis": "int", "softmax.axis": "int",
-    "cumsum.axis": "int | None", "argmax.axis": "int | None", "argmin.axis": "int | None",
-    "dtype": "npt.DTypeLike | None", "astype.dtype": "npt.DTypeLike", "set_default_dtype.dtype": "npt.DTypeLike",
-    "dtype_number.dtype": "npt.DTypeLike",
+    "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float",
+    "create_graph": "bool", "endpoint": "bool",
+    "x": "_Data",
+    "dtype": "npt.DTypeLike | None",
     "flag": "bool", "train_mode": "bool | None",
-    "grad_req": "Literal['write', 'add', 'null']", "grad_reqs": "_GradReq | Sequence[_GradReq]",
-    "gradient": "_Head", "mark_variables.gradients": "Tensor | Sequence[Tensor]",
+    "gradient": "_Head",
     "gradients": "_Head | Sequence[_Head]",
     "inputs": "Tensor | Sequence[Tensor] | None",
-    "k": "int", "n": "int", "n_rows": "int", "n_cols": "int | None", "num": "int", "output_nr": "int",
-    "copy": "bool | None", "device": "str | None", "from_dlpack.x": "Any",
-    "generator": "Generator | None", "given": "float | Sequence[int]", "high": "float | None", "loc": "float | None",
+    "n": "int", "output_nr": "int",
+    "given": "float | Sequence[int]", "high": "float | None", "loc": "float | None",
     "low": "float | None", "integers.high": "int | None", "integers.low": "int | None",
-    "bernoulli.p": "float | None", "permutation.x": "int | _Data", "s": "float", "scale": "float | None",
+    "bernoulli.p": "float | None", "permutation.x": "int | _Data", "scale": "float | None",
     "size": "int | Sequence[int] | None",
     "ctx": "FunctionContext", "save_for_backward.tensors": "Tensor | None",
     "mark_non_differentiable.outputs": "Tensor", "mark_dirty.inputs": "Tensor",
@@ -50,12 +40,9 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "set_materialize_grads.value": "bool", "forward.inputs": "Any", "backward.grads": "Tensor | None",
     "apply.inputs": "Any", "Handle.hooks": "Any", "Handle.key": "object",
     "pack": "Callable[[Tensor], Any]", "unpack": "Callable[[Any], Tensor]",
-    "register_hook.f": "Callable[[Tensor], Tensor | None]",
-    "register_post_accumulate_grad_hook.f": "Callable[[Tensor], object]",
     "register_prehook.f": "Callable[[tuple[Tensor | None, ...]], object]",
     "register_node_hook.f": "Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], object]",
-    "formula.c": "Any", "formula.i": "int", "formula.g": "Any",
-    "learning_rate": "float", "listener": "Callable[[_Event], object] | None",
+    "listener": "Callable[[_Event], object] | None",
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]", "mode": "Literal['stdout', 'dicts']",
     "why.t": "Tensor", "limit.bytes": "int | str",
@@ -65,23 +52,13 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "compare.by": "Literal['operation', 'category', 'line']", "compare.other": "profile | str | PathLike[str]",
     "plot.axis": "Literal['events', 'time']",
     "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
-    "reduction": "Literal['mean', 'sum', 'none']",
     "retain_graph": "bool | None",
     "shape": "int | Sequence[int]",
-    "start": "float", "stop": "float", "arange.stop": "float | None", "step": "float",
-    "variables": "Tensor | Sequence[Tensor]",
-    "indices": "_Data", "index": "_Data", "src": "_Data", "mask": "_Data", "v": "_Data", "operands": "_Data",
-    "xs": "Iterable[_Data]", "put.attributes": "Any", "put_slice.index": "Any", "getitem.index": "Any",
-    "concat.axis": "int | None", "stack.axis": "int", "split.axis": "int", "take.axis": "int | None",
-    "expand_dims.axis": "int | Sequence[int]", "gather.axis": "int", "scatter_add.axis": "int", "add_at.axis": "int",
-    "sort.axis": "int", "argsort.axis": "int", "topk.axis": "int", "descending": "bool", "largest": "bool",
-    "sections": "int | Sequence[int]", "widths": "int | Sequence[int] | Sequence[Sequence[int]]",
-    "pad.mode": "Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap']", "classes": "int", "equation": "str",
 }
 
-RESULTS = {                 # `Class.member` or the function's name; functions of THE TABLE and those below give tensors
+RESULTS = {                 # `Class.member` or the function's name, where no annotation gives the result
     **{f"Generator.{name}": "Tensor" for name in "normal uniform bernoulli integers permutation".split()},
-    "Generator.state": "tuple[int, int]", "seed": "None",
+    "Generator.state": "tuple[int, int]",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
     "Node.register_hook": "Handle", "Node.register_prehook": "Handle", "Handle.remove": "None",
@@ -91,68 +68,46 @@ RESULTS = {                 # `Class.member` or the function's name; functions o
     **{f"FunctionContext.{name}": "None"
        for name in ("save_for_backward", "mark_non_differentiable", "mark_dirty", "set_materialize_grads")},
     **{f"GradientCollector.{name}": "None" for name in ("backward", "close", "zero_gradients")},
-    "Operator.flat": "bool", "Operator.name": "str", "Operator.apart": "int",
+    "Operator.name": "str", "Operator.n_unpromoted": "int",
     "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
-       for flag in "promotes floats fused differentiable by_mode views counting signs whole".split()},
+       for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent views "
+       "data_dependent_shape signs joint_formula".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
-    "split": "tuple[Tensor, ...]", "topk": "tuple[Tensor, Tensor]", "Tensor.split": "tuple[Tensor, ...]",
-    "Tensor.topk": "tuple[Tensor, Tensor]",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
     "Tensor.T": "Tensor", "Tensor.mT": "Tensor",
-    **{f"Tensor.{name}": "Tensor" for name in "flatten ravel swapaxes float double cpu".split()},
     "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
     "Tensor.grad_fn": "Node | None", "Tensor.grad_req": "Literal['write', 'add', 'null']", "Tensor.is_leaf": "bool",
-    "Tensor.item": "Any", "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
-    "Tensor.numpy": "npt.NDArray[Any]", "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",
-    "Tensor.size": "int", "Tensor.strides": "tuple[int, ...]", "Tensor.tolist": "Any", "Tensor.version": "int",
-    "Tensor.register_hook": "Handle", "Tensor.register_post_accumulate_grad_hook": "Handle",
-    "Tensor.retain_grad": "None",
-    "Tensor.attach_grad": "Tensor", "Tensor.requires_grad_": "Tensor", "Tensor.backward": "None",
-    "Tensor.drop_grad": "Tensor", "Tensor.zero_grad": "None", "Tensor.detach": "Tensor", "Tensor.copy": "Tensor",
-    "Tensor.copy_": "Tensor", "Tensor.free": "None", "scope.keep": "Tensor", "Tensor.fill_": "Tensor",
-    "Row.name": "str", "Row.family": "str", "Row.kept": "dict[str, str]", "Row.tries": "list[_Call]",
+    "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
+    "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",
+    "Tensor.size": "int", "Tensor.strides": "tuple[int, ...]", "Tensor.version": "int",
+    "Tensor.backward": "None",
+    "scope.keep": "Tensor",
     "Failure.failed": "bool",
     "gradcheck": "Literal[True]",
-    "backward": "None", "mark_variables": "None", "set_default_dtype": "None", "get_default_dtype": "np.dtype[Any]",
-    "set_num_threads": "None", "get_num_threads": "int", "get_include": "str",
+    "get_include": "str",
     "show_config": "dict[str, Any] | None",
-    "is_recording": "bool", "is_training": "bool", "set_recording": "bool", "set_training": "bool",
-    "empty_cache": "None", "reset_peak": "int", "stats": "dict[str, Any]",
     "profile.peak_bytes": "int", "profile.at_peak": "list[PeakRow]", "profile.allocations": "list[Site]",
     "profile.table": "str", "profile.plot": "None", "profile.save": "None", "profile.flame": "None",
     "profile.advice": "list[Advice]", "profile.compare": "Comparison",
-    "events.__enter__": "list[_Event]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
+    "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
-
-ROW = {
-    "function": "Callable[..., Any]", "operator": "Operator", "like": "Callable[..., Any]",
-    "samples": "Callable[[], list[_Call]]", "keeps": "dict[str, str] | Callable[..., dict[str, str]]",
-    "methods": "tuple[str, ...]", "ties": "tuple[Any, ...]", "public": "bool",
-    "aliases": "tuple[str, ...]", "own_gradient": "bool", "tested": "Callable[..., Any]",
-}
-PARAMETERS |= {f"Row.{name}": kind for name, kind in ROW.items()} | {
-    "Row.tested": "Callable[..., Any] | None",
-    "Row.keeps": "Mapping[str, str] | Iterable[tuple[str, str]] | Callable[..., dict[str, str]]"}
 
 INSTANCE = {                # attributes that no class shows, since __init__ makes them
     "MemoryLimitError": ["requested: int", "limit: int", "fits: int", "operation: str", "line: str"],
     "why": ["bytes: int", "category: str", "holders: int", "entries: list[tuple[int, str]]",
             "made_by: str", "line: str"],
     "Failure": ["allocations: int | None"],
-    "Row": [f"{name}: {kind}" for name, kind in ROW.items()],
+    "Row": ["function: Callable[..., Tensor]", "operator: Operator", "methods: tuple[str, ...]",
+            "aliases: tuple[str, ...]", "public: bool"],
 }
 
 DECLARED = {                # what operator classes declare for Elementwise to read: of any kind
     "integers": "Any",
 }
 
-TENSORS = {"arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
-           "stop_gradient", "tensor", "zeros", "zeros_like",
-           "flatten", "swapaxes", "matrix_transpose", "single", "double", "cpu",
-           "bernoulli", "dropout", "from_dlpack", "integers", "normal", "permutation", "uniform"}
 
 _SCOPE = """\
 @overload
@@ -220,7 +175,6 @@ OVERRIDES = {"__eq__", "__ne__"}                    # object promises a bool
 
 ALIASES = {                 # name: definition; after them what may be needed from elsewhere
     "_GradReq": "_GradReq: TypeAlias = Literal['write', 'add', 'null']",
-    "_Call": "_Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]",
     "_Event": "_Event: TypeAlias = tuple[str, int, int, str]",
     "_Operand": "_Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic",
     "_float": "_float: TypeAlias = float",
@@ -229,6 +183,7 @@ ALIASES = {                 # name: definition; after them what may be needed fr
     "_F": "_F = TypeVar('_F', bound=Callable[..., Any])",
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
 }
+SHORT = re.compile(rf"(?<![\w.'])({'|'.join(name[1:] for name in ALIASES if name != '_float')})\b")
 SOURCES = {
     "os": ["PathLike"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
@@ -239,6 +194,8 @@ SOURCES = {
 
 class Stub:
     """The stub of one module; `untyped` collects what should have a type and has none."""
+
+    used = set()                                    # the entries of PARAMETERS and RESULTS that some stub needed
 
     def __init__(self, module, shown, untyped):
         self.module = module
@@ -258,13 +215,19 @@ class Stub:
         if isinstance(value, (bool, int, float, str, type(None))): return repr(value)
         return "..."
 
+    def annotated(self, annotation):
+        """The text of an annotation, with the names of ALIASES as the stubs have them."""
+        plain = isinstance(annotation, type) and not hasattr(annotation, "__args__")
+        text = annotation.__name__ if plain else re.sub(r"\b(typing|collections\.abc)\.", "", str(annotation))
+        return SHORT.sub(r"_\g<0>", text)
+
     def parameter_type(self, owner, parameter, strict):
-        if parameter.annotation is not inspect.Parameter.empty:
-            a = parameter.annotation
-            return a if isinstance(a, str) else getattr(a, "__name__", str(a))
+        if parameter.annotation is not inspect.Parameter.empty: return self.annotated(parameter.annotation)
         if not strict: return "Any"
         for key in (f"{owner}.{parameter.name}", parameter.name):
-            if key in PARAMETERS: return PARAMETERS[key]
+            if key in PARAMETERS:
+                self.used.add(key)
+                return PARAMETERS[key]
         self.untyped.append(f"{self.module.__name__}: parameter {parameter.name!r} of {owner}: PARAMETERS")
         return "Any"
 
@@ -291,12 +254,12 @@ class Stub:
             out.append(f"{p.name}: {kind}" + ("" if p.default is p.empty else f" = {self.default(p.default)}"))
         return ", ".join(out)
 
-    def result(self, owner, key, strict):
+    def result(self, key, strict, f=None):
+        if f is not None and f.return_annotation is not f.empty: return self.annotated(f.return_annotation)
         if not strict: return "Any"
-        if key in RESULTS: return RESULTS[key]
-        name = key.rpartition(".")[2]
-        if owner is None and (name in TENSORS or name in TABLE): return "Tensor"
-        if owner == "Tensor" and name in METHODS: return "Tensor"
+        if key in RESULTS:
+            self.used.add(key)
+            return RESULTS[key]
         self.untyped.append(f"{self.module.__name__}: the result of {key}: RESULTS")
         return "Any"
 
@@ -304,11 +267,11 @@ class Stub:
         strict = id(f) in self.shown
         if name in WHOLE and strict: return self.lines.append(WHOLE[name])
         try:
-            parameters = list(inspect.signature(f).parameters.values())
+            signature = inspect.signature(f)
         except (TypeError, ValueError):
             return self.lines.append(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...")
-        text = self.parameters(name, parameters, strict)
-        self.lines.append(f"def {name}({text}) -> {self.result(None, name, strict)}: ...")
+        text = self.parameters(name, signature.parameters.values(), strict)
+        self.lines.append(f"def {name}({text}) -> {self.result(name, strict, signature)}: ...")
 
     def constant(self, name, value):
         kind = type(value).__name__
@@ -366,7 +329,8 @@ class Stub:
             if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some
                 self.untyped.append(f"{self.module.__name__}: {key}: DUNDERS")
         elif surface.is_attribute(value):
-            kind = self.result(owner, key, strict)
+            f = getattr(value, "fget", None) or getattr(value, "func", None)
+            kind = self.result(key, strict, inspect.signature(f) if inspect.isfunction(f) else None)
             self.lines.append(f"@property\ndef {name}(self) -> {kind}: ...")
             if isinstance(value, property) and value.fset:
                 self.lines.append(f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...")
@@ -374,9 +338,9 @@ class Stub:
             kind = "static" if isinstance(value, staticmethod) else "class" if isinstance(value, classmethod) else ""
             if kind: self.lines.append(f"@{kind}method")
             f = value.__func__ if kind else value
-            parameters = list(inspect.signature(f).parameters.values())
-            text = self.parameters(f.__name__, parameters, strict, method=kind != "static")
-            self.lines.append(f"def {name}({text}) -> {self.result(owner, key, strict)}: ...")
+            signature = inspect.signature(f)
+            text = self.parameters(f.__name__, signature.parameters.values(), strict, method=kind != "static")
+            self.lines.append(f"def {name}({text}) -> {self.result(key, strict, signature)}: ...")
         else:
             self.constant(name, value)
 
@@ -439,8 +403,6 @@ def front():
     return "\n".join([*lines, "", *last, "nd: Any", "", "__version__: str", ""])
 
 
-TABLE = {row.name for row in surface.cygrad.ops.TABLE}
-METHODS = {name for row in surface.cygrad.ops.TABLE for name in row.methods}
 CLASSES = {}
 
 
@@ -460,7 +422,8 @@ def main():
         path = surface.ROOT.joinpath(*module.__name__.split("."))
         path = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
         files[path] = Stub(module, shown, errors).text()
-    if errors: sys.exit("\n".join(["without a type in tools/make_stubs.py:", *errors]))
+    errors += [f"{key}: nothing needs this entry" for key in {*PARAMETERS, *RESULTS} - Stub.used - {"get_include"}]
+    if errors: sys.exit("\n".join(["types of tools/make_stubs.py:", *errors]))
     files[surface.ROOT / "cygrad" / "__init__.pyi"] = front()
     for path in (surface.ROOT / "cygrad").rglob("*.pyi"):
         if path not in files:

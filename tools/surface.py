@@ -115,7 +115,8 @@ def signature(value, method=False):
     except (TypeError, ValueError):                 # a property
         return ""
     if parameters is None or [p.name for p in parameters] == ["_", "__"]: return ""     # not to be called by users
-    return str(inspect.Signature(parameters[1:] if method else parameters))
+    plain = [p.replace(annotation=p.empty) for p in parameters]     # types would make the headings of pages too long
+    return str(inspect.Signature(plain[1:] if method else plain))
 
 
 def write(files, check):
