@@ -11,7 +11,7 @@ def check_function(f, what):
     if not callable(f): raise TypeError(f"{what} wants a function, got {type(f).__name__}")
 
 
-def register_hook(Tensor self, f):
+def register_hook(Tensor self, f: Callable[[Tensor], Tensor | None]) -> Handle:
     """Call `f(gradient)` in every backward when this tensor's gradient is complete, before it goes on or arrives in
     .grad; a tensor that `f` returns takes its place. Returns a handle with `remove()`, which is a context manager too;
     an `f` that refers to this tensor keeps it alive until it is removed or the graph is freed. Raises RuntimeError for
@@ -23,7 +23,7 @@ def register_hook(Tensor self, f):
     return register(self._node, "tensor", (self._output_nr, f))
 
 
-def register_post_accumulate_grad_hook(Tensor self, f):
+def register_post_accumulate_grad_hook(Tensor self, f: Callable[[Tensor], object]) -> Handle:
     """Call `f(self)` in every backward when this variable's .grad has received all; what it returns is ignored. Returns
     a handle with `remove()`; until then an `f` that refers to this tensor keeps it alive. Raises RuntimeError unless
     the tensor is a variable."""

@@ -98,7 +98,9 @@ cdef int _mode(train_mode) except? -2:
     return -1 if train_mode is None else <bint>train_mode
 
 
-def backward(outputs, gradients=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
+def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head] | None = None,
+             retain_graph: bool | None = None, *args, create_graph: bool = False,
+             inputs: Tensor | Sequence[Tensor] | None = None, train_mode: bool | None = None) -> None:
     """Compute the gradients of `outputs` (a tensor or a list) for all variables that they were computed from.
 
     gradients: the gradient of each output, None entries meaning ones. retain_graph: keep what the graph holds, for

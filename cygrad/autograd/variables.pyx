@@ -98,7 +98,7 @@ cdef int check_floating(Tensor x) except -1:
     return 0
 
 
-def attach_grad(Tensor self, grad_req="write"):
+def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write") -> Tensor:
     """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient
     is wanted. .grad is zeros until then. Of a recorded result, the gradient is kept in the same way, and goes on
     through it as before. Returns the tensor. Raises TypeError unless it is float32 or float64."""
@@ -118,7 +118,7 @@ def attach_grad(Tensor self, grad_req="write"):
     return self
 
 
-def retain_grad(Tensor self):
+def retain_grad(Tensor self) -> None:
     """Keep the gradient of a recorded result in .grad, which each backward overwrites and which is None until then; of
     a variable it is kept anyway. Raises RuntimeError for a tensor to which no gradient flows."""
     if not is_tracked(self):
@@ -127,7 +127,7 @@ def retain_grad(Tensor self):
     if is_result(self): keep_gradient(self, WRITE)
 
 
-def requires_grad_(Tensor self, requires_grad=True):
+def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:
     """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable. A
     recorded result requires its gradient already; with False, raises RuntimeError for it: detach() leaves the graph."""
     if is_result(self):
@@ -143,7 +143,7 @@ def requires_grad_(Tensor self, requires_grad=True):
     return self
 
 
-def drop_grad(Tensor self):
+def drop_grad(Tensor self) -> Tensor:
     """Be a variable no longer: .grad is None and operations are not recorded for its sake."""
     cdef Leaf leaf = leaf_of(self)
     if leaf is not None:
@@ -159,7 +159,8 @@ def keeps_grad(Tensor x):
     return leaf is not None and leaf.req != NULL_REQ
 
 
-def mark_variables(variables, gradients, grad_reqs="write"):
+def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Sequence[Tensor],
+                   grad_reqs: GradReq | Sequence[GradReq] = "write") -> None:
     """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of
     equal length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything
     changes."""
@@ -228,7 +229,7 @@ cdef int clear(Tensor t) except -1:
     return 0
 
 
-def zero_grad(Tensor self):
+def zero_grad(Tensor self) -> None:
     """Set .grad to zeros, if there is one; it counts as not reached by a backward."""
     cdef Leaf leaf = leaf_of(self)
     if flags().capture != NULL: refuse_capture("zero_grad")
@@ -244,14 +245,14 @@ cpdef int clear_leaf(Leaf leaf) except -1:
     return 0
 
 
-def detach(Tensor self):
+def detach(Tensor self) -> Tensor:
     """The same memory and version, out of the graph."""
     cdef Tensor y = view_of(self, lay.incref(self.layout))
     y.detached = True
     return y
 
 
-def stop_gradient(x):
+def stop_gradient(x: Data) -> Tensor:
     """`x` unchanged, with no gradient through it."""
     return detach(ensure_tensor(x))
 

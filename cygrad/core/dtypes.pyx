@@ -35,7 +35,7 @@ def dtype_number(dtype):
     return number
 
 
-def set_default_dtype(dtype):
+def set_default_dtype(dtype: npt.DTypeLike) -> None:
     """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (at start) or float64."""
     global default_float
     number = dtype_number(dtype)
@@ -44,7 +44,7 @@ def set_default_dtype(dtype):
     default_float = number
 
 
-def get_default_dtype():
+def get_default_dtype() -> np.dtype[Any]:
     """The dtype of Python floats."""
     return DTYPES[default_float]
 

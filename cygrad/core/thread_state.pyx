@@ -13,23 +13,23 @@ cdef Flags* flags() noexcept nogil:
     return &cg_flags
 
 
-def is_recording():
+def is_recording() -> bool:
     """Whether operations are recorded in this thread."""
     return bool(cg_flags.recording)
 
 
-def is_training():
+def is_training() -> bool:
     """Whether this thread is in train mode (dropout drops, batch norm takes the batch's statistics)."""
     return bool(cg_flags.training)
 
 
-def set_recording(bint flag):
+def set_recording(bint flag) -> bool:
     """Set this thread's recording flag; return what it was."""
     before, cg_flags.recording = bool(cg_flags.recording), flag
     return before
 
 
-def set_training(bint flag):
+def set_training(bint flag) -> bool:
     """Set this thread's training flag; return what it was."""
     before, cg_flags.training = bool(cg_flags.training), flag
     return before

@@ -52,7 +52,7 @@ cdef int begin() except -1:
     return 0
 
 
-def reset_peak():
+def reset_peak() -> int:
     """Let the peak start again from what is live now; returns what it was, in bytes. Open `track()` scopes keep
     theirs."""
     begin()

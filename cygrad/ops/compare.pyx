@@ -258,87 +258,87 @@ OPERATORS = {o.name: o for o in (
     BITWISE_AND, BITWISE_OR, BITWISE_XOR, BITWISE_NOT, MAXIMUM, MINIMUM, CLIP, WHERE)}
 
 
-def less(x, y):
+def less(x: Data, y: Data) -> Tensor:
     """x < y, elementwise with broadcasting: a bool tensor."""
     return apply2(LESS, x, y, None)
 
-def less_equal(x, y):
+def less_equal(x: Data, y: Data) -> Tensor:
     """x <= y, elementwise with broadcasting: a bool tensor."""
     return apply2(LESS_EQUAL, x, y, None)
 
-def equal(x, y):
+def equal(x: Data, y: Data) -> Tensor:
     """x == y, elementwise with broadcasting: a bool tensor."""
     return apply2(EQUAL, x, y, None)
 
-def not_equal(x, y):
+def not_equal(x: Data, y: Data) -> Tensor:
     """x != y, elementwise with broadcasting: a bool tensor."""
     return apply2(NOT_EQUAL, x, y, None)
 
-def greater(x, y):
+def greater(x: Data, y: Data) -> Tensor:
     """x > y, elementwise with broadcasting: a bool tensor."""
     return apply2(GREATER, x, y, None)
 
-def greater_equal(x, y):
+def greater_equal(x: Data, y: Data) -> Tensor:
     """x >= y, elementwise with broadcasting: a bool tensor."""
     return apply2(GREATER_EQUAL, x, y, None)
 
-def isnan(x):
+def isnan(x: Data) -> Tensor:
     """Whether x is nan, elementwise: a bool tensor."""
     return apply1(ISNAN, x, None)
 
-def isinf(x):
+def isinf(x: Data) -> Tensor:
     """Whether x is inf or -inf, elementwise: a bool tensor."""
     return apply1(ISINF, x, None)
 
-def isfinite(x):
+def isfinite(x: Data) -> Tensor:
     """Whether x is neither nan nor infinite, elementwise: a bool tensor."""
     return apply1(ISFINITE, x, None)
 
-def logical_and(x, y):
+def logical_and(x: Data, y: Data) -> Tensor:
     """Whether x and y are both true (not 0), elementwise with broadcasting: a bool tensor."""
     return apply2(LOGICAL_AND, x, y, None)
 
-def logical_or(x, y):
+def logical_or(x: Data, y: Data) -> Tensor:
     """Whether x or y is true (not 0), elementwise with broadcasting: a bool tensor."""
     return apply2(LOGICAL_OR, x, y, None)
 
-def logical_xor(x, y):
+def logical_xor(x: Data, y: Data) -> Tensor:
     """Whether x or y, but not both, is true (not 0), elementwise with broadcasting: a bool tensor."""
     return apply2(LOGICAL_XOR, x, y, None)
 
-def logical_not(x):
+def logical_not(x: Data) -> Tensor:
     """Whether x is false (0), elementwise: a bool tensor."""
     return apply1(LOGICAL_NOT, x, None)
 
-def bitwise_and(x, y):
+def bitwise_and(x: Data, y: Data) -> Tensor:
     """The bits that both x and y have, elementwise with broadcasting: x & y. Raises TypeError for floats."""
     return apply2(BITWISE_AND, x, y, None)
 
-def bitwise_or(x, y):
+def bitwise_or(x: Data, y: Data) -> Tensor:
     """The bits that x or y has, elementwise with broadcasting: x | y. Raises TypeError for floats."""
     return apply2(BITWISE_OR, x, y, None)
 
-def bitwise_xor(x, y):
+def bitwise_xor(x: Data, y: Data) -> Tensor:
     """The bits that x or y has, but not both, elementwise with broadcasting: x ^ y. Raises TypeError for floats."""
     return apply2(BITWISE_XOR, x, y, None)
 
-def bitwise_not(x):
+def bitwise_not(x: Data) -> Tensor:
     """The bits that x has not, elementwise: ~x. Raises TypeError for floats."""
     return apply1(BITWISE_NOT, x, None)
 
-def maximum(x, y):
+def maximum(x: Data, y: Data) -> Tensor:
     """The larger of x and y, elementwise with broadcasting; nan where either is.
 
     Where they are equal each has half of the gradient."""
     return apply2(MAXIMUM, x, y, None)
 
-def minimum(x, y):
+def minimum(x: Data, y: Data) -> Tensor:
     """The smaller of x and y, elementwise with broadcasting; nan where either is.
 
     Where they are equal each has half of the gradient."""
     return apply2(MINIMUM, x, y, None)
 
-def clip(x, min=None, max=None):
+def clip(x: Data, min: Data | None = None, max: Data | None = None) -> Tensor:
     """x brought between min and max (numbers or tensors, None for no bound), elementwise with broadcasting.
 
     Where min is above max it is max. The gradient of x is 1 from bound to bound, both included, and 0 beyond."""
@@ -347,7 +347,7 @@ def clip(x, min=None, max=None):
         return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
     return apply3(CLIP, t, LEAST if min is None else min, MOST if max is None else max, None)
 
-def where(condition, x, y):
+def where(condition: Data, x: Data, y: Data) -> Tensor:
     """x where the condition is true, else y, elementwise with broadcasting.
 
     A condition of another dtype than bool is true where it is not 0."""

@@ -292,7 +292,7 @@ cdef tuple without(Tensor x, str labels, str needed):
     return astype(sum(x, axes), DTYPES[x.dtype]), "".join([a for a in labels if a in needed])
 
 
-def einsum(equation, *operands):
+def einsum(equation: str, *operands: Data) -> Tensor:
     """Sums of products, as numpy.einsum: letters name the dimensions of the operands and, after "->", of the result;
     what the result does not name is summed. An ellipsis stands for dimensions that broadcast. Operands are contracted
     from left to right. Raises ValueError for an equation that does not fit."""

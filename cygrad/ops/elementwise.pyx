@@ -219,51 +219,51 @@ OPERATORS = {o.name: o for o in (
     ADD, SUB, MUL, DIV, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
 
 
-def add(x, y):
+def add(x: Data, y: Data) -> Tensor:
     """x + y, elementwise with broadcasting."""
     return apply2(ADD, x, y, None)
 
-def sub(x, y):
+def sub(x: Data, y: Data) -> Tensor:
     """x - y, elementwise with broadcasting."""
     return apply2(SUB, x, y, None)
 
-def mul(x, y):
+def mul(x: Data, y: Data) -> Tensor:
     """x y, elementwise with broadcasting."""
     return apply2(MUL, x, y, None)
 
-def div(x, y):
+def div(x: Data, y: Data) -> Tensor:
     """x / y, elementwise with broadcasting; integers give the default dtype."""
     return apply2(DIV, x, y, None)
 
-def neg(x):
+def neg(x: Data) -> Tensor:
     """-x, elementwise."""
     return apply1(NEG, x, None)
 
-def abs(x):
+def abs(x: Data) -> Tensor:
     """|x|, elementwise; the gradient at 0 is 0."""
     return apply1(ABS, x, None)
 
-def sign(x):
+def sign(x: Data) -> Tensor:
     """1 where x > 0, -1 where x < 0, else x itself (0 or nan), elementwise; the gradient is 0."""
     return apply1(SIGN, x, None)
 
-def floor(x):
+def floor(x: Data) -> Tensor:
     """The largest whole number that is not above x, elementwise; the gradient is 0."""
     return apply1(FLOOR, x, None)
 
-def ceil(x):
+def ceil(x: Data) -> Tensor:
     """The least whole number that is not below x, elementwise; the gradient is 0."""
     return apply1(CEIL, x, None)
 
-def trunc(x):
+def trunc(x: Data) -> Tensor:
     """x without its fraction, elementwise; the gradient is 0."""
     return apply1(TRUNC, x, None)
 
-def round(x):
+def round(x: Data) -> Tensor:
     """The whole number nearest to x, of two the even one, elementwise; the gradient is 0."""
     return apply1(ROUND, x, None)
 
-def pow(x, p):
+def pow(x: Data, p: Operand) -> Tensor:
     """x to the power of p, elementwise: a number (the operator pow), a tensor or an array (the operator power).
 
     Raises TypeError if p is none of these, ValueError for integers to a negative power."""
@@ -277,24 +277,24 @@ def pow(x, p):
                          f"astype first")
     return apply1(POW, t, number_of(p))
 
-def power(x, y):
+def power(x: Data, y: Data) -> Tensor:
     """x to the power of y, elementwise with broadcasting; of integers an integer.
 
     The gradient of y is 0 where x is 0 and y is not negative. Raises ValueError for integers to a negative power."""
     return apply2(POWER, x, y, None)
 
-def square(x):
+def square(x: Data) -> Tensor:
     """x times x, elementwise."""
     return apply1(SQUARE, x, None)
 
-def sqrt(x):
+def sqrt(x: Data) -> Tensor:
     """The square root, elementwise; nan below 0. Its gradient at 0 is inf."""
     return apply1(SQRT, x, None)
 
-def rsqrt(x):
+def rsqrt(x: Data) -> Tensor:
     """1 over the square root, elementwise; inf at 0, nan below."""
     return apply1(RSQRT, x, None)
 
-def reciprocal(x):
+def reciprocal(x: Data) -> Tensor:
     """1 / x, elementwise; integers give the default dtype."""
     return apply1(RECIPROCAL, x, None)

@@ -286,79 +286,79 @@ OPERATORS = {o.name: o for o in (
     ERF, SIGMOID, SOFTPLUS, SILU, GELU, GELU_TANH, RELU, RELU_GRADIENT)}
 
 
-def exp(x):
+def exp(x: Data) -> Tensor:
     """e to the power of x, elementwise."""
     return apply1(EXP, x, None)
 
-def expm1(x):
+def expm1(x: Data) -> Tensor:
     """e to the power of x, minus 1, elementwise, with all digits also near x = 0."""
     return apply1(EXPM1, x, None)
 
-def log(x):
+def log(x: Data) -> Tensor:
     """The natural logarithm, elementwise; -inf at 0, nan below."""
     return apply1(LOG, x, None)
 
-def log1p(x):
+def log1p(x: Data) -> Tensor:
     """The natural logarithm of 1 + x, elementwise, with all digits also near x = 0; -inf at -1, nan below."""
     return apply1(LOG1P, x, None)
 
-def sin(x):
+def sin(x: Data) -> Tensor:
     """The sine of x in radians, elementwise."""
     return apply1(SIN, x, None)
 
-def cos(x):
+def cos(x: Data) -> Tensor:
     """The cosine of x in radians, elementwise."""
     return apply1(COS, x, None)
 
-def tan(x):
+def tan(x: Data) -> Tensor:
     """The tangent of x in radians, elementwise."""
     return apply1(TAN, x, None)
 
-def asin(x):
+def asin(x: Data) -> Tensor:
     """The angle from -pi/2 to pi/2 whose sine is x, elementwise; nan outside of [-1, 1]."""
     return apply1(ASIN, x, None)
 
-def acos(x):
+def acos(x: Data) -> Tensor:
     """The angle from 0 to pi whose cosine is x, elementwise; nan outside of [-1, 1]."""
     return apply1(ACOS, x, None)
 
-def atan(x):
+def atan(x: Data) -> Tensor:
     """The angle from -pi/2 to pi/2 whose tangent is x, elementwise."""
     return apply1(ATAN, x, None)
 
-def sinh(x):
+def sinh(x: Data) -> Tensor:
     """The hyperbolic sine, elementwise."""
     return apply1(SINH, x, None)
 
-def cosh(x):
+def cosh(x: Data) -> Tensor:
     """The hyperbolic cosine, elementwise."""
     return apply1(COSH, x, None)
 
-def tanh(x):
+def tanh(x: Data) -> Tensor:
     """The hyperbolic tangent, elementwise."""
     return apply1(TANH, x, None)
 
-def asinh(x):
+def asinh(x: Data) -> Tensor:
     """The number whose hyperbolic sine is x, elementwise."""
     return apply1(ASINH, x, None)
 
-def acosh(x):
+def acosh(x: Data) -> Tensor:
     """The number of at least 0 whose hyperbolic cosine is x, elementwise; nan below 1."""
     return apply1(ACOSH, x, None)
 
-def atanh(x):
+def atanh(x: Data) -> Tensor:
     """The number whose hyperbolic tangent is x, elementwise; -inf and inf at -1 and 1, nan beyond."""
     return apply1(ATANH, x, None)
 
-def erf(x):
+def erf(x: Data) -> Tensor:
     """The error function, elementwise."""
     return apply1(ERF, x, None)
 
-def sigmoid(x):
+def sigmoid(x: Data) -> Tensor:
     """1 / (1 + e^-x), elementwise, without overflow."""
     return apply1(SIGMOID, x, None)
 
-def softplus(x, beta=1.0):
+def softplus(x: Data, beta: float = 1.0) -> Tensor:
     """log(1 + e^(beta x)) / beta, elementwise, exact for every x (there is no threshold).
 
     Raises TypeError if beta is no number, ValueError if it is 0."""
@@ -367,11 +367,11 @@ def softplus(x, beta=1.0):
     if beta == 0: raise ValueError("softplus: beta is 0; it scales x and must not be 0")
     return apply1(SOFTPLUS, x, number_of(beta))
 
-def silu(x):
+def silu(x: Data) -> Tensor:
     """x sigmoid(x), elementwise."""
     return apply1(SILU, x, None)
 
-def gelu(x, approximate="none"):
+def gelu(x: Data, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """x times the probability that a normal number is less than x, elementwise.
 
     With approximate="tanh" by the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError otherwise."""
@@ -379,14 +379,14 @@ def gelu(x, approximate="none"):
     if approximate == "tanh": return gelu_tanh(x)
     raise ValueError(f"gelu: approximate is {described(approximate)}; it is 'none' or 'tanh'")
 
-def gelu_tanh(x):
+def gelu_tanh(x: Data) -> Tensor:
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, elementwise: gelu(x, approximate="tanh")."""
     return apply1(GELU_TANH, x, None)
 
-def relu(x):
+def relu(x: Data) -> Tensor:
     """max(x, 0), elementwise; the gradient at 0 is 0."""
     return apply1(RELU, x, None)
 
-def relu_gradient(g, y):
+def relu_gradient(g: Data, y: Data) -> Tensor:
     """g where y > 0, else 0: what relu's gradient is, itself differentiable in g."""
     return apply2(RELU_GRADIENT, g, y, None)

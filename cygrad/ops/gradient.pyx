@@ -78,7 +78,7 @@ def locally_constant(z, list xs):
     return apply_list(LOCALLY_CONSTANT, [z, *xs], None) if xs else z
 
 
-def scale_gradient(x, s):
+def scale_gradient(x: Data, s: float) -> Tensor:
     """`x` as a view, whose gradient is multiplied by the number `s` on its way back (0 stops it at zeros, a negative
     one turns it round). Raises TypeError if s is no number."""
     cdef Tensor t = ensure_tensor(x)

@@ -497,7 +497,7 @@ cdef Operator GATHER_RANKED = GatherRanked(), ARGWHERE = Argwhere(), ONE_HOT = O
 OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ONE_HOT)}
 
 
-def take(x, indices, axis=None):
+def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:
     """The elements or slices of `x` at `indices` (integers of any shape, negative ones from the end) along `axis`, or
     of the flattened `x` if that is None. Raises IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
@@ -507,7 +507,7 @@ def take(x, indices, axis=None):
     return apply2(TAKE, t, index_tensor(indices, None), Indexed(lay.read_axis(axis, t.layout.ndim), 1))
 
 
-def add_at(x, axis, v, *indices):
+def add_at(x: Data, axis: int, v: Data, *indices: Data) -> Tensor:
     """`x` with `v` added at index arrays for neighbouring dimensions from `axis` on: where take() would take."""
     cdef Tensor t = ensure_tensor(x)
     if not indices or not isinstance(axis, int) or not 0 <= axis <= t.layout.ndim - len(indices):
@@ -516,7 +516,7 @@ def add_at(x, axis, v, *indices):
     return apply_list(ADD_AT, [t, v, *[index_tensor(i, None) for i in indices]], Indexed(axis, len(indices)))
 
 
-def gather(x, axis, index):
+def gather(x: Data, axis: int, index: Data) -> Tensor:
     """The elements of `x` that `index` names along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as
     many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
@@ -529,7 +529,7 @@ def gather_ranked(x, axis, index):
     return apply2(GATHER_RANKED, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
-def scatter_add(x, axis, index, src):
+def scatter_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
     """`x` with the elements of `src` added where `index` says along `axis`: y[i, index[i, j]] += src[i, j] for axis 1;
     places that are named several times sum up. `src` may be larger than the index: the rest of it is not used."""
     cdef Tensor t = ensure_tensor(x), i = index_tensor(index, None), s = ensure_tensor(src)
@@ -544,13 +544,13 @@ def scatter_add(x, axis, index, src):
     return apply_list(SCATTER_ADD, [t, i, s], Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
-def argwhere(x):
+def argwhere(x: Data) -> Tensor:
     """The places at which `x` is not zero (or is true), in row-major order: an integer tensor (places, dimensions). A
     net cannot plan it, since its shape depends on values."""
     return apply1(ARGWHERE, x, None)
 
 
-def one_hot(labels, classes, dtype=None):
+def one_hot(labels: Data, classes: int, dtype: npt.DTypeLike | None = None) -> Tensor:
     """A row of `classes` numbers for each of the integer `labels`: 1 at the label, 0 elsewhere; dtype None is the
     default dtype. Raises IndexError for a label that is no class."""
     cdef Tensor l = index_tensor(labels, None)

@@ -351,7 +351,7 @@ cdef list read_tensors(str name, xs):
     return tensors
 
 
-def concat(xs, axis=0):
+def concat(xs: Iterable[Data], axis: int | None = 0) -> Tensor:
     """The tensors of the list `xs` side by side along `axis` (None: each flattened first), in their common dtype.
     Raises ValueError if their other sizes differ."""
     cdef list tensors = read_tensors("concat", xs), starts = [0]
@@ -375,7 +375,7 @@ def concat(xs, axis=0):
     return apply_list(CONCAT, tensors, Parts(a, tuple(starts)))
 
 
-def stack(xs, axis=0):
+def stack(xs: Iterable[Data], axis: int = 0) -> Tensor:
     """The tensors of the list `xs`, of one shape, side by side along a new `axis`, in their common dtype. Raises
     ValueError if their shapes differ."""
     cdef list tensors = read_tensors("stack", xs)
@@ -386,7 +386,7 @@ def stack(xs, axis=0):
     return apply_list(STACK, tensors, Axis(lay.read_axis(axis, first.layout.ndim + 1)))
 
 
-def split(x, sections, axis=0):
+def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """A tuple of the parts of `x` along `axis`, views of it, as numpy.split cuts: `sections` equal ones, or, where it
     is a list, cut at those places. Raises ValueError if a number of sections does not divide the size."""
     cdef Tensor t = ensure_tensor(x)
@@ -403,7 +403,8 @@ def split(x, sections, axis=0):
     return tuple([apply1(SPLIT, t, Section(a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
 
 
-def pad(x, widths, mode="constant", value=0):
+def pad(x: Data, widths: int | Sequence[int] | Sequence[Sequence[int]],
+        mode: Literal["constant", "edge", "reflect", "symmetric", "wrap"] = "constant", value: float = 0) -> Tensor:
     """`x` with margins, as numpy.pad: `widths` is a number, a pair (before, after) for every dimension, or a list of a
     pair for each. The margins are `value`, or, by `mode`, elements of x: "edge", "reflect", "symmetric", "wrap"."""
     cdef Tensor t = ensure_tensor(x)
@@ -470,11 +471,11 @@ cdef Diagonal read_diagonal(k):
     return Diagonal(limit if n > limit else -limit if n < -limit else n)
 
 
-def tril(x, k=0):
+def tril(x: Data, k: int = 0) -> Tensor:
     """The lower triangles of the matrices in the last two dimensions of `x`: zeros above diagonal `k`."""
     return apply1(TRIL, matrices("tril", x), read_diagonal(k))
 
 
-def triu(x, k=0):
+def triu(x: Data, k: int = 0) -> Tensor:
     """The upper triangles of the matrices in the last two dimensions of `x`: zeros below diagonal `k`."""
     return apply1(TRIU, matrices("triu", x), read_diagonal(k))

@@ -446,7 +446,7 @@ cdef Operator MATMUL = MatMul(), LINEAR = Linear()
 OPERATORS = {o.name: o for o in (MATMUL, LINEAR)}
 
 
-def matmul(x, y):
+def matmul(x: Data, y: Data) -> Tensor:
     """The matrix product by NumPy's rule: (..., m, k) with (..., k, n), the leading dimensions broadcast; a vector on
     the left is a row, on the right a column, and that dimension goes. Raises ValueError for a number or for inner
     sizes that differ."""
@@ -466,7 +466,8 @@ def matmul(x, y):
     return reshape(z, shape)
 
 
-def linear(x, w, b=None, *, activation=None):
+def linear(x: Data, w: Data, b: Data | None = None, *,
+           activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
     """x w' + b: x is (..., n_in), w is (n_out, n_in), b is (n_out,) or None; the result is (..., n_out).
 
     With activation="relu", "tanh" or "sigmoid" that function of it, in one operation: relu(linear(x, w, b)) without the

@@ -379,7 +379,7 @@ cdef Operator CROSS_ENTROPY = CrossEntropy(), NLL = Nll(), MSE = Mse(), BCE_WITH
 OPERATORS = {o.name: o for o in (CROSS_ENTROPY, NLL, MSE, BCE_WITH_LOGITS)}
 
 
-def cross_entropy(x, labels, reduction="mean"):
+def cross_entropy(x: Data, labels: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The cross-entropy of the softmax of `x` (n, classes; logits) with `labels` (n,), integers from 0 to classes - 1:
     the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no class."""
     cdef Reduced how = read_reduction("cross_entropy", reduction)
@@ -387,7 +387,7 @@ def cross_entropy(x, labels, reduction="mean"):
     return apply2(CROSS_ENTROPY, t, labels_of("cross_entropy", "x", t, labels), how)
 
 
-def nll(log_probabilities, labels, reduction="mean"):
+def nll(log_probabilities: Data, labels: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The negative log-likelihood of `labels` (n,), integers from 0 to classes - 1, under `log_probabilities` (n,
     classes): the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no
     class."""
@@ -396,7 +396,7 @@ def nll(log_probabilities, labels, reduction="mean"):
     return apply2(NLL, t, labels_of("nll", "log_probabilities", t, labels), how)
 
 
-def mse(x, y, reduction="mean"):
+def mse(x: Data, y: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The squared error (x - y)^2, with broadcasting: its mean, its "sum", or with "none" one value an element."""
     cdef Reduced how = read_reduction("mse", reduction)
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
@@ -409,7 +409,7 @@ def mse(x, y, reduction="mean"):
     return apply1(MSE, d, how)
 
 
-def bce_with_logits(x, targets, reduction="mean"):
+def bce_with_logits(x: Data, targets: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The binary cross-entropy of the logistic function of `x` (logits) with `targets` of the same shape, from 0 to 1:
     the mean, the "sum", or with "none" one value an element. Computed without overflow."""
     cdef Reduced how = read_reduction("bce_with_logits", reduction)

@@ -210,12 +210,12 @@ cdef Operator SELECT = Select(), MASK_PUT = MaskPut()
 OPERATORS = {o.name: o for o in (SELECT, MASK_PUT)}
 
 
-def select(x, mask):
+def select(x: Data, mask: Data) -> Tensor:
     """x[mask] for a bool tensor of the shape of `x` or of its first dimensions."""
     return apply2(SELECT, x, ensure_tensor(mask), None)
 
 
-def mask_put(x, v, mask):
+def mask_put(x: Data, v: Data, mask: Data) -> Tensor:
     """`x` with `v`, of the shape of x[mask], where the mask is true."""
     cdef Tensor m = ensure_tensor(mask)
     return apply_list(MASK_PUT, [x, v, m], MaskDimensions(m.layout.ndim))

@@ -141,27 +141,27 @@ cdef Operator ARGMAX = Place("argmax", False), ARGMIN = Place("argmin", True)
 OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
 
 
-def max(x, axis=None, keepdims=False):
+def max(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The largest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
     equally large share the gradient. Raises ValueError where there is nothing to choose from."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MAX, t, read_axes(t, axis, keepdims))
 
 
-def min(x, axis=None, keepdims=False):
+def min(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The smallest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
     equally small share the gradient. Raises ValueError where there is nothing to choose from."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MIN, t, read_axes(t, axis, keepdims))
 
 
-def argmax(x, axis=None, keepdims=False):
+def argmax(x: Data, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest element along `axis` (None: among all in order), of several the first, and of the first
     NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
     return place(ARGMAX, x, axis, keepdims)
 
 
-def argmin(x, axis=None, keepdims=False):
+def argmin(x: Data, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest element along `axis` (None: among all in order), of several the first, and of the first
     NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
     return place(ARGMIN, x, axis, keepdims)

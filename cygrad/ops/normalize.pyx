@@ -163,7 +163,7 @@ cdef Operator LAYER_NORM = LayerNorm()
 OPERATORS = {o.name: o for o in (LAYER_NORM,)}
 
 
-def layer_norm(x, weight, bias, eps=1e-5):
+def layer_norm(x: Data, weight: Data, bias: Data, eps: float = 1e-5) -> Tensor:
     """`x` with mean 0 and variance 1 over its last dimensions, those that `weight` and `bias` have, times `weight`,
     plus `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):

@@ -106,7 +106,7 @@ cdef Operator DROPOUT = Dropout(), DROPOUT_IDENTITY = DropoutIdentity()
 OPERATORS = {o.name: o for o in (DROPOUT, DROPOUT_IDENTITY)}
 
 
-def dropout(x, p=0.5, generator=None):
+def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tensor:
     """In train mode `x` with each element zero with probability `p` and the others divided by 1 - p, so that the mean
     stays; else `x`. The random numbers come from `generator` (None: the default one). Backward keeps nothing, it draws
     them again. Raises ValueError unless p is from 0 to 1, TypeError unless x is floating."""
@@ -126,11 +126,11 @@ def dropout(x, p=0.5, generator=None):
         raise
 
 
-def dropout_with(x, p, key, counter):
+def dropout_with(x: Data, p: float, key: int, counter: int) -> Tensor:
     """What dropout is in train mode when its generator's state is (key, counter)."""
     return apply1(DROPOUT, x, Draw(p, key, counter))
 
 
-def dropout_identity(x):
+def dropout_identity(x: Data) -> Tensor:
     """What dropout is in predict mode: `x`, as a view."""
     return apply1(DROPOUT_IDENTITY, x, None)

@@ -407,32 +407,32 @@ cdef Tensor widened(x):
     return t if t.dtype == widest or is_floating(t.dtype) else t.astype(DTYPES[widest])
 
 
-def sum(x, axis=None, keepdims=False):
+def sum(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The sum over `axis` (an int, a tuple, or None for all); bools and small integers are summed as int64 (uint64)."""
     cdef Tensor t = widened(x)
     return apply1(SUM, t, read_axes(t, axis, keepdims))
 
 
-def mean(x, axis=None, keepdims=False):
+def mean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis` (an int, a tuple, or None for all); nan of nothing. Integers give the default dtype."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MEAN, t, read_axes(t, axis, keepdims))
 
 
-def prod(x, axis=None, keepdims=False):
+def prod(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The product over `axis` (an int, a tuple, or None for all), 1 of nothing; bools and small integers are multiplied
     as int64 (uint64). Zeros are no matter to the gradient."""
     cdef Tensor t = widened(x)
     return apply1(PROD, t, read_axes(t, axis, keepdims))
 
 
-def any(x, axis=None, keepdims=False):
+def any(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """Whether any element over `axis` (an int, a tuple, or None for all) is not 0: a bool tensor, False of nothing."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ANY, t, read_axes(t, axis, keepdims))
 
 
-def all(x, axis=None, keepdims=False):
+def all(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over `axis` (an int, a tuple, or None for all) are not 0: a bool tensor, True of nothing."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ALL, t, read_axes(t, axis, keepdims))

@@ -86,7 +86,7 @@ cdef Operator CUMSUM = Cumsum()
 OPERATORS = {o.name: o for o in (CUMSUM,)}
 
 
-def cumsum(x, axis=None):
+def cumsum(x: Data, axis: int | None = None) -> Tensor:
     """The running sums along `axis`; None: of all elements in order, as one dimension. Bools and small integers are
     summed as int64 (uint64)."""
     cdef Tensor t = widened(x)

@@ -429,7 +429,7 @@ cdef Order read_order(str name, axes, int ndim):
     return Order(order)
 
 
-def transpose(x, *axes):
+def transpose(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
     """`x` with its axes in the order given (as a list or as numbers); without any, reversed. A view. Raises ValueError
     if the axes are no permutation."""
     cdef Tensor t = ensure_tensor(x)
@@ -438,7 +438,7 @@ def transpose(x, *axes):
     return apply1(TRANSPOSE, t, read_order("transpose", axes, t.layout.ndim))
 
 
-def swapaxes(x, axis1, axis2):
+def swapaxes(x: Data, axis1: int, axis2: int) -> Tensor:
     """`x` with two of its axes exchanged: a view. PyTorch's transpose(axis1, axis2)."""
     cdef Tensor t = ensure_tensor(x)
     cdef list order = list(range(t.layout.ndim))
@@ -447,7 +447,7 @@ def swapaxes(x, axis1, axis2):
     return apply1(TRANSPOSE, t, Order(tuple(order)))
 
 
-def matrix_transpose(x):
+def matrix_transpose(x: Data) -> Tensor:
     """`x`, a matrix or a stack of them, with the last two axes exchanged: a view, x.mT. Raises ValueError for fewer
     dimensions."""
     cdef Tensor t = ensure_tensor(x)
@@ -456,7 +456,7 @@ def matrix_transpose(x):
     return swapaxes(t, -2, -1)
 
 
-def flatten(x, start=0, end=-1):
+def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
     """`x` with its axes from `start` to `end` made one: all of them, if neither is given. A view where the strides
     allow, else a copy."""
     cdef Tensor t = ensure_tensor(x)
@@ -469,7 +469,7 @@ def flatten(x, start=0, end=-1):
     return reshape(t, (*shape[:a], size, *shape[b + 1:]))
 
 
-def permute(x, *axes):
+def permute(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
     """`x` with its axes in the order given, as a list or as numbers: a view. Raises ValueError if they are no
     permutation of all axes."""
     cdef Tensor t = ensure_tensor(x)
@@ -488,7 +488,7 @@ cdef uint32_t read_axes(str name, axis, int ndim) except? 0xffffffff:
     return mask
 
 
-def squeeze(x, axis=None):
+def squeeze(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without its dimensions of size 1, or (`axis`: an int or several) without those: a view. Raises ValueError for
     a dimension of another size."""
     cdef Tensor t = ensure_tensor(x)
@@ -503,48 +503,48 @@ def squeeze(x, axis=None):
     return apply1(SQUEEZE, t, dimensions(ones))
 
 
-def expand_dims(x, axis):
+def expand_dims(x: Data, axis: int | Sequence[int]) -> Tensor:
     """`x` with new dimensions of size 1 at `axis` (an int or several, counted in the result): a view."""
     cdef Tensor t = ensure_tensor(x)
     cdef int more = len(axis) if isinstance(axis, (tuple, list)) else 1
     return apply1(EXPAND_DIMS, t, dimensions(read_axes("expand_dims", axis, t.layout.ndim + more)))
 
 
-def flip(x, axis=None):
+def flip(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` backwards along `axis` (an int, several, or None for all): a view."""
     cdef Tensor t = ensure_tensor(x)
     cdef uint32_t every = (<uint32_t>1 << t.layout.ndim) - 1
     return apply1(FLIP, t, dimensions(every if axis is None else read_axes("flip", axis, t.layout.ndim)))
 
 
-def broadcast_to(x, shape):
+def broadcast_to(x: Data, shape: int | Sequence[int]) -> Tensor:
     """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(BROADCAST_TO, t, Shape(tuple(lay.whole_sizes(shape))))
 
 
-def copy(x):
+def copy(x: Data) -> Tensor:
     """`x` in memory of its own, dense; recorded as any operation is: detach().copy() is out of the graph."""
     return apply1(COPY, x, None)
 
 
-def astype(x, dtype):
+def astype(x: Data, dtype: npt.DTypeLike) -> Tensor:
     """`x` in another dtype; the same tensor if it has it already."""
     cdef Tensor t = ensure_tensor(x)
     cdef int number = dtype_number(dtype)
     return t if t.dtype == number else cast(t, number)
 
 
-def single(x):
+def single(x: Data) -> Tensor:
     """This tensor as float32: astype("float32")."""
     return astype(x, DTYPES[FLOAT32])
 
 
-def double(x):
+def double(x: Data) -> Tensor:
     """This tensor as float64: astype("float64")."""
     return astype(x, DTYPES[FLOAT64])
 
 
-def cpu(x):
+def cpu(x: Data) -> Tensor:
     """This tensor: all memory is the CPU's."""
     return x

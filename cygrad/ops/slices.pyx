@@ -405,7 +405,7 @@ cdef Operator GETITEM = GetItem(), PUT_SLICE = PutSlice(), ASSIGN = Assign(), PU
 OPERATORS = {o.name: o for o in (GETITEM, PUT_SLICE, ASSIGN, PUT)}
 
 
-def getitem(x, index):
+def getitem(x: Data, index: Any) -> Tensor:
     """x[index] by NumPy's rules. Ints, slices, ... and None give a view; with index arrays, lists and masks the
     elements are copied. Raises IndexError for what is out of range, TypeError for what is no index."""
     cdef Tensor t = ensure_tensor(x)
@@ -494,13 +494,13 @@ def setitem(Tensor x, index, value):
     write(PUT, x, v, stacked, at)
 
 
-def copy_(Tensor self, value):
+def copy_(Tensor self, value: Data) -> Tensor:
     """Write `value`, broadcast and cast, over this tensor; returns it."""
     setitem(self, Ellipsis, value)
     return self
 
 
-def fill_(Tensor self, value):
+def fill_(Tensor self, value: float) -> Tensor:
     """Write the number `value` everywhere; returns the tensor."""
     if not isinstance(value, (int, float)): raise TypeError(f"fill_ wants a number, got {type(value).__name__}")
     setitem(self, Ellipsis, value)

@@ -183,12 +183,12 @@ cdef Operator LOG_SOFTMAX = LogSoftmax(), SOFTMAX = Softmax(), LOGSUMEXP = LogSu
 OPERATORS = {o.name: o for o in (LOG_SOFTMAX, SOFTMAX, LOGSUMEXP)}
 
 
-def log_softmax(x, axis=-1):
+def log_softmax(x: Data, axis: int = -1) -> Tensor:
     """x - log sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
     return along_axis(LOG_SOFTMAX, x, axis)
 
 
-def softmax(x, axis=-1):
+def softmax(x: Data, axis: int = -1) -> Tensor:
     """e^x / sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
     return along_axis(SOFTMAX, x, axis)
 
@@ -206,7 +206,7 @@ cdef object along_axis(Operator op, x, axis):
     return transpose(apply1(op, transpose(t, order), axis_number(last)), order)
 
 
-def logsumexp(x, axis=None, keepdims=False):
+def logsumexp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """log sum e^x over `axis` (an int, a tuple, or None for all), computed without overflow; -inf of nothing."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(LOGSUMEXP, t, read_axes(t, axis, keepdims))

@@ -196,20 +196,20 @@ cdef Operator SORT = Sort(), ARGSORT = ArgSort(), TOPK = TopK()
 OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
 
 
-def sort(x, axis=-1, descending=False):
+def sort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
     """The elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps its order."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(SORT, t, order_along(t, axis, descending))
 
 
-def argsort(x, axis=-1, descending=False):
+def argsort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
     """The places (int64) of the elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps
     its order."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ARGSORT, t, order_along(t, axis, descending))
 
 
-def topk(x, k, axis=-1, largest=True):
+def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) elements of `x` along `axis`, in order, and their places: a tuple (values,
     indices). Of what is equal the first come first. Raises ValueError if there are not so many."""
     cdef Tensor t = ensure_tensor(x)

@@ -252,13 +252,13 @@ cdef Operator VAR = Var(), STD = Std(), NORM = Norm()
 OPERATORS = {o.name: o for o in (VAR, STD, NORM)}
 
 
-def var(x, axis=None, keepdims=False, correction=0):
+def var(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False, correction: float = 0) -> Tensor:
     """The variance over `axis` (an int, a tuple, or None for all): the mean of the squares about the mean, where n -
     correction divides instead of n. As in NumPy and the Array API the correction is 0 unless given; PyTorch's is 1."""
     return spreading(VAR, x, axis, keepdims, correction)
 
 
-def std(x, axis=None, keepdims=False, correction=0):
+def std(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False, correction: float = 0) -> Tensor:
     """The standard deviation: the square root of var() with the same arguments. Its gradient is 0 where it is 0."""
     return spreading(STD, x, axis, keepdims, correction)
 
@@ -273,7 +273,7 @@ cdef object spreading(Operator op, x, axis, keepdims, correction):
     return apply1(op, t, how)
 
 
-def norm(x, ord=2, axis=None, keepdims=False):
+def norm(x: Data, ord: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The `ord`-norm of the elements over `axis` (an int, a tuple, or None for all) as one vector: (sum of |x|^ord) to
     the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 how many are not 0. Its gradient is 0
     where it is 0."""

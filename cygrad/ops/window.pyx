@@ -108,14 +108,14 @@ cdef Operator AS_VIEW = AsView(), PUT_VIEW = PutView()
 OPERATORS = {o.name: o for o in (AS_VIEW, PUT_VIEW)}
 
 
-def as_view(x, shape, strides, offset=0):
+def as_view(x: Data, shape: int | Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
     """The window of `shape` and `strides` (tuples, in elements of `x` in row-major order) that begins at element
     `offset`; nothing checks that it lies inside. A view if `x` is dense."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(AS_VIEW, t, Window(tuple(shape), tuple(strides), offset))
 
 
-def put_view(x, v, strides, offset=0):
+def put_view(x: Data, v: Data, strides: Sequence[int], offset: int = 0) -> Tensor:
     """A copy of `x` with `v` at the window of the shape of `v`, and of `strides` and `offset` as in as_view, which must
     not see an element twice."""
     cdef Tensor t = ensure_tensor(v)

@@ -236,7 +236,7 @@ cdef object capsule_from(x, copy):
         return x.__dlpack__()
 
 
-def from_dlpack(x, *, device=None, copy=None):
+def from_dlpack(x: Any, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, any object with __dlpack__ (a PyTorch tensor, a NumPy array, ...): of its shape,
     strides and dtype, read-only if the exporter says so. copy: True copies, False never does, None only where elements
     do not lie at multiples of their size. device: None or "cpu". Raises BufferError for memory that is not the CPU's,

@@ -154,7 +154,7 @@ cdef object window(Tensor t, bint writable):
     return lend(&a, t.buffer, writable)
 
 
-def numpy(Tensor self):
+def numpy(Tensor self) -> npt.NDArray[Any]:
     """A NumPy array that shares this tensor's memory: read-only for a variable, a tensor in a graph, or one that was
     broadcast and repeats its elements. While recording, a tensor that gradients flow through raises RuntimeError, since
     what NumPy computes has no gradient; detach() says that this is meant."""
@@ -185,7 +185,7 @@ cdef object read(const char* p, int dtype):
     return (<const uint8_t*>p)[0]
 
 
-def item(Tensor self):
+def item(Tensor self) -> Any:
     """The one element as a Python number. Raises ValueError for a tensor of another size."""
     if self.layout.size != 1:
         raise ValueError(f"item() wants a tensor of one element, this one has shape {self.shape}")
@@ -203,7 +203,7 @@ def index(Tensor self):
     if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} is no index; one of one element is")
     return int(item(self))
 
-def tolist(Tensor self):
+def tolist(Tensor self) -> Any:
     """The elements as (nested lists of) Python numbers."""
     return window(self, False).tolist()
 
@@ -296,7 +296,7 @@ cdef object as_array(data, dtype):
     return a
 
 
-def asarray(data, dtype=None):
+def asarray(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
     """A tensor of `data`. A tensor comes back as it is; the memory of a NumPy array, or of anything with DLPack or the
     buffer protocol, is shared where its dtype, alignment and strides allow, and copied where not; lists and numbers
     are copied. Raises TypeError for what is not numbers."""
@@ -308,7 +308,7 @@ def asarray(data, dtype=None):
     return from_array(as_array(data, dtype), False)
 
 
-def tensor(data, dtype=None, requires_grad=False):
+def tensor(data: Data, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with a copy of `data`: a list, a number, an array, another tensor. Python floats get the default
     dtype, arrays keep theirs. With requires_grad it is a variable whose .grad adds up and is None at first."""
     cdef Tensor t

@@ -370,7 +370,7 @@ cdef void recategorise(Buffer* b) noexcept:
 CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", "other")
 
 
-def stats():
+def stats() -> dict[str, Any]:
     """What is held right now, a dict. In bytes: `live_bytes`, of all tensors; `peak_bytes`, the most that were live
     since the start or `reset_peak()`; `cached_bytes`, what the pool holds beyond that for what comes next;
     `external_bytes`, memory of NumPy and others that tensors share, which counts nowhere else: each byte once, however
@@ -405,7 +405,7 @@ def restart_peak():
     return before
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Give every page on which no live buffer lies back to the system."""
     global headers, window_peak, last_peak
     cdef Buffer* b
