@@ -20,7 +20,7 @@ endif
 demo: $(VENV)/has-demo $(VENV)/built
 	$(PY) -m cygrad demo
 
-# The tests but for the slow ones. TESTS="tests/test_table.py -k exp" picks some.
+# The tests but for the slow ones. TESTS="tests/ops/test_table.py -k exp" picks some.
 test: $(VENV)/has-test $(VENV)/built
 	$(PY) -m pytest -q $(TESTS)
 
@@ -58,7 +58,7 @@ docs: pages $(VENV)/has-docs
 
 # The site built, its links followed, its pages opened in a browser where there is one.
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
-	$(PY) -m pytest -q -m slow tests/test_site.py
+	$(PY) -m pytest -q -m slow tests/project/test_site.py
 
 # Whether they are what they would be written as, and the stubs true of the compiled modules.
 check: $(VENV)/has-test $(VENV)/built
@@ -70,7 +70,7 @@ check: $(VENV)/has-test $(VENV)/built
 # Under AddressSanitizer; what is tested of files and of other libraries, not of memory, is left out.
 asan: $(VENV)/has-test
 	PYTHON=$(abspath $(PY)) sh tests/asan.sh \
-		$(addprefix --ignore=tests/test_,packaging.py stubs.py docs.py benchmarks.py benchmark_pages.py demo.py)
+		--ignore=tests/project --ignore=tests/test_demo.py
 
 clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache

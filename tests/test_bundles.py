@@ -119,10 +119,11 @@ def test_a_package_that_was_not_built_says_so(tmp_path, gone, missing):
 
 
 def test_a_module_has_no_code_in_python():
-    result = subprocess.run([sys.executable, "-m", "cygrad.core.graph.tensor"], capture_output=True, text=True, timeout=60,
-                            cwd=PACKAGE.parent)
+    result = subprocess.run([sys.executable, "-m", "cygrad.core.graph.tensor"], capture_output=True, text=True,
+                            timeout=60, cwd=PACKAGE.parent)
     assert result.returncode == 1 and result.stderr.endswith("No code object available for cygrad.core.graph.tensor\n")
-    with pytest.raises(OSError, match="source code not available"): inspect.getsource(sys.modules["cygrad.core.graph.tensor"])
+    with pytest.raises(OSError, match="source code not available"):
+        inspect.getsource(sys.modules["cygrad.core.graph.tensor"])
 
 
 def test_wording_of_what_is_not_there():

@@ -1,0 +1,81 @@
+"""The wording of every error: what was wanted, what came and what to do. The cases are in wordings/.
+
+`test_every_raise_is_tested` reads the raise statements of all files, so an error without a case there fails."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wordings import CASES
+
+import cygrad as cg
+
+# What no caller can bring about: a machine without memory (or with a lot), a mistake inside cygrad.
+UNREACHABLE = [
+    "there was no memory left to write down what this memory.profile.. saw",
+    "no memory for .*",
+    ".* has no (infer|forward|run_backward|gradient_view|see|see_back|gradient)",
+    ".* asks in (backward|its formula) for what it does not keep",
+    "the formula of .* gave .*",
+    ".* does not write in place",
+    "the table of kernels is full.*",
+    "no kernel is named .*",
+    "this tensor is lent for reading only.*",         # Python's own readers say it in their words
+]
+# Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
+ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*", "profile.plot needs matplotlib, .*",
+             "a kernel is named .* already; .*",
+             "attach_grad: .* variables lie on the memory of .*", "the C stack is used up: .*",     # test_run, _depth
+             ".* at .* kept a tensor of shape .* for backward, and its memory has been written since, .*"]
+
+
+@pytest.mark.parametrize("f, error, wording", CASES, ids=[wording[:50] for _, _, wording in CASES])
+def test_wording(f, error, wording):
+    pattern = "^" + ".*".join(map(re.escape, wording.split("<*>"))) + "$"
+    with pytest.raises(error) as caught:
+        f()
+    assert re.search(pattern, str(caught.value)), str(caught.value)     # (match= would look at its notes too)
+    assert type(caught.value) is error
+    del caught
+
+
+def test_threads_in_the_environment():
+    for asked in ("0", "two", "-1", "²"):
+        run = subprocess.run([sys.executable, "-c", "import cygrad"], env={**os.environ, "CYGRAD_NUM_THREADS": asked},
+                             capture_output=True, text=True)
+        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it wants a whole number of at least 1" in run.stderr
+
+
+def raised(path):
+    """(line, pattern) of each raise statement with a message: its literal text, with .* for what is put in."""
+    source = path.read_text()
+    for found in re.finditer(r"\braise [A-Za-z_.]+(\(\w+\))?\(", source):
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(source[end], 0)
+            end += 1
+        literals = re.findall(r'f?"((?:[^"\\]|\\.)*)"', source[found.end():end])
+        text = "".join(literals).replace('\\"', '"')
+        pieces = re.split(r"\{[^{}]*\}", text)
+        if text:
+            yield source.count("\n", 0, found.start()) + 1, ".*".join(map(re.escape, pieces))
+
+
+def test_every_raise_is_tested():
+    package = Path(cg.__file__).parent
+    known = [wording.replace("<*>", "x") for _, _, wording in CASES]
+    missing = []
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyx")]):
+        if path.relative_to(package).parts[0] in ("demo", "__main__.py"):
+            continue                                # a command line's errors: test_demo.py has them, run as commands
+        for line, pattern in raised(path):
+            said = pattern.replace("\\", "").replace(".*", "x")
+            if any(re.fullmatch(pattern, k, re.DOTALL) for k in known):
+                continue
+            if any(re.fullmatch(p, said) for p in UNREACHABLE + ELSEWHERE):
+                continue
+            missing.append(f"{path.relative_to(package)}:{line}: {said}")
+    assert not missing, "no test has the wording of\n" + "\n".join(missing)

@@ -1,0 +1,212 @@
+"""What the documents show is true. In README, CONTRIBUTING, CHANGELOG, docs/ and examples/:
+
+- a block of Python runs, in order, in one process for each document; after `>>>` the output shown is what comes, and
+  so is a block of text that follows a block of Python directly;
+- a block below `<!-- path -->` stands in that file, word for word (indented there or not);
+- a diff applies to the files as they are;
+- commands name targets of the Makefile that exist, and links lead somewhere.
+
+`python tests/project/test_docs.py FILE` runs the Python of one document, for writers."""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for d in ("docs", "examples") for p in sorted((ROOT / d).rglob("*.md")))]
+CHAPTERS = sorted((ROOT / "docs" / "walkthrough").glob("*.md"))
+
+BLOCK = re.compile(r"(?:^<!-- (?P<path>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+COMMAND = r"(?:^|`)make ([\w-]+)"
+LINK = r"\]\(([^)#\s]+)[^)]*\)"
+LANGUAGES = {"python", "text", "cython", "c", "diff", "sh"}
+
+
+def blocks(document):
+    """The fenced blocks of a document: (line, language, path of the excerpt or None, text, directly after the last)."""
+    whole = document.read_text()
+    end = 0
+    for m in BLOCK.finditer(whole):
+        line = whole.count("\n", 0, m.start("text")) + 1
+        yield line, m["language"], m["path"], m["text"], whole[end:m.start()].strip() == ""
+        end = m.end()
+    assert len(re.findall(r"^```", whole, re.M)) % 2 == 0, f"{document}: a block is not closed"
+
+
+def name(document):
+    return str(document.relative_to(ROOT)) if document.is_relative_to(ROOT) else document.name
+
+
+def every_document_with(pattern):
+    """A test for each document in which `pattern` stands; there are some."""
+    found = [d for d in DOCUMENTS if re.search(pattern, d.read_text(), re.M)]
+    assert found, f"no document has {pattern}"
+    return pytest.mark.parametrize("document", found, ids=name)
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+def run(document):
+    """Run the Python of a document in this process; return what is wrong, as a list of texts."""
+    wrong = []
+    names = {"__name__": "document"}
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.FAIL_FAST)
+    printed = None
+    for line, language, _, text, follows in blocks(document):
+        where = f"{name(document)}:{line}"
+        if language == "text" and follows and printed is not None and printed != text:
+            wrong.append(f"{where}: the output is\n{printed}")
+        printed = None
+        if language != "python": continue
+        if ">>>" in text:
+            test = doctest.DocTest(parser.get_examples(text), {}, where, str(document), line - 1, None)
+            test.globs = names
+            out = io.StringIO()
+            if runner.run(test, out=out.write, clear_globs=False).failed: wrong.append(out.getvalue())
+            continue
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile("\n" * (line - 1) + text, document, "exec"), names)
+        printed = out.getvalue()
+    return wrong
+
+
+def test_everything_is_checked():
+    for document in DOCUMENTS:
+        for line, language, path, _, _ in blocks(document):
+            assert language in LANGUAGES, f"{name(document)}:{line}: a block of {language or 'no language'}"
+            assert language not in ("cython", "c") or path, f"{name(document)}:{line}: from which file?"
+    assert {d.name for d in DOCUMENTS} >= {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} and len(CHAPTERS) >= 3
+    for chapter in CHAPTERS:
+        kinds = [(language, path) for _, language, path, _, _ in blocks(chapter)]
+        assert ("python", None) in kinds and any(path for _, path in kinds), f"{name(chapter)} shows no code or no file"
+
+
+@every_document_with(r"^```python$")
+def test_python_runs(document):
+    result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,
+                            timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+# ---- excerpts, diffs, commands, links --------------------------------------------------------------------------------
+
+def stands_in(text, path):
+    """Whether `text` is a run of whole lines of the file, indented by any number of spaces."""
+    if not (ROOT / path).is_file(): return False
+    whole = "\n" + (ROOT / path).read_text()
+    return any("\n" + textwrap.indent(text, " " * n) in whole for n in range(0, 17, 4))
+
+
+def hunks(diff):
+    """(path, lines before, lines after) of every hunk of a diff block."""
+    path, before, after = None, [], []
+    for line in [*diff.splitlines(), "@@"]:
+        if line.startswith("+++ "): continue
+        if line.startswith(("--- ", "@@")):
+            if before or after: yield path, before, after
+            before, after = [], []
+            if line.startswith("--- "): path = line.removeprefix("--- ").removeprefix("a/")
+            continue
+        if not line.startswith("+"): before.append(line[1:])
+        if not line.startswith("-"): after.append(line[1:])
+
+
+def apply(diff, root):
+    """Apply a diff block below `root`; raises ValueError for a hunk that does not fit in one place exactly."""
+    for path, before, after in hunks(diff):
+        file = root / path
+        whole = "\n" + file.read_text()
+        old, new = ("\n" + "\n".join(lines) + "\n" for lines in (before, after))
+        if not before or whole.count(old) != 1:
+            raise ValueError(f"{path} has {whole.count(old)} places for the hunk\n" + "\n".join(before))
+        file.write_text(whole.replace(old, new)[1:])
+
+
+@every_document_with(r"^<!-- \S+ -->\n```")
+def test_excerpts(document):
+    for line, _, path, text, _ in blocks(document):
+        assert path is None or stands_in(text, path), f"{name(document)}:{line}: this is not in {path}"
+
+
+@every_document_with(r"^```diff$")
+def test_diffs_apply(document, tmp_path):
+    diffs = [text for _, language, _, text, _ in blocks(document) if language == "diff"]
+    for path in {path for text in diffs for path, _, _ in hunks(text)}:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text((ROOT / path).read_text())
+    for text in diffs: apply(text, tmp_path)
+
+
+@every_document_with(COMMAND)
+def test_commands(document):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    prose = document.read_text()
+    for target in re.findall(COMMAND, prose, re.M):
+        assert target in targets, f"{name(document)}: make {target}"
+
+
+def test_the_steps_of_chapter_7_are_those_measured():
+    measured = ROOT.joinpath("benchmarks", "results", "steps.md").read_text()
+    assert re.match(r"\| float32, \S.* \| ns an element \|\n", measured) and len(measured.splitlines()) > 10
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
+    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
+
+
+@every_document_with(LINK)
+def test_links(document):
+    for link in re.findall(LINK, document.read_text()):
+        there = link.startswith("https://") or (document.parent / link).exists()
+        assert there, f"{name(document)}: {link} is not there"
+
+
+@pytest.mark.slow
+def test_recipe(tmp_path):
+    """The operator that CONTRIBUTING adds builds, and passes the table test."""
+    pytest.importorskip("Cython")
+    scratch = tmp_path / "cygrad"
+    left_out = shutil.ignore_patterns(".git", ".venv", "out", "dist", "__pycache__")
+    shutil.copytree(ROOT, scratch, symlinks=True, ignore=left_out)
+    for _, language, _, text, _ in blocks(ROOT / "CONTRIBUTING.md"):
+        if language == "diff": apply(text, scratch)
+    environment = os.environ | {"PYTHONPATH": str(scratch)}
+    for command in (["setup.py", "--quiet", "build_ext", "--inplace"],
+                    ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_table.py", "-k", "softsign"]):
+        result = subprocess.run([sys.executable, *command], cwd=scratch, env=environment, text=True,
+                                capture_output=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 20
+
+
+# ---- the checks can fail ---------------------------------------------------------------------------------------------
+
+def test_checks_can_fail(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\n>>> 1 + 1\n3\n```\n\n```python\nprint(4)\n```\n\n```text\n5\n```\n")
+    wrong = run(page)
+    assert len(wrong) == 2 and "Expected:\n    3" in wrong[0] and wrong[1] == "page.md:11: the output is\n4\n"
+    result = subprocess.run([sys.executable, __file__, page], text=True, capture_output=True, timeout=120)
+    assert result.returncode == 1 and "Expected" in result.stdout
+    assert stands_in("x *= 2\n", "tests/project/test_docs.py") is False
+    assert stands_in("@pytest.mark.parametrize\n", "tests/project/test_docs.py") is False       # no whole line
+    assert stands_in("return wrong\n", "tests/project/test_docs.py")                            # indented there
+    (tmp_path / "file").write_text("one\ntwo\none\n")
+    for diff in ("--- file\n-three\n+four\n", "--- file\n-one\n"):
+        with pytest.raises(ValueError, match="file has [02] places"): apply(diff, tmp_path)
+    apply("--- file\n@@\n two\n-one\n+three\n", tmp_path)
+    assert (tmp_path / "file").read_text() == "one\ntwo\nthree\n"
+
+
+if __name__ == "__main__":
+    failures = run(Path(sys.argv[1]).resolve())
+    print(*failures, sep="\n")
+    sys.exit(bool(failures))

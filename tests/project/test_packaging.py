@@ -1,0 +1,481 @@
+"""The package as others get it: sdist, wheel, editable install, extensions that cimport cygrad, builds with switches.
+
+What builds all of cygrad is slow (a minute or two on two cores). The wheel and the debug build are made from nothing;
+the other builds begin with what the wheel's wrote (share), and say which files they compile."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cygrad as cg
+
+ROOT = Path(__file__).resolve().parents[2]
+MEGABYTE = 1_000_000
+SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include"]
+SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_LEVELS")
+ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # where the kernels of the other levels would only take time
+
+TRAIN = """\
+import sys, warnings
+warnings.simplefilter("error")
+import numpy as np
+import cygrad as cg
+x = cg.tensor(np.random.default_rng(0).normal(size=(32, 3)), dtype=cg.float32)
+y = x @ cg.tensor([[1.0], [-2.0], [0.5]])
+w = cg.zeros((1, 3)).attach_grad()
+solver = cg.optim.Adam(alpha=0.1)
+solver.set_parameters({"w": w})
+for _ in range(200):
+    with cg.record():
+        loss = ((cg.linear(x, w) - y) ** 2).mean()
+    loss.backward()
+    solver.update()
+assert float(loss) < 1e-4, float(loss)
+foreign = {m.partition(".")[0] for m in sys.modules} & {"torch", "sklearn", "matplotlib", "tqdm", "pytest"}
+assert not foreign, foreign
+print(cg.__file__)
+"""
+
+# An operator in a package of its own, with attributes.
+CUBE = """\
+# cython: language_level=3, cdivision=True
+from libc.stdint cimport uint64_t
+
+from cygrad.core.execute.run cimport apply1
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.store cimport layout as lay
+from cygrad.kernels.array cimport FLOAT32
+from cygrad.kernels.driver cimport gather
+
+
+cdef class Factor(Attributes):
+    cdef readonly double factor
+
+    def __cinit__(self, double factor):
+        self.factor = factor
+
+
+cdef class Cube(Operator):
+    '''y = a x^3, a a number        dx = 3 a g x^2'''
+
+    def __cinit__(self):
+        self.name = "cube"
+        self.promotes = self.promotes_to_float = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].dtype = c.x[0].dtype
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Py_ssize_t i, n = c.y[0].layout.size
+        cdef float* f = <float*>c.y[0].data
+        cdef double* d = <double*>c.y[0].data
+        cdef double a = (<Factor>c.attributes).factor
+        gather(c.y[0].data, &c.x[0], 0, n)
+        if c.y[0].dtype == FLOAT32:
+            for i in range(n): f[i] = <float>a * f[i] * f[i] * f[i]
+        else:
+            for i in range(n): d[i] = a * d[i] * d[i] * d[i]
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 1
+
+    cdef object formula(self, c, int i, g):
+        return 3 * c.attributes.factor * g * c.input(0) * c.input(0)
+
+
+cdef Operator CUBE = Cube()
+
+def cube(x, a):
+    return apply1(CUBE, x, Factor(a))
+"""
+
+CUBE_SETUP = """\
+import cygrad
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+setup(ext_modules=cythonize([Extension("cube", ["cube.pyx"], include_dirs=[cygrad.get_include()])]))
+"""
+
+CUBE_RUN = """\
+import cube, cygrad as cg
+x = cg.tensor([[1.0, 2.0], [3.0, -1.0]]).attach_grad()
+with cg.record():
+    y = cube.cube(x.T, 2)
+assert y.tolist() == [[2.0, 54.0], [16.0, -2.0]], y
+y.backward()
+assert x.grad.tolist() == [[6.0, 24.0], [54.0, 6.0]], x.grad
+with cg.record():
+    (g,) = cg.autograd.grad([cube.cube(x, 1)], [x], create_graph=True)
+assert cg.autograd.grad(g, x).tolist() == [[6.0, 12.0], [18.0, -6.0]]
+"""
+
+
+def run(*command, cwd, **environment):
+    """Run a command in an environment without our switches and PYTHONPATH; its output, or the test fails with it."""
+    inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=inherited | environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+def copy_sources(target):
+    """The files that a build reads, without what was built or generated here."""
+    target.mkdir()
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        else:
+            shutil.copy(ROOT / name, target / name)
+    return target
+
+
+def share(built, target):
+    """Give a copy of the sources what a build of the same sources wrote: C files, then object files, no bundles. They
+    are as of now, and so newer than the .pxd files of a Cython that was installed meanwhile."""
+    for pattern in ("cython", "temp.*"):
+        for found in built.joinpath("build").glob(pattern):
+            shutil.copytree(found, target / "build" / found.name, copy_function=shutil.copyfile)
+    return target
+
+
+def compiled(output):
+    """The modules, by the last part of their name, whose C files the output of a build says were compiled."""
+    return sorted(re.findall(r"^.* -c build/cython\S*/(\w+)\.c .*$", output, re.M))
+
+
+def environment(path):
+    """A fresh virtual environment; its Python."""
+    run(sys.executable, "-m", "venv", path, cwd=path.parent)
+    return path / "bin" / "python"
+
+
+def pip(python, *arguments, cwd, **environment):
+    return run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments, cwd=cwd,
+               **environment)
+
+
+def build_cube(python, where):
+    """Build and run an extension that cimports cygrad, with nothing but the environment of `python`."""
+    where.mkdir()
+    for name, text in {"cube.pyx": CUBE, "setup.py": CUBE_SETUP, "run.py": CUBE_RUN}.items():
+        (where / name).write_text(text)
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=where)
+    run(python, "-W", "error", "run.py", cwd=where)
+
+
+# ---- what stands in the tree -----------------------------------------------------------------------------------------
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_run_time_needs_numpy_and_scipy_only():
+    names = {re.match(r"[\w-]+", need)[0] for need in PROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy"}
+
+
+def test_the_version_is_said_once():
+    assert "version" in PROJECT["project"]["dynamic"] and re.fullmatch(r"\d+\.\d+\.\d+", cg.__version__)
+
+
+def test_get_include_has_the_headers():
+    assert Path(cg.get_include(), "cygrad", "platform.h").is_file()
+
+
+def test_an_extension_builds_against_this_tree(tmp_path):
+    (tmp_path / "path").mkdir()
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n')
+    wrapper.chmod(0o755)
+    build_cube(wrapper, tmp_path / "cube")
+
+
+# ---- what a machine may lack -----------------------------------------------------------------------------------------
+
+def machine(tmp_path, python=sys.executable, **environment):
+    return subprocess.run(["/bin/sh", ROOT / "tools" / "machine.sh", python], capture_output=True, text=True,
+                          cwd=tmp_path, env={"PATH": os.environ["PATH"]} | environment)
+
+
+def fake_python(tmp_path, change):
+    """A Python that lies: `change` runs before what it is asked to do."""
+    path = tmp_path / "python-fake"
+    path.write_text(f"""#!/bin/sh
+[ "$1" = -c ] || exec "{sys.executable}" "$@"
+exec "{sys.executable}" -c '{change}
+exec(__import__("sys").argv.pop(1))' "$2"
+""")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_machine_that_has_all_is_told_nothing(tmp_path):
+    done = machine(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("change, says", [
+    ("import sys; sys.version_info = (3, 10)", r"cygrad wants Python 3.11 or newer: make PYTHON="),
+    ("import sys; sys.modules[\"venv\"] = None", r"has no venv module; .* apt install python3-venv"),
+    ("import sysconfig; sysconfig.get_path = lambda _: \"/nowhere\"", r"there is no /nowhere/Python.h; .* python3-dev"),
+])
+def test_what_python_lacks_is_said_in_one_line(change, says, tmp_path):
+    done = machine(tmp_path, fake_python(tmp_path, change))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert re.search(rf"^cygrad: .*{says}", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("environment, says", [
+    (dict(CC="no-such-compiler"), "there is no C compiler no-such-compiler; install one"),
+    (dict(CC="false"), "false cannot compile a file that includes Python.h"),
+])
+def test_a_compiler_that_lacks_is_said_in_one_line(environment, says, tmp_path):
+    done = machine(tmp_path, **environment)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+
+
+def test_no_python_is_said_in_one_line(tmp_path):
+    done = machine(tmp_path, "no-such-python")
+    assert done.returncode == 1 and done.stderr.startswith("cygrad: there is no no-such-python; install Python 3.11")
+
+
+LEVELS = ("baseline", "avx2", "avx512") if platform.machine() == "x86_64" else ("baseline",)
+
+
+# ---- switches, on a package of one module ----------------------------------------------------------------------------
+
+GOOD = "def f(int x): return x + 1\n"
+POINTER = "def f(int x):\n    cdef int *p, q = 1\n    return q\n"
+VERBATIM = """\
+cdef extern from *:
+    '''
+    static int g(int n, unsigned m) { %s; }
+    '''
+    int g(int n, unsigned m)
+def f(int x): return g(x, 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Our setup.py over a package that builds in seconds: a function that builds `source` with switches and gives the
+    exit status, the output and the bytes built."""
+    return tiny_package(tmp_path_factory.mktemp("tiny"))
+
+
+def tiny_package(where):
+    shutil.copy(ROOT / "setup.py", where / "setup.py")
+    shutil.copytree(ROOT / "include", where / "include")
+    (where / "cygrad" / "kernels").mkdir(parents=True)
+    (where / "cygrad" / "__init__.py").touch()
+    shutil.copy(ROOT / "cygrad" / "bundle.c", where / "cygrad" / "bundle.c")
+    module = where / "cygrad" / "tiny.pyx"
+
+    def build(source, **switches):
+        if not module.exists() or module.read_text() != source: module.write_text(source)
+        inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
+        done = subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=where, text=True,
+                              env=inherited | switches, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        built = next((where / "cygrad").glob("_modules.*.so"), None)
+        return done.returncode, done.stdout, built and built.read_bytes()
+
+    return build
+
+
+@pytest.mark.slow
+def test_other_switches_compile_again_and_the_same_do_not(tiny):
+    status, output, release = tiny(GOOD)
+    assert status == 0 and " -c " in output, output
+    status, output, again = tiny(GOOD)
+    assert status == 0 and " -c " not in output and again == release, output
+    status, output, debug = tiny(GOOD, CYGRAD_DEBUG="1")
+    assert status == 0 and " -DCYGRAD_DEBUG=1" in output and debug != release, output
+    status, output, back = tiny(GOOD)
+    assert status == 0 and " -c " in output and back == release, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source, says", [
+    (POINTER, "Non-trivial type declarators"),                                                  # Cython
+    (VERBATIM % "int k; return n + m", "-Werror=unused-variable"),                              # C, -Wall
+    (VERBATIM % "return n < m", "-Werror=sign-compare"),                                        # C, -Wextra
+])
+def test_warnings_end_the_build_where_they_are_errors(source, says, tiny):
+    status, output, _ = tiny(source, CYGRAD_WERROR="1")
+    assert status != 0 and says in output, output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are for x86-64")
+def test_a_level_that_there_is_not_ends_the_build(tiny):
+    status, output, _ = tiny(GOOD, CYGRAD_LEVELS="avx2,avx3")
+    assert status == 1
+    assert output == ("CYGRAD_LEVELS is 'avx2,avx3'; the levels that can be built are baseline, avx2, avx512, and "
+                      "native\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are for x86-64")
+def test_levels_are_built_one_beside_the_other(tmp_path):
+    """What `make demo` builds is this machine's level alone, `make test` adds the others to it, and no level stays
+    whose kernels are of another build than the rest."""
+    build = tiny_package(tmp_path)
+    kernels = tmp_path / "cygrad" / "kernels"
+    (kernels / "__init__.py").touch()
+    (kernels / "loop.pyx").write_text("def g(int x): return x + 1\n")
+
+    def levels(source=GOOD, **switches):
+        status, output, _ = build(source, **switches)
+        assert status == 0, output
+        return {file.name.partition(".")[0][1:] for file in kernels.glob("_*.so")}, compiled(output)
+
+    best = cg.show_config(mode="dicts")["Machine"]["instruction level"]
+    assert levels(CYGRAD_LEVELS="native") == ({best}, ["_cyutility", "loop", "tiny"])
+    assert levels(CYGRAD_LEVELS="native") == ({best}, [])
+    assert levels() == (set(LEVELS), ["loop"] * 2)
+    assert levels(CYGRAD_LEVELS="native") == (set(LEVELS), [])
+    assert levels(CYGRAD_LEVELS="avx2") == ({"baseline", "avx2"}, [])
+    (kernels / "loop.pyx").write_text("def g(int x): return x + 2\n")
+    assert levels(CYGRAD_LEVELS="native")[1] == ["loop"] * len({"baseline", "avx2", best})
+    assert levels(CYGRAD_DEBUG="1") == ({"baseline"}, ["_cyutility", "loop", "tiny"])
+
+
+# ---- the whole package -----------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """The sdist of this tree, the wheel that is built from that sdist, and where that was done."""
+    where = tmp_path_factory.mktemp("distributions")
+    source = copy_sources(where / "source")
+    hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
+    run(sys.executable, "-c", hook, "build_sdist", where, cwd=source)
+    sdist = next(where.glob("*.tar.gz"))
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}             # Python 3.11.4
+    with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", **safely)
+    unpacked = next((where / "unpacked").iterdir())
+    run(sys.executable, "-c", hook, "build_wheel", where, cwd=unpacked)
+    return sdist, next(where.glob("*.whl")), unpacked
+
+
+@pytest.mark.slow
+def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
+    sdist, _, _ = distributions
+    assert sdist.stat().st_size < 3 * MEGABYTE
+    with tarfile.open(sdist) as archive: names = {name.partition("/")[2] for name in archive.getnames()}
+    kinds = (".py", ".pyx", ".pxd", ".pyi")
+    wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob("*.p*") if p.suffix in kinds}
+    wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "include").rglob("*.h")}
+    assert wanted | {"setup.py", "pyproject.toml", "LICENSE", "README.md", "cygrad/py.typed"} <= names
+    assert [name for name in names if name.endswith(".c")] == ["cygrad/bundle.c"]
+    assert not [name for name in names if name.endswith((".so", ".o")) or name.startswith("build")]
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_whole(distributions):
+    _, wheel, _ = distributions
+    assert wheel.stat().st_size < 5 * MEGABYTE
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        modules = {name: archive.read(name) for name in names if name.endswith(".so")}
+        metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    bundles = {"cygrad/_modules", *(f"cygrad/kernels/_{level}" for level in LEVELS)}
+    assert {name.partition(".")[0] for name in modules} == bundles
+    for name, content in modules.items(): assert b".debug_info" not in content, f"{name} has debug info"
+    for kind in ("*.pxd", "*.pyi", "*.py"):
+        assert {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob(kind)} <= names
+    headers = {f"cygrad/include/{p.relative_to(ROOT / 'include')}" for p in (ROOT / "include").rglob("*.h")}
+    assert headers | {"cygrad/py.typed"} <= names
+    assert not [name for name in names if name.endswith((".c", ".pyx", ".o"))]
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"cygrad"}
+    assert "License-Expression: Apache-2.0" in metadata and f"Version: {cg.__version__}" in metadata
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path):
+    _, wheel, _ = distributions
+    python = environment(tmp_path / "venv")
+    pip(python, wheel, cwd=tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(python, "train.py", cwd=tmp_path).startswith(str(tmp_path / "venv"))
+    found = run(python, "-c", "import cygrad; print(cygrad.get_include())", cwd=tmp_path)
+    assert found.strip().endswith("site-packages/cygrad/include")
+    listed = run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check", cwd=tmp_path)
+    names = {line.partition("==")[0] for line in listed.split()}
+    assert names - {"pip", "setuptools"} == {"cygrad", "numpy", "scipy"}
+    pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
+    build_cube(python, tmp_path / "cube")
+
+
+@pytest.mark.slow
+def test_the_example_of_an_operator_builds_against_the_installed_wheel(distributions, tmp_path):
+    """examples/cython_operator by pip, without a warning, and its tests; and what one is told who takes a kernel's name
+    or has memoryviews of another size."""
+    _, wheel, _ = distributions
+    python = environment(tmp_path / "venv")
+    pip(python, wheel, *PROJECT["build-system"]["requires"], "pytest", cwd=tmp_path)
+    example = tmp_path / "example"
+    shutil.copytree(ROOT / "examples" / "cython_operator", example,
+                    ignore=shutil.ignore_patterns("*.so", "*.c", "build", "*.egg-info", "__pycache__"))
+    output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation", ".",
+                 cwd=example, CFLAGS="-Wall -Wextra -Werror -Wno-unused-function")
+    assert "-Werror" in output and not re.search(r"warning: \S+\.p(yx|xd)", output), output
+    found = run(python, "-c", "import cygrad_log_cosh as m, cygrad; print(m.__file__, cygrad.__file__)", cwd=tmp_path)
+    assert found.count(str(tmp_path / "venv")) == 2
+    tested = run(python, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=example)
+    assert re.search(r"^\d+ passed", tested, re.M), tested
+    source, setup = example / "cygrad_log_cosh.pyx", example / "setup.py"
+    source.write_text(source.read_text().replace('register("log_cosh"', 'register("exp"'))
+    run(python, "setup.py", "--quiet", "build_ext", "--inplace", cwd=example)
+    with pytest.raises(AssertionError, match="ValueError: a kernel is named 'exp' already; give yours"):
+        run(python, "-c", "import cygrad_log_cosh", cwd=example)
+    (example / "cygrad_log_cosh.c").unlink()
+    setup.write_text(re.sub(r"^Options\..*\n", "", setup.read_text(), flags=re.M))
+    with pytest.raises(AssertionError, match="set Cython.Compiler.Options.buffer_max_dims = 3 in setup.py"):
+        run(python, "setup.py", "build_ext", "--inplace", "--force", cwd=example)
+
+
+@pytest.mark.slow
+def test_an_editable_install_follows_the_tree_and_can_be_cimported(distributions, tmp_path):
+    python = environment(tmp_path / "venv")
+    pip(python, *PROJECT["build-system"]["requires"], cwd=tmp_path)
+    source = share(distributions[2], copy_sources(tmp_path / "source"))
+    output = run(python, "-m", "pip", "install", "-v", "--disable-pip-version-check", "--no-build-isolation",
+                 "--editable", source, cwd=tmp_path, **ONE_LEVEL)
+    assert "bundle.c" in output and compiled(output) == [], output
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(python, "train.py", cwd=tmp_path).startswith(str(source))
+    with open(source / "cygrad" / "__init__.py", "a") as file: file.write('\nadded = "since the install"\n')
+    assert "since the install" in run(python, "-c", "import cygrad; print(cygrad.added)", cwd=tmp_path)
+    build_cube(python, tmp_path / "cube")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", ["CYGRAD_NO_OPENMP", "CYGRAD_DEBUG"])
+def test_builds_with_a_switch_train(switch, distributions, tmp_path):
+    source = share(distributions[2], copy_sources(tmp_path / "source"))
+    output = run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=source, **ONE_LEVEL, **{switch: "1"})
+    everything = {file.stem for file in source.joinpath("cygrad").rglob("*.pyx")} | {"_cyutility"}
+    assert set(compiled(output)) == (everything if switch == "CYGRAD_DEBUG" else {"config", "driver"}), output
+    assert ("-fopenmp" in output) is (switch != "CYGRAD_NO_OPENMP" and sys.platform == "linux")
+    assert ("-DCYGRAD_DEBUG=1" in output) is (switch == "CYGRAD_DEBUG")
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(sys.executable, tmp_path / "train.py", cwd=source, PYTHONPATH=str(source)).startswith(str(source))
+
+
+def test_compiled_modules_are_named_for_this_python():
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert (ROOT / "cygrad" / f"_modules{suffix}").exists()

@@ -1,0 +1,227 @@
+"""The documentation site, as `make docs` builds it: no warning, every link and anchor leads somewhere, nothing comes
+from elsewhere; and in a browser, on a phone and on a screen, in light and in dark, each page is whole and legible.
+
+Run with the extras docs and test: `make docs-test`."""
+
+import functools
+import html.parser
+import http.server
+import subprocess
+import sys
+import threading
+import urllib.parse
+from pathlib import Path
+
+import pytest
+from browser import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "-d", built / "doctrees",
+               ROOT / "docs", built / "html"]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=240)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return built / "html"
+
+
+class Page(html.parser.HTMLParser):
+    """What a page offers to links, what it links to, and what it loads."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links, self.loads = set(), set(), set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        assert given.get("id") is None or given["id"] not in self.ids, f"two of {given['id']}"
+        if given.get("id"): self.ids.add(given["id"])
+        if tag == "a" and given.get("href"): self.links.add(given["href"])
+        for key in ("src", "srcset", "data", "poster"):
+            if tag != "a" and given.get(key): self.loads.add(given[key])
+        if tag == "link" and given.get("rel") not in ("index", "search", "next", "prev"): self.loads.add(given["href"])
+
+    handle_startendtag = handle_starttag
+
+
+def dead(site, pages):
+    """The links and loads of the pages that lead nowhere, and loads from other hosts: (page, link)."""
+    found = []
+    for path, page in pages.items():
+        for link in page.links | page.loads:
+            to = urllib.parse.urlsplit(link)
+            if to.scheme or to.netloc:
+                if link in page.loads and to.scheme != "data": found.append((path, link))
+                continue
+            there = (path.parent / urllib.parse.unquote(to.path)).resolve() if to.path else path
+            anchor = urllib.parse.unquote(to.fragment)
+            wrong = not there.is_file() or not there.is_relative_to(site)
+            if wrong or (anchor and there.suffix == ".html" and anchor not in pages[there].ids):
+                found.append((path, link))
+    return [(str(path.relative_to(site)), link) for path, link in sorted(found)]
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_link_and_anchor_leads_somewhere(site, pages):
+    assert dead(site, pages) == []
+    for path, page in pages.items():                # to another page that exists, whatever the machine
+        assert not [link for link in page.links if link.startswith(("file:", "/", "http://"))], path
+    assert all((site / name).is_file() for name in ("objects.inv", "searchindex.js", "_static/cygrad.svg"))
+
+
+def test_dead_links_are_found(tmp_path):
+    (tmp_path / "b.html").write_text('<p id="here">')
+    (tmp_path / "a.html").write_text('<a href="b.html#here"><a href="b.html#gone"><a href="c.html"><img src="d.png">'
+                                     '<a href="https://x.org/"><script src="https://x.org/y.js"></script>')
+    pages = {path: Page(path) for path in tmp_path.glob("*.html")}
+    assert [link for _, link in dead(tmp_path, pages)] == ["b.html#gone", "c.html", "d.png", "https://x.org/y.js"]
+
+
+def test_every_document_is_a_page(site, pages):
+    """The Markdown of docs/, the operators by their rows, the public names by theirs."""
+    import cygrad as cg
+    for document in (ROOT / "docs").rglob("*.md"):
+        assert site / document.relative_to(ROOT / "docs").with_suffix(".html") in pages, document
+    assert {f"op-{row.name.replace('_', '-')}" for row in cg.ops.TABLE} <= pages[site / "operators.html"].ids
+    public = {f"cygrad.{name}" for name, value in vars(cg).items()
+              if not name.startswith("_") and type(value).__name__ != "module" and name != "Tensor"}
+    assert public <= pages[site / "api" / "cygrad.html"].ids
+    assert {"cygrad.Tensor", "cygrad.Tensor.backward"} <= pages[site / "api" / "tensor.html"].ids
+
+
+# ---- in a browser ----------------------------------------------------------------------------------------------------
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args): pass
+
+
+@pytest.fixture(scope="module")
+def served(site):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    for domain in ("Page", "Network", "Runtime", "Log"): browser.call(f"{domain}.enable")
+    yield browser
+    browser.close()
+
+
+def look(browser, width, scheme):
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 800)
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+def complaints(browser, served):
+    """What the browser has told of the page: errors, exceptions, what did not come, and what was asked of others."""
+    found = []
+    for event in browser.events:
+        told = event.get("params", {})
+        match event["method"]:
+            case "Runtime.exceptionThrown": found.append(told["exceptionDetails"]["text"])
+            case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning"): found.append(told["args"])
+            case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"): found.append(told["entry"]["text"])
+            case "Network.loadingFailed": found.append(told["errorText"])
+            case "Network.responseReceived" if told["response"]["status"] >= 400: found.append(told["response"]["url"])
+            case "Network.requestWillBeSent" if not told["request"]["url"].startswith((served, "data:")):
+                found.append(told["request"]["url"])
+    return found
+
+
+# What is wider than the page, or reaches beyond it without being in a box of the article's that scrolls by itself (that
+# furo's own frame around the article could be scrolled sideways is no excuse).
+WIDE = """(() => {
+  const page = document.documentElement, wide = [];
+  if (page.scrollWidth > page.clientWidth) wide.push(`the page: ${page.scrollWidth} of ${page.clientWidth}`);
+  for (const e of document.querySelectorAll("article *")) {
+    let box = e.parentElement;
+    while (box.tagName !== "ARTICLE" && !["auto", "scroll"].includes(getComputedStyle(box).overflowX))
+      box = box.parentElement;
+    if (box.tagName === "ARTICLE" && e.getBoundingClientRect().right > page.clientWidth + 1)
+      wide.push(`${e.tagName} ${e.className} ${e.textContent.slice(0, 60)}`);
+  }
+  return wide;
+})()"""
+
+# Pictures that have not come. Those further down load only when one scrolls there, unless they are asked for.
+BLANK = """Promise.all([...document.images].map(i => { i.loading = "eager"; return i.decode().catch(() => 0); }))
+  .then(() => [...document.images].filter(i => !i.naturalWidth).map(i => i.src))"""
+
+# Text whose contrast to what is behind it is below 4.5 to 1, the least that WCAG 2 allows for text of this size.
+FAINT = """(() => {
+  const parts = c => c.match(/[\\d.]+/g).map(Number);
+  const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const faint = {};
+  for (const e of document.querySelectorAll("article *")) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility()) continue;
+    let behind = e;
+    while (behind && (parts(getComputedStyle(behind).backgroundColor)[3] ?? 1) === 0) behind = behind.parentElement;
+    const a = light(parts(getComputedStyle(e).color));
+    const b = light(behind ? parts(getComputedStyle(behind).backgroundColor) : [255, 255, 255]);
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < 4.5) faint[`${e.tagName}.${e.className}`] = [contrast.toFixed(2), e.textContent.slice(0, 40)];
+  }
+  return faint;
+})()"""
+
+BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+
+
+def test_pages_in_a_browser(site, pages, served, browser):
+    wrong = []
+    for path in pages:
+        name = str(path.relative_to(site))
+        look(browser, 1280, "light")
+        browser.open(served + name)
+        for scheme in ("light", "dark"):
+            for width in (1280, 400):
+                look(browser, width, scheme)
+                wrong += [(name, width, "wide", what) for what in browser.run(WIDE)[:3]]
+            browser.run("document.getAnimations().forEach(a => a.finish())")       # colours change by and by
+            assert (sum(browser.run(BACKGROUND)) > 384) == (scheme == "light"), name
+            wrong += [(name, scheme, "faint", *what) for what in browser.run(FAINT).items()]
+        wrong += [(name, "blank", src) for src in browser.run(BLANK)]
+        wrong += [(name, "told", what) for what in complaints(browser, served)]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_the_search_finds_names_and_words(served, browser):
+    look(browser, 1280, "light")
+    for query, expected in (("GradientCollector", "api/cygrad.html#cygrad.GradientCollector"),
+                            ("Philox", "api/random.html")):
+        browser.open(f"{served}search.html?q={query}")
+        found = browser.run(f"""new Promise(done => {{ const look = tries => {{
+            const links = [...document.querySelectorAll("#search-results li a")].map(a => a.getAttribute("href"));
+            links.includes("{expected}") || !tries ? done(links) : setTimeout(look, 50, tries - 1); }};
+            look(200); }})""")
+        assert expected in found, (query, found)
+        assert complaints(browser, served) == []
+
+
+def test_the_checks_of_a_page_can_fail(tmp_path, served, browser):
+    page = tmp_path / "page.html"
+    page.write_text('<article style="background: #fff"><p style="width: 3000px">wide<p style="color: #bbb">faint</p>'
+                    '<img src="none.png"></article><script>nothing()</script>')
+    look(browser, 1280, "light")
+    browser.open(page.as_uri())
+    assert len(browser.run(WIDE)) == 2 and len(browser.run(FAINT)) == 1 and len(browser.run(BLANK)) == 1
+    told = complaints(browser, served)
+    assert "Uncaught" in told and "net::ERR_FILE_NOT_FOUND" in told and page.as_uri() in told

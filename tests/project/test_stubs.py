@@ -1,0 +1,154 @@
+"""The stubs and the generated pages: up to date, true of the compiled modules, and of use to a type checker."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cygrad as cg
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """\
+import numpy as np
+
+import cygrad as cg
+from cygrad.optim import Adam
+
+w = cg.tensor(np.ones((3, 4)), dtype=cg.float32).attach_grad()
+solver = Adam(alpha=1e-2)
+solver.set_parameters({"w": w})
+
+
+def step(x: cg.Tensor, labels: cg.Tensor) -> float:
+    with cg.record() as tape:
+        loss = cg.cross_entropy(cg.relu(2 * x @ w.T + 1.0), labels)
+        nodes: int = tape.nodes
+    loss.backward()
+    solver.update()
+    return float(loss) / nodes
+
+
+@cg.no_grad
+def shape(x: cg.Tensor) -> tuple[int, ...]:
+    return x.sum(axis=0, keepdims=True).shape
+
+
+step(cg.ones((2, 4)), cg.tensor([0, 1]))
+rank: int = len(shape(w))
+with cg.pause(), cg.memory.track() as watched:
+    peak: int = watched.peak_bytes
+a, b = cg.autograd.grad([w], [w, w], create_graph=True)
+bytes_of_a: int = a.nbytes + b.astype("float64").nbytes
+one: cg.Tensor = cg.autograd.grad(w, w)
+picture = np.asarray(w.detach())
+if w.grad is not None: w.grad = w.grad * 0.5
+"""
+
+WRONG = {                   # what a type checker refuses: a line, and what mypy calls it
+    "w.grad.shape": "union-attr",
+    "cg.tensor([1.0]).backwards()": "attr-defined",
+    "w.attach_grad('overwrite')": "arg-type",
+    "w.backward(None, True, False)": "arg-type",
+    "cg.record(3)": "call-overload",
+    "cg.add(w)": "call-arg",
+    "w.shape = (3,)": "misc",
+    "one: int = cg.exp(w)": "assignment",
+    "never: cg.Tensor = cg.autograd.grad(w, w, allow_unused=True)": "assignment",
+    "cg.Tensor(3)": "arg-type",
+    "cg.optim.Sgd(rate=0.1)": "call-arg",
+}
+
+
+def mypy(path, tmp_path):
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary", "--show-error-codes",
+         f"--cache-dir={tmp_path}/cache", path],
+        capture_output=True, text=True, env=os.environ | {"MYPYPATH": str(ROOT)}, cwd=tmp_path,
+    )
+
+
+def test_a_user_program_passes_strict_and_wrong_ones_do_not(tmp_path):
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(PROGRAM)
+    run = [sys.executable, "-W", "error", good]                 # it is not only well typed, it runs
+    subprocess.run(run, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    done = mypy(good, tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+    bad.write_text("import cygrad as cg\nw = cg.tensor([1.0])\n" + "\n".join(WRONG) + "\n")
+    found = re.findall(r"bad\.py:(\d+): error: .*\[([\w-]+)\]", mypy(bad, tmp_path).stdout)
+    assert [(int(line), code) for line, code in found] == [(i, code) for i, code in enumerate(WRONG.values(), 3)]
+
+
+@pytest.mark.parametrize("tool", ["make_stubs.py", "make_docs.py"])
+def test_what_is_generated_is_up_to_date(tool):
+    done = subprocess.run([sys.executable, ROOT / "tools" / tool, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", ["cygrad/__init__.pyi", "docs/operators.md"])
+def test_what_is_out_of_date_is_noticed(path, tmp_path):
+    for name in ("cygrad", "docs", "tools", "tests/samples"): shutil.copytree(ROOT / name, tmp_path / name)
+    text = (tmp_path / path).read_text()
+    (tmp_path / path).write_text(text.replace("cross_entropy", "crossed_entropy"))
+    tool = tmp_path / "tools" / ("make_stubs.py" if path.endswith(".pyi") else "make_docs.py")
+    done = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True)
+    assert done.returncode == 1 and f"{path} is out of date" in done.stdout, done.stdout + done.stderr
+
+
+def names(path):
+    """The names that a stub gives at its top."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom): found |= {alias.asname for alias in node.names if alias.asname}
+        elif isinstance(node, ast.AnnAssign): found.add(node.target.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)): found.add(node.name)
+    return found
+
+
+def test_exports_methods_and_stubs_are_those_of_the_table():
+    public = {row.name for row in cg.ops.TABLE if row.public}
+    hidden = {row.name for row in cg.ops.TABLE if not row.public}
+    stub = names(ROOT / "cygrad" / "__init__.pyi")
+    assert public <= stub and not hidden & stub
+    assert public <= set(dir(cg)) and not hidden & set(dir(cg))
+    tensor = next(n for n in ast.parse((ROOT / "cygrad/core/graph/tensor.pyi").read_text()).body
+                  if isinstance(n, ast.ClassDef) and n.name == "Tensor")
+    methods = {n.name for n in tensor.body if isinstance(n, ast.FunctionDef)}
+    for row in cg.ops.TABLE:
+        for name in row.methods: assert name in methods and callable(getattr(cg.Tensor, name))
+    page = (ROOT / "docs" / "operators.md").read_text()
+    assert all(f"`{row.name}(" in page and f'"op-{row.name.replace("_", "-")}"' in page for row in cg.ops.TABLE)
+
+
+def test_every_public_name_is_in_the_stub():
+    imported = {"bundles", "config", "core", "demo", "kernels"}   # but not shown
+    shown = {name for name in vars(cg) if not name.startswith("_")} - imported
+    assert shown == names(ROOT / "cygrad" / "__init__.pyi") - {"__version__"}
+
+
+def test_every_public_function_and_class_has_a_docstring():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import surface
+    finally:
+        sys.path.pop(0)
+    bare = [f"{module.__name__}.{name}" for module in surface.public_packages()
+            for name, value in surface.public(module).items()
+            if callable(value) and not surface.text(value)]
+    assert not bare
+
+
+@pytest.mark.slow
+def test_the_stubs_are_true_of_the_compiled_modules():
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "cygrad", "--concise", "--mypy-config-file", "tools/stubtest.ini",
+         "--allowlist", "tools/stubtest_allow.txt", "--ignore-unused-allowlist"],
+        capture_output=True, text=True, cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

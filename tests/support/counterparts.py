@@ -1,0 +1,496 @@
+"""What corresponds to what: for each row of the table its function in PyTorch's OpInfo, and how cygrad is called like
+that. opinfo.py compares them; a new row gets its line in COUNTERPARTS here, or a reason in WITHOUT."""
+
+import numpy as np
+
+import cygrad as cg
+from cygrad.ops import ROWS
+
+
+class Unsupported(Exception):
+    """A sample that cygrad does not take by design, and why."""
+
+
+def refuse(condition, why):
+    if condition:
+        raise Unsupported(why)
+
+
+class Counterpart:
+    """A row, the OpInfo ("name" or "name/variant") that is the same function, and how cygrad is called like PyTorch:
+    adapt(f) takes the row's function and gives one with PyTorch's parameters. `theirs` picks from PyTorch's results
+    what cygrad has. `references` False: its own reference inputs do not work, or are something else."""
+
+    def __init__(self, row, opinfo, adapt=None, theirs=None, references=True):
+        self.row, self.opinfo, self.adapt, self.theirs, self.references = row, opinfo, adapt, theirs, references
+
+    @property
+    def key(self):
+        return f"{self.row} {self.opinfo}"
+
+    @property
+    def function(self):
+        f = ROWS[self.row].function
+        return self.adapt(f) if self.adapt else f
+
+
+# ---- calling conventions ---------------------------------------------------------------------------------------------
+
+def has_nan(x):
+    return bool(np.isnan(x.detach().numpy()).any())
+
+
+def has_inf(x):
+    return bool(np.isinf(x.detach().numpy()).any())
+
+
+NO_AXIS = "axis of a 0-d tensor"
+DTYPE = "dtype="
+
+
+def axes(x, dim):
+    """dim as axis: NumPy has no axis 0 of a 0-d tensor; an empty list of axes means all of them in PyTorch."""
+    if dim is None or dim == () or dim == []:
+        return None
+    refuse(not x.shape, NO_AXIS)
+    return tuple(dim) if isinstance(dim, (list, tuple)) else dim
+
+
+def scaled(f):                                      # alpha times the second operand
+    return lambda x, y, alpha=1: f(x, y if alpha == 1 else y * alpha)
+
+
+def divided(f):
+    return lambda x, y, rounding_mode=None: f(x, y)
+
+
+def reduced(f):
+    def call(x, dim=None, keepdim=False, dtype=None):
+        return f(x, axis=axes(x, dim), keepdims=keepdim)
+    return call
+
+
+def along(f):                                       # one axis, the result of x's shape
+    def call(x, dim, dtype=None):
+        refuse(dtype is not None and str(dtype) != "torch.float64", DTYPE)
+        refuse(not x.shape, NO_AXIS)
+        return f(x, axis=dim)
+    return call
+
+
+def spread(f):                                      # var, std
+    def call(x, dim=None, unbiased=None, keepdim=False, correction="given"):
+        if isinstance(dim, bool):                   # (torch.var(x, unbiased))
+            dim, unbiased = None, dim
+        if correction == "given":
+            correction = 1 if unbiased is None else int(unbiased)
+        elif correction is None:
+            correction = 1
+        n = np.prod([x.shape[d] for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
+                    if dim is not None and x.shape and dim != () else x.shape)
+        refuse(n - correction <= 0, "no degrees of freedom left")
+        return f(x, axis=axes(x, dim), keepdims=keepdim, correction=correction)
+    return call
+
+
+def permuted(f):
+    return lambda x, *dims: f(x, dims[0] if dims and isinstance(dims[0], tuple) else dims)
+
+
+def swapped(f):
+    def call(x, a, b):
+        refuse(not x.shape, NO_AXIS)
+        order = list(range(x.ndim))
+        order[a], order[b] = order[b], order[a]
+        return f(x, tuple(order))
+    return call
+
+
+def moved(f):
+    def call(x, source, destination):
+        refuse(not x.shape, NO_AXIS)
+        order = np.moveaxis(np.empty(range(x.ndim)), source, destination).shape     # (of sizes 0, 1, 2...)
+        return f(x, order)
+    return call
+
+
+def expanded(f):
+    def call(x, shape):
+        given = [1] * (len(shape) - x.ndim) + list(x.shape)
+        return f(x, tuple(m if n == -1 else n for n, m in zip(shape, given, strict=True)))
+    return call
+
+
+def cast_to(dtype):
+    return lambda f: lambda x, memory_format=None: f(x, dtype)
+
+
+def indexed(f):
+    return lambda x, index: x[index]
+
+
+def selected(f):
+    return lambda x, dim, i: x[(slice(None),) * (dim % x.ndim) + (i,)]
+
+
+def narrowed(f):
+    def call(x, dim, start, length):
+        start = int(start) % x.shape[dim] if x.shape[dim] else 0
+        return x[(slice(None),) * (dim % x.ndim) + (slice(start, start + length),)]
+    return call
+
+
+def plain(f):                                       # inplace= is not ours
+    return lambda x, inplace=False: f(x)
+
+
+def without_format(f):                              # memory_format= is not ours
+    return lambda x, memory_format=None: f(x)
+
+
+def to_a_power(f):
+    def call(x, y):
+        zeros = isinstance(x, cg.Tensor) and not x.detach().numpy().all()
+        refuse(zeros, "0 to a power, whose second derivative is 0 or nan")
+        return f(x, y)
+    return call
+
+
+def reversed_power(f):
+    return lambda x, y: to_a_power(f)(y, x)
+
+
+def approximated(f):
+    return lambda x, approximate="none": f(x, approximate=approximate)
+
+
+def raised(p):                                      # to a number's power
+    return lambda f: lambda x: f(x, p)
+
+
+def chosen(f):                                      # where: torch's method form
+    return lambda x, condition, y: f(condition, x, y)
+
+
+def clipped(f):
+    return lambda x, low=None, high=None: f(x, low, high)
+
+
+def clipped_below(f):
+    def call(x, low):
+        refuse(has_inf(low), "an infinite bound")   # (having no upper bound is one of infinity)
+        return f(x, low, None)
+    return call
+
+
+def clipped_above(f):
+    def call(x, high):
+        refuse(has_inf(high), "an infinite bound")
+        return f(x, None, high)
+    return call
+
+
+def normed(f):
+    def call(x, ord=2, dim=None, keepdim=False, dtype=None):
+        return f(x, ord=ord, axis=axes(x, dim), keepdims=keepdim)
+    return call
+
+
+def cumulated(f):
+    return along(f)
+
+
+def squeezed(f):
+    def call(x, dim=None):
+        if dim is None: return f(x)
+        refuse(not x.shape, NO_AXIS)
+        given = dim if isinstance(dim, tuple) else (dim,)
+        refuse(any(x.shape[d] != 1 for d in given), "squeezing an axis longer than 1, which PyTorch lets be")
+        return f(x, axis=given)
+    return call
+
+
+def joined(f):
+    def call(xs, dim=0):
+        refuse(any(x.shape == (0,) for x in xs) and any(x.ndim > 1 for x in xs), "an empty tensor of another rank")
+        return f(xs, axis=dim)
+    return call
+
+
+def cut_evenly(f):                                  # pieces of a size, the last may be smaller: NumPy takes the cuts
+    def call(x, size, dim=0):
+        if isinstance(size, tuple): return f(x, np.cumsum(size)[:-1].tolist(), axis=dim)
+        return f(x, list(range(size, x.shape[dim], size)), axis=dim)
+    return call
+
+
+def cut(f):
+    def call(x, sections, dim=0):
+        if isinstance(sections, cg.Tensor): sections = sections.tolist()
+        refuse(isinstance(sections, int) and x.shape[dim] % sections, "sections of unequal size")
+        return f(x, list(sections) if isinstance(sections, tuple) else sections, axis=dim)
+    return call
+
+
+def flipped(f):
+    return lambda x, dims: f(x, axis=dims)
+
+
+PADDING = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def padded(f):
+    def call(x, pad, mode="constant", value=None):
+        refuse(any(n < 0 for n in pad), "negative widths")
+        width = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[-2::-2], pad[::-2], strict=True))
+        return f(x, width, mode=PADDING[mode], value=value or 0)
+    return call
+
+
+def triangle(f):
+    return lambda x, diagonal=0: f(x, diagonal)
+
+
+def taken(f):                                       # of the flat tensor
+    return lambda x, index: f(x.reshape(-1), index)
+
+
+def taken_along(f):
+    def call(x, dim, index):
+        refuse(not x.shape, NO_AXIS)
+        return f(x, index, axis=dim)
+    return call
+
+
+def gathered(f):
+    def call(x, dim, index):
+        refuse(not x.shape, NO_AXIS)
+        refuse(index.ndim != x.ndim, "an empty index of another rank")
+        return f(x, dim, index)
+    return call
+
+
+def added_to(f):                                    # index_add
+    def call(x, dim, index, source, alpha=1):
+        refuse(not x.shape, NO_AXIS)
+        return f(x, dim % x.ndim, source * alpha, index)
+    return call
+
+
+def masked(f):
+    def call(x, mask):
+        refuse(mask.shape != x.shape, "a mask that is broadcast")
+        return x[mask]
+    return call
+
+
+def filled(f):
+    def call(x, mask, value):
+        refuse(mask.shape != x.shape, "a mask that is broadcast")
+        y = x * 1.0
+        y[mask] = value
+        return y
+    return call
+
+
+def added_at(f):
+    def call(x, dim, index, source):
+        refuse(not x.shape, NO_AXIS)
+        return f(x, dim, index, source)
+    return call
+
+
+def ordered(f):
+    def call(x, dim=-1, descending=False, stable=False):
+        refuse(not x.shape, NO_AXIS)
+        return f(x, axis=dim, descending=descending)
+    return call
+
+
+def best(f):
+    def call(x, k, dim=-1, largest=True, sorted=True):
+        refuse(not x.shape, NO_AXIS)
+        return f(x, k, axis=dim, largest=largest)
+    return call
+
+
+def encoded(f):
+    def call(x, num_classes=-1):
+        return f(x, num_classes if num_classes != -1 else int(x.numpy().max()) + 1, "int64")
+    return call
+
+
+def summed(f):                                      # einsum
+    def call(xs, equation):
+        refuse("..." in equation and "..." not in equation.partition("->")[2], "... on the left alone")
+        return f(equation, *xs)
+    return call
+
+
+def of_numbers(f):                                  # the sign of nan is nan, as in NumPy; PyTorch's is 0
+    def call(x):
+        refuse(has_nan(x), "nan")
+        return f(x)
+    return call
+
+
+def squared_error(f):
+    def call(x, target, reduction="mean", weight=None):
+        refuse(weight is not None, "weight=")
+        return f(x, target, reduction=reduction)
+    return call
+
+
+def with_logits(f):
+    def call(x, target, weight=None, reduction="mean", pos_weight=None):
+        refuse(weight is not None, "weight=")
+        refuse(pos_weight is not None, "pos_weight=")
+        return f(x, target, reduction=reduction)
+    return call
+
+
+def normalised(f):                                  # a weight of ones and a bias of zeros are no arguments there
+    def call(x, shape, weight=None, bias=None, eps=1e-5):
+        weight = np.ones(shape, x.dtype) if weight is None else weight
+        return f(x, weight, np.zeros(shape, x.dtype) if bias is None else bias, eps)
+    return call
+
+
+def put(f):
+    def call(x, index, values, accumulate=False):
+        refuse(accumulate, "accumulate=True")
+        y = x * 1.0
+        y[index] = values
+        return y
+    return call
+
+
+def crossed(f):
+    def call(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+        refuse(target.dtype.kind == "f", "probabilities as labels")
+        refuse(x.ndim != 2, "x is not (rows, classes)")
+        refuse(weight is not None, "weight=")
+        refuse(ignore_index != -100, "ignore_index=")
+        refuse(label_smoothing != 0, "label_smoothing=")
+        return f(x, target, reduction=reduction)
+    return call
+
+
+COUNTERPARTS = [
+    Counterpart("add", "add", scaled),
+    Counterpart("sub", "sub", scaled),
+    Counterpart("mul", "mul"),
+    Counterpart("div", "div/no_rounding_mode", divided),
+    Counterpart("neg", "neg"),
+    Counterpart("copy", "clone", without_format),
+    *[Counterpart("pow", name, raised(p)) for name, p in
+      (("square", 2), ("reciprocal", -1), ("positive", 1))],
+    Counterpart("power", "pow", to_a_power),
+    Counterpart("power", "__rpow__", reversed_power),
+    *[Counterpart(name, name) for name in (
+        "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
+        "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "maximum",
+        "minimum", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or",
+        "bitwise_xor", "bitwise_not", "isnan", "isinf", "isfinite")],
+    *[Counterpart(name, name) for name in ("floor", "ceil", "trunc", "round")],
+    Counterpart("abs", "abs", of_numbers),
+    Counterpart("sign", "sign", of_numbers),
+    Counterpart("relu", "nn.functional.relu", plain),
+    Counterpart("silu", "nn.functional.silu", plain),
+    Counterpart("gelu", "nn.functional.gelu", approximated),
+    Counterpart("softplus", "nn.functional.logsigmoid", lambda f: lambda x: -f(-x)),
+    Counterpart("where", "where", chosen, references=False),
+    Counterpart("clip", "clamp", clipped, references=False),
+    Counterpart("clip", "clamp_min", clipped_below),
+    Counterpart("clip", "clamp_max", clipped_above),
+    Counterpart("less", "lt"),
+    Counterpart("less_equal", "le"),
+    Counterpart("equal", "eq"),
+    Counterpart("not_equal", "ne"),
+    Counterpart("greater", "gt"),
+    Counterpart("greater_equal", "ge"),
+
+    Counterpart("sum", "sum", reduced),
+    Counterpart("mean", "mean", reduced),
+    Counterpart("prod", "prod", reduced),
+    Counterpart("max", "amax", reduced),
+    Counterpart("max", "max/reduction_with_dim", reduced, lambda y: y.values),
+    Counterpart("max", "max/reduction_no_dim", reduced),
+    Counterpart("min", "amin", reduced),
+    Counterpart("min", "min/reduction_with_dim", reduced, lambda y: y.values),
+    Counterpart("min", "min/reduction_no_dim", reduced),
+    Counterpart("argmax", "argmax", reduced),
+    Counterpart("argmin", "argmin", reduced),
+    Counterpart("any", "any", reduced),
+    Counterpart("all", "all", reduced),
+    Counterpart("var", "var", spread),
+    Counterpart("var", "var/unbiased", spread),
+    Counterpart("std", "std", spread),
+    Counterpart("std", "std/unbiased", spread),
+    Counterpart("norm", "linalg.vector_norm", normed),
+    Counterpart("logsumexp", "logsumexp", reduced),
+    Counterpart("softmax", "softmax", along),
+    Counterpart("cumsum", "cumsum", along),
+
+    Counterpart("reshape", "reshape"),
+    Counterpart("transpose", "permute", permuted),
+    Counterpart("transpose", "transpose", swapped),
+    Counterpart("transpose", "t", lambda f: lambda x: f(x)),
+    Counterpart("permute", "permute", permuted),
+    Counterpart("permute", "movedim", moved),
+    Counterpart("broadcast_to", "broadcast_to"),
+    Counterpart("broadcast_to", "expand", expanded),
+    Counterpart("getitem", "__getitem__", indexed),
+    Counterpart("getitem", "select", selected),
+    Counterpart("getitem", "narrow", narrowed),
+    Counterpart("squeeze", "squeeze", squeezed),
+    Counterpart("squeeze", "squeeze/multiple", squeezed),
+    Counterpart("expand_dims", "unsqueeze"),
+    Counterpart("concat", "cat", joined),
+    Counterpart("stack", "stack", joined),
+    Counterpart("split", "split", cut_evenly),
+    Counterpart("split", "split/list_args", cut_evenly),
+    Counterpart("split", "tensor_split", cut),
+    Counterpart("flip", "flip", flipped),
+    *[Counterpart("pad", f"nn.functional.pad/{mode}", padded)
+      for mode in ("constant", "reflect", "replicate", "circular")],
+    Counterpart("tril", "tril", triangle),
+    Counterpart("triu", "triu", triangle),
+    Counterpart("take", "take", taken),
+    Counterpart("take", "index_select", taken_along),
+    Counterpart("gather", "gather", gathered),
+    Counterpart("scatter_add", "scatter_add", added_at),
+    Counterpart("add_at", "index_add", added_to),
+    Counterpart("select", "masked_select", masked),
+    Counterpart("mask_put", "masked_fill", filled),
+    Counterpart("put", "index_put", put),
+    Counterpart("argwhere", "argwhere"),
+    Counterpart("sort", "sort", ordered, lambda y: y.values),
+    Counterpart("argsort", "argsort", ordered),
+    Counterpart("topk", "topk", best),
+    Counterpart("one_hot", "nn.functional.one_hot", encoded),
+    Counterpart("astype", "float", cast_to("float32")),
+    Counterpart("astype", "double", cast_to("float64")),
+
+    Counterpart("matmul", "matmul"),
+    Counterpart("linear", "nn.functional.linear"),
+    Counterpart("einsum", "einsum", summed),
+
+    Counterpart("log_softmax", "log_softmax", along),
+    Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
+    Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
+    Counterpart("nll", "nn.functional.nll_loss", crossed),
+    Counterpart("mse", "nn.functional.mse_loss", squared_error),
+    Counterpart("bce_with_logits", "nn.functional.binary_cross_entropy_with_logits", with_logits),
+]
+
+WITHOUT = {
+    "relu_gradient": "what relu computes in backward",
+    "gelu_tanh": "gelu(approximate='tanh'), compared there",
+    "put_slice": "what getitem computes in backward",
+    "as_view": "what a view becomes when the memory is written to elsewhere; tests/properties/test_against_torch.py",
+    "put_view": "a write through a view; tests/properties/test_against_torch.py",
+    "scale_gradient": "PyTorch has none",
+    "dropout_with": "other random numbers; tests/ops/test_random.py",
+    "dropout_identity": "dropout in predict mode",
+}

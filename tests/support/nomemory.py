@@ -1,0 +1,238 @@
+"""Every allocation of Python memory by a piece of code fails once. `python tests/support/nomemory.py NAME`; without a
+name it prints the names. After each failure: MemoryError or none, no flag on, and no byte alive when all is dropped."""
+
+import copy
+import gc
+import pickle
+import sys
+
+import _testcapi
+import numpy as np
+
+import cygrad as cg
+from cygrad.autograd import Function, detect_anomaly, saved_tensors_hooks
+from cygrad.memory.log import open_logs
+from cygrad.testing import fail_allocation
+
+
+def leaf():
+    return cg.tensor([1.0, 2.0, 3.0]).attach_grad("add")
+
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return 2 * x * g
+
+
+def scope_of(make):
+    def run():
+        with make():
+            pass
+    return run
+
+
+def raising(make):
+    def run():
+        try:
+            with make():
+                raise KeyError
+        except KeyError:
+            pass
+    return run
+
+
+MAKERS = {
+    "record": cg.record, "pause": cg.pause, "train_mode": cg.train_mode, "no_grad": cg.no_grad,
+    "GradientCollector": cg.GradientCollector, "detect_anomaly": detect_anomaly,
+    "saved_tensors_hooks": lambda: saved_tensors_hooks(id, id), "scope": cg.memory.scope, "track": cg.memory.track,
+    "limit": lambda: cg.memory.limit("1GiB"), "profile": cg.memory.profile, "events": cg.memory.events,
+    "fail_allocation": lambda: fail_allocation(1000),
+}
+
+
+@cg.record
+def decorated(x):
+    return x * x
+
+
+@cg.record
+def generated(x):
+    for _ in range(3): yield x * x
+
+
+def eager():
+    x = cg.ones((3, 4))
+    return cg.exp(x.T @ x).sum(0).tolist()
+
+
+def step():
+    x = leaf()
+    with cg.record():
+        y = (cg.exp(x) * x[1:].sum() + cg.tanh(x)).sum()
+    y.backward()
+    return x.grad.tolist()
+
+
+def higher():
+    x = leaf()
+    with cg.record():
+        g = cg.autograd.grad((x * x * x).sum(), x, create_graph=True)
+        return cg.autograd.grad(g.sum(), x).tolist()
+
+
+def hooked():
+    x = leaf()
+    x.register_hook(lambda g: g * 2)
+    x.register_post_accumulate_grad_hook(lambda x: None)
+    with cg.record():
+        y = x * x
+        y.register_hook(lambda g: g + 1)
+        y.grad_fn.register_hook(lambda before, after: None)
+        y.retain_grad()
+    y.backward()
+
+
+def function():
+    x = leaf()
+    with cg.record(): y = Square.apply(x).sum()
+    y.backward()
+
+
+def solver():
+    x = leaf()
+    s = cg.optim.Adam(0.1)
+    s.set_parameters([x])
+    with cg.record(): y = (x * x).sum()
+    y.backward()
+    s.update()
+    s.zero_grad()
+    return pickle.loads(pickle.dumps((x, s)))
+
+
+def packed():
+    x = leaf()
+    with saved_tensors_hooks(lambda t: t.numpy().copy(), cg.asarray), cg.record():
+        y = cg.exp(x * x).sum()
+    y.backward(retain_graph=True)
+
+
+def anomaly():
+    x = leaf()
+    with detect_anomaly(), cg.record():
+        y = cg.exp(x * x).sum()
+        y.backward()
+
+
+def collected():
+    x = leaf()
+    with cg.GradientCollector() as gc:
+        gc.backward((x * x).sum())
+        gc.zero_gradients()
+
+
+def scoped():
+    with cg.memory.scope() as s:
+        x = leaf()
+        return s.keep(x * 2)
+
+
+def profiled():
+    with cg.memory.profile() as p:
+        step()
+    return p.table(), p.at_peak()
+
+
+def logged():
+    with cg.memory.events() as log, cg.memory.track() as t:
+        step()
+    return len(log), t.peak_bytes
+
+
+def inplace():
+    x = leaf()
+    with cg.record():
+        y = x * 2
+        y[1:] *= y[:-1]
+        y += 1
+        z = (y * y.T).sum()
+    z.backward()
+
+
+def shared():
+    a = np.ones(6, "float32")
+    x, y = cg.asarray(a), cg.from_dlpack(a[::2])
+    cg.memory.stats()
+    return np.asarray(x), np.from_dlpack(y), memoryview(x)
+
+
+def pickled():
+    x = leaf()
+    return pickle.loads(pickle.dumps([x, x[1:], x * 2])), copy.deepcopy(x), copy.copy(x)
+
+
+def threads_of_generators():
+    x = leaf()
+    return [y.tolist() for y in generated(x)], decorated(x)
+
+
+WORK = {
+    **{f"with {name}": scope_of(make) for name, make in MAKERS.items()},
+    **{f"raising in {name}": raising(make) for name, make in MAKERS.items()},
+    **{f.__name__: f for f in (eager, step, higher, hooked, function, solver, packed, anomaly, collected, scoped,
+                               profiled, logged, inplace, shared, pickled, threads_of_generators)},
+}
+
+
+def state():
+    s = cg.memory.stats()
+    return (cg.is_recording(), cg.is_training(), len(open_logs()), s["live_bytes"], s["live_buffers"],
+            s["external_bytes"])
+
+
+def main(name):
+    work = WORK[name]
+    for _ in range(3): work()
+    gc.collect()
+    with cg.record():                               # dead tensors and nodes wait for the next ones: use them all up
+        x = leaf()
+        held = [x * 1.0 for _ in range(1100)]
+    del x
+    gc.collect()
+    before = state()
+    failures, quiet, n = 0, 0, 0
+    sys.unraisablehook = lambda u: None             # what fails as objects die is printed and goes on
+    while quiet < 40:
+        _testcapi.set_nomemory(n, n + 1)
+        try:
+            work()
+            quiet += 1
+        except MemoryError:
+            failures += 1
+            quiet = 0
+        except (pickle.PicklingError, SystemError):  # what pickle and NumPy's any() make of it
+            failures += 1
+            quiet = 0
+        finally:
+            _testcapi.remove_mem_hooks()
+        now = state()
+        if now != before:
+            gc.collect()                            # (a traceback may be in a cycle with what it passed)
+            now = state()
+        assert now == before, f"{name}, allocation {n}: {before} became {now}"
+        n += 1
+    del held
+    with cg.memory.limit("1GiB"), cg.memory.scope(): cg.ones(3) + 1
+    assert failures > 0, name
+    print(f"{name}: {failures} of {n}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1: print(*WORK, sep="\n")
+    else: main(sys.argv[1])

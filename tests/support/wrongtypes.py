@@ -1,0 +1,145 @@
+"""Call everything that is compiled with things that it does not want: python wrongtypes.py
+
+Every function, method, property, slot and constructor of every compiled module, public or internal, is given wrong
+types: as self, as each argument, in the wrong number, None among them. An answer is an exception or a value; a crash
+ends the process, which tests/properties/test_wrongtypes.py notices. The last line says how many calls there were."""
+
+import faulthandler
+import gc
+import importlib
+import inspect
+import pkgutil
+import sys
+import warnings
+
+import cygrad as cg
+
+
+class Odd:
+    """Something that is nothing in particular."""
+
+
+def values():
+    x = cg.ones((2, 2)).attach_grad()
+    with cg.record():
+        y = x * x
+    freed = cg.zeros(2)
+    freed.free()
+    return [3, -1, 2**70, 1.5, "text", b"bytes", (), (1, 2), [], [None], {}, None, Odd(), object, print, cg.zeros(3),
+            cg.zeros(2, dtype="int64"), x, y, y.grad_fn, y.grad_fn.next_functions[0][0], freed, float("nan")]
+
+
+# What ends the process, waits, changes it for good, or takes memory by the gigabyte, as it is meant to.
+LEFT_OUT = {
+    "cygrad.kernels.threads.set_num_threads", "cygrad.core.graph.running._after_fork",
+    "cygrad.core.graph.release._after_fork",
+    "cygrad.core.late_bound.bind", "cygrad.core.late_bound.bind_methods",
+    "cygrad.core.store.buffer.set_limit", "cygrad.core.store.buffer.set_failure",
+    "cygrad.core.store.buffer.set_listener",
+    "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording",
+    "cygrad.core.thread_state.set_recording",
+    "cygrad.core.thread_state.set_training", "cygrad.core.backward.gradients.open_collected",
+    "cygrad.kernels.blas._after_fork", "cygrad.kernels.threads._after_fork",
+}
+SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",
+         "__xor__",
+         "__iadd__", "__imul__", "__eq__", "__lt__", "__getitem__", "__setitem__", "__contains__", "__neg__", "__abs__",
+         "__bool__", "__float__", "__int__", "__index__", "__len__", "__iter__", "__hash__", "__repr__", "__call__",
+         "__copy__", "__deepcopy__", "__reduce_ex__", "__enter__", "__exit__", "__next__", "__array__", "__dlpack__",
+         "__dlpack_device__", "__format__", "__bytes__", "__dir__", "__sizeof__", "__reduce__"]
+
+
+def compiled_modules():
+    for found in pkgutil.walk_packages(cg.__path__, "cygrad."):
+        if found.name.endswith("__main__") or ".demo" in found.name: continue
+        yield importlib.import_module(found.name)
+    for module in list(sys.modules.values()):
+        if module is not None and module.__name__.startswith("cygrad."): yield module
+
+
+def callables():
+    """(name, callable, self or None) of everything."""
+    seen = set()
+    for module in compiled_modules():
+        for name, f in sorted(vars(module).items()):
+            full = f"{module.__name__}.{name}"
+            own = f"{getattr(f, '__module__', None)}.{getattr(f, '__name__', None)}"    # (it may be imported here)
+            if id(f) in seen or full in LEFT_OUT or own in LEFT_OUT or name.startswith("__"): continue
+            if inspect.isclass(f):
+                if not (f.__module__ or "").startswith("cygrad"): continue
+                seen.add(id(f))
+                yield full, f
+                for attribute, member in sorted(vars(f).items()):
+                    if attribute in ("__class__", "__doc__", "__module__", "__dict__", "__weakref__"): continue
+                    if inspect.isgetsetdescriptor(member) or inspect.ismemberdescriptor(member):
+                        yield f"{full}.{attribute}", member.__get__
+                        yield f"{full}.{attribute}", member.__set__
+                    elif isinstance(member, property):
+                        for g in (member.fget, member.fset, member.fdel):
+                            if g is not None: yield f"{full}.{attribute}", g
+                    elif callable(member) or isinstance(member, (staticmethod, classmethod)):
+                        yield f"{full}.{attribute}", getattr(f, attribute)
+                for slot in SLOTS:
+                    if hasattr(f, slot): yield f"{full}.{slot}", getattr(f, slot)
+                made = bare(f)
+                if made is not None:
+                    for attribute in sorted(dir(f)):
+                        if attribute.startswith("__") and attribute not in SLOTS: continue
+                        member = inspect.getattr_static(f, attribute, None)
+                        if callable(member): f = lambda *a, m=made, n=attribute: getattr(m, n)(*a)     # noqa: E731
+                        else: f = lambda *_, m=made, n=attribute: getattr(m, n)                         # noqa: E731
+                        yield f"bare {full}.{attribute}", f
+            elif callable(f) and (getattr(f, "__module__", "") or "").startswith("cygrad"):
+                seen.add(id(f))
+                yield full, f
+
+
+def bare(kind):
+    """An object of a class whose __init__ has not run."""
+    try:
+        return kind.__new__(kind)
+    except BaseException:
+        return None
+
+
+def call(f, *args):
+    try:
+        result = f(*args)
+        if inspect.isgenerator(result) or inspect.iscoroutine(result): result.close()
+        return True
+    except BaseException as e:
+        if isinstance(e, (KeyboardInterrupt, SystemExit)) and "wrongtypes" not in str(e): pass
+        return False
+
+
+def restore(before):
+    cg.set_recording(False)
+    cg.set_training(False)
+
+
+def main():
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    cg.set_num_threads(1)
+    said = "-v" in sys.argv or "-vv" in sys.argv
+    count = 0
+    threads = cg.get_num_threads()
+    with cg.memory.limit("2GiB"):
+        for name, f in list(callables()):
+            if said: print(name, flush=True)
+            vs = values()
+            x, odd = vs[15], vs[12]
+            for args in [(), *[(v,) for v in vs], (x, None), (x, 3), (x, odd), (x, ()), (None, x), (3, x), (odd, x),
+                         (x, x), (None,) * 2, (None,) * 3, (x,) * 3, (x, None, None), (3,) * 3, (odd,) * 3, (None,) * 5,
+                         (3,) * 9]:
+                if "-vv" in sys.argv: print("   ", *[type(a).__name__ for a in args], flush=True)
+                call(f, *args)
+                count += 1
+                restore(threads)
+            del vs
+    gc.collect()
+    print(count, "calls")
+
+
+if __name__ == "__main__":
+    main()
