@@ -11,6 +11,8 @@ import pytest
 from rows import CASES, DTYPES, ELEMENTWISE, gradients, in_dtype
 
 import cygrad as cg
+
+TESTS = Path(__file__).parents[1]
 from cygrad.kernels import cpu
 
 POSSIBLE = cpu.LEVELS[:cpu.LEVELS.index(cpu.best_level()) + 1]
@@ -42,17 +44,18 @@ def everything():
 
 
 def run(code, **environment):
-    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True,
-                          cwd=Path(__file__).parents[1] / "support", timeout=120)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          cwd=TESTS.parent, env=os.environ | environment | {"PYTHONPATH": str(TESTS / "support")})
 
 
 @pytest.mark.parametrize("level", BUILT)
 def test_levels_agree(level, tmp_path):
     code = f"""
-import numpy as np, test_levels
+import numpy as np
+from tests.kernels import test_cpu
 from cygrad.kernels import driver
 assert driver.level() == {level!r}, driver.level()
-np.savez({str(tmp_path / "found.npz")!r}, *[a for _, a in test_levels.everything()])
+np.savez({str(tmp_path / "found.npz")!r}, *[a for _, a in test_cpu.everything()])
 """
     result = run(code, CYGRAD_LEVEL=level)
     assert result.returncode == 0, result.stderr
