@@ -11,10 +11,9 @@ import pytest
 from rows import CASES, DTYPES, ELEMENTWISE, gradients, in_dtype
 
 import cygrad as cg
-
-TESTS = Path(__file__).parents[1]
 from cygrad.kernels import cpu
 
+TESTS = Path(__file__).parents[1]
 POSSIBLE = cpu.LEVELS[:cpu.LEVELS.index(cpu.best_level()) + 1]
 BUILT = [level for level in POSSIBLE if importlib.util.find_spec(f"cygrad.kernels._{level}")]
 SIZE = 1000                                         # more than a strip, and no multiple of a vector
