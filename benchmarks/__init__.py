@@ -4,7 +4,8 @@
 
 Each row of work is a module of its own, whose docstring says what is done. `work.py` says what a row is made of,
 `timing.py` how it is timed, `collect.py` in which processes, `limits.py` what the machine could do, `goals.py` what is
-to be reached; `report.py` and `pictures.py` show it, `compare.py` says what moved between two runs.
+to be reached; `stored.py` writes the results, `report.py` and `pictures.py` show them, and `compare.py` lists what
+changed between two runs.
 
     python -m benchmarks.memory
 

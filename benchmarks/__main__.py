@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from time import perf_counter
 
-from benchmarks import collect, machine, work
+from benchmarks import collect, machine, stored, work
 from benchmarks.compare import entries, moved, settings
 from benchmarks.pictures import draw
 from benchmarks.report import write
@@ -80,7 +80,8 @@ def main(argv=None):
         measured = collect.run(args.rows, args.threads, args.quick, say)
         results = {"machine": machine.describe(), "quick": args.quick, "seconds": round(perf_counter() - start),
                    "load": [load, machine.load()], "results": measured}
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        path.write_text(stored.text_of(results))
+        results = stored.reduced(results)
     pictures = draw(results, args.output)
     text = write(results, pictures)
     (args.output / "results.md").write_text(text)

@@ -4,16 +4,14 @@ compiler there are no limits."""
 
 import ctypes
 import os
-import shlex
-import shutil
 import subprocess
-import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.compiler import compiler
 from benchmarks.work import LIMITS, SCALES, Case
 
 NBYTES = 64 << 20          # what is copied or read: more than any cache
@@ -21,14 +19,6 @@ ROUNDS = 1 << 20           # of multiply-adds: some milliseconds
 UNITS = {"copy": "GB/s", "read": "GB/s", "fma": "GFLOP/s"}
 NAMES = {"copy": "the machine copies 64 MiB", "read": "the machine reads 64 MiB",
          "fma": "the machine multiplies and adds"}
-
-
-def compiler():
-    """The command of the C compiler, as a list; None if there is none."""
-    command = shlex.split(os.environ.get("CC") or "cc")
-    if not shutil.which(command[0]):
-        command = shlex.split(sysconfig.get_config_var("CC") or "gcc")
-    return command if shutil.which(command[0]) else None
 
 
 @cache

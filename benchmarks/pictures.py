@@ -2,15 +2,16 @@
 
 import importlib.util
 
-from benchmarks.goals import GOALS, TO_MULTIPLY
+from benchmarks.goals import GOALS
 from benchmarks.peaks import CATEGORIES
 from benchmarks.report import number, size, unit, value
-from benchmarks.work import KEPT
+from benchmarks.work import KEPT, NAMES
 
 INK, SOFT, GRID = "#22272e", "#6b7280", "#e5e7eb"
 MINE, PEER, REFERENCE = "#0f766e", "#c2703d", "#9ca3af"
 SECOND = "#5eada5"
-PALE = 0.45                     # the opacity of what others disturbed
+PALE = 0.45                     # the opacity of disturbed figures
+SHOWN = 10                      # operators at each end of the picture of operations
 PEERS = {"cygrad": MINE, "PyTorch": PEER, KEPT: "#e6b58e", "NumPy": "#8a94a6", "jax.jit": "#7c6bb0"}
 COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "workspace": "#d4a72c",
            "other": "#b8bfc9"}
@@ -68,51 +69,54 @@ def ratios(pyplot, rows):
         axes.text(max(s["q3"], s["median"]) * 1.04, i, f"{s['median']:.1f}x", va="center", color=INK, fontsize=8)
         if goal and goal.ratio:
             axes.plot([goal.ratio] * 2, [i - 0.4, i + 0.4], color=PEER, linewidth=2)
-        labels.append(f"{r['row']}   {r['name']}" + (f", {r['threads']} threads" if r["threads"] > 1 else ""))
+        threads = f", {r['threads']} threads" if r["threads"] > 1 else ""
+        labels.append(f"{r['row']}: {NAMES[r['row']]}: {r['name']}{threads}")
     axes.set_yticks(range(len(wanted)), labels)
     axes.invert_yaxis()
+    speed_up_axis(axes, [r["ratios"]["PyTorch"]["median"] for r in wanted])
+    axes.set_title("Speed-up over PyTorch (log scale; orange: the goal)")
+    return figure
+
+
+def operations(pyplot, rows):
+    """The SHOWN largest and smallest speed-ups of elementwise operators over PyTorch, at size 1."""
+    wanted = [r for r in rows if r["details"].get("kind") == "table" and r["details"]["size"] == 1
+              and "PyTorch" in r["ratios"] and not r["disturbed"]]
+    modes = [r["details"]["mode"] for r in wanted]
+    mode = next((m for m in ("forward + backward", "recorded", "not recorded") if m in modes), None)
+    wanted = [r for r in wanted if r["details"]["mode"] == mode]
+    wanted.sort(key=lambda r: -r["ratios"]["PyTorch"]["median"])
+    if not wanted:
+        return None
+    shown, omitted = wanted, max(0, len(wanted) - 2 * SHOWN)
+    if omitted:
+        shown = wanted[:SHOWN] + wanted[-SHOWN:]
+    figure, axes = pyplot.subplots(figsize=(8, 0.9 + 0.29 * (len(shown) + bool(omitted))))
+    places = [i + (omitted > 0 and i >= SHOWN) for i in range(len(shown))]
+    for i, r in zip(places, shown, strict=True):
+        times = r["ratios"]["PyTorch"]["median"]
+        axes.barh(i, times, color=MINE if times >= 1 else PEER, height=0.7)
+        axes.text(times * 1.03, i, f"{times:.1f}x   {number(r['figures']['cygrad']['median'])} us", va="center",
+                  fontsize=9)
+    if omitted:
+        axes.text(1.03, SHOWN, f"... {omitted} operators in between ...", va="center", fontsize=9, color=SOFT)
+    speed_up_axis(axes, [r["ratios"]["PyTorch"]["median"] for r in shown])
+    axes.set_yticks(places, [r["details"]["operator"] for r in shown], fontsize=10)
+    axes.invert_yaxis()
+    axes.set_title(f"A: one operation, {mode}: speed-up over PyTorch (log scale)")
+    return figure
+
+
+def speed_up_axis(axes, values):
+    """A logarithmic axis of speed-ups."""
     axes.set_xscale("log")
-    slowest, fastest = (f(r["ratios"]["PyTorch"]["median"] for r in wanted) for f in (min, max))
-    axes.set_xlim(min(1, 0.7 * slowest), max(20, 1.8 * fastest))
+    axes.set_xlim(min(1, 0.7 * min(values)), max(20, 1.8 * max(values)))
     ticks = [t for t in (0.5, 1, 2, 5, 10, 20, 50, 100) if axes.get_xlim()[0] <= t <= axes.get_xlim()[1]]
     axes.set_xticks(ticks, [f"{t:g}x" for t in ticks])
     axes.set_xticks([], minor=True)
     axes.axvline(1, color=SOFT, linewidth=0.8)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.set_title("Times faster than PyTorch (log scale; orange: the goal)")
-    return figure
-
-
-def operations(pyplot, rows):
-    """Every elementwise operator against multiply, by mode, at size 1."""
-    wanted = [r for r in rows
-              if r["details"].get("kind") == "table" and r["details"]["size"] == 1 and "to_multiply" in r
-              and not r["disturbed"]]
-    if not wanted:
-        return None
-    modes = list(dict.fromkeys(r["details"]["mode"] for r in wanted))
-    figure, all_axes = pyplot.subplots(1, len(modes), figsize=(9, 4.6), squeeze=False)
-    for axes, mode in zip(all_axes[0], modes, strict=True):
-        here = sorted((r for r in wanted if r["details"]["mode"] == mode), key=lambda r: r["to_multiply"]["median"])
-        figures = [r["to_multiply"]["median"] for r in here]
-        axes.barh(range(len(here)), figures, color=[MINE if f <= TO_MULTIPLY else PEER for f in figures], height=0.68)
-        limit = min(max(figures), 2.5) + 1.3
-        for i, (r, f) in enumerate(zip(here, figures, strict=True)):
-            text = f"{f:.2f}  ({r['figures']['cygrad']['median']:.2f} us)"
-            if f > limit - 1.2:
-                axes.text(limit - 0.08, i, text, va="center", ha="right", fontsize=7, color="white")
-            else:
-                box = dict(facecolor="white", edgecolor="none", pad=0.8)
-                axes.text(f + 0.05, i, text, va="center", fontsize=7, bbox=box)
-        axes.set_yticks(range(len(here)), [r["details"]["operator"] for r in here], fontsize=8)
-        axes.set_xlim(0, limit)
-        axes.axvline(TO_MULTIPLY, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0.5)
-        axes.set_title(mode)
-    figure.suptitle(f"One operation against multiply, size 1 (dashed: the goal, {TO_MULTIPLY})", x=0.02, ha="left",
-                    fontweight="bold", fontsize=10)
-    figure.tight_layout()
-    return figure
 
 
 def million(pyplot, rows):
@@ -150,7 +154,7 @@ def million(pyplot, rows):
     right.set_title("Bytes an operation")
     handles = [pyplot.Rectangle((0, 0), 1, 1, facecolor=INK, alpha=shade) for shade in shades.values()]
     figure.legend(handles, list(shades), loc="lower left", ncols=len(handles), fontsize=8)
-    figure.suptitle("A million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
+    figure.suptitle("J: a million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
     figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
     return figure
 
@@ -185,7 +189,7 @@ def peaks(pyplot, rows):
         axes.axis("off")
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in CATEGORIES]
     handles.append(pyplot.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor=SOFT, hatch="////"))
-    figure.legend(handles, [*CATEGORIES, "not told apart"], loc="lower center", ncols=len(handles), fontsize=8)
+    figure.legend(handles, [*CATEGORIES, "total only"], loc="lower center", ncols=len(handles), fontsize=8)
     figure.suptitle("Bytes at the peak of a training step, above data and parameters", x=0.02, ha="left",
                     fontweight="bold", fontsize=11)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
@@ -199,7 +203,7 @@ def large(pyplot, rows):
     wanted = [r for r in rows if r["row"] == "H" and "rate" not in r["details"]]
     modes = list(dict.fromkeys(r["name"].partition(", ")[2] for r in wanted))
     panels = [(mode, [(r["name"].partition(", ")[0], r) for r in wanted if r["name"].endswith(mode)]) for mode in modes]
-    return panelled(pyplot, panels, "16,777,216 float32 numbers")
+    return panelled(pyplot, panels, "H: 16,777,216 float32 numbers")
 
 
 def matrices(pyplot, rows):
@@ -211,7 +215,7 @@ def matrices(pyplot, rows):
     panels = [("softmax, logsumexp of 4096 x 4096", [(r["name"].replace(", ", "\n"), r) for r in others]),
               ("sum and mean of 4096 x 4096", [(r["name"], r) for r in sums]),
               ("products", [(r["name"], r) for r in products])]
-    return panelled(pyplot, panels, "Rows, sums and products of float32 matrices")
+    return panelled(pyplot, panels, "I: rows, sums and products of float32 matrices")
 
 
 def panelled(pyplot, panels, title):

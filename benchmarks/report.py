@@ -5,12 +5,10 @@ import textwrap
 from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
-AS_GOOD = "times as good as"      # of times, rates and bytes alike: more is better, 1 the same
+SPEED_UP = "speed-up over"         # of times and rates; of bytes, how many times fewer
 PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
-TITLES = {"A": "A. One operation", "B": "B. A small perceptron", "C": "C. Handwritten digits", "D": "D. Wide layers",
-          "H": "H. 16 million numbers", "I": "I. Rows, sums and products", "J": "J. A million operations",
-          "peaks": "The peak of a step", "import": "Import",
-          "busy": "A machine that others use"}
+TITLES = {row: f"{row}: {name}" for row, name in work.NAMES.items()} | {
+    "peaks": "Peak memory of a training step", "import": "Import", "busy": "On a busy machine"}
 
 
 def number(x):
@@ -112,7 +110,7 @@ def plain_table(results):
     peers = present(results, PEERS)
     compared = [p for p in ("PyTorch", work.KEPT) if p in peers] or ["PyTorch"]
     limited = any("limit" in r for r in results)
-    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{AS_GOOD} {p}" for p in compared),
+    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{SPEED_UP} {p}" for p in compared),
             "goal", "reached"]
     text = table(head, [[r["name"], str(r["threads"]), unit(r), figure(r, "cygrad"), *(figure(r, p) for p in peers),
                          *[limit(r)] * limited, *(ratio(r, p) for p in compared), *goal(r)] for r in results])
@@ -135,7 +133,7 @@ def operations_table(results):
         d = r["details"]
         rows.append([d["operator"], str(d["size"]), d["mode"], *(figure(r, p) for p in ("cygrad", "PyTorch", "NumPy")),
                      ratio(r), multiply])
-    return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", f"{AS_GOOD} PyTorch",
+    return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", f"{SPEED_UP} PyTorch",
                   f"to multiply (goal {TO_MULTIPLY})"], rows)
 
 
@@ -161,7 +159,7 @@ def peaks_table(results):
             resident = d.get("resident")
             rows.append([r["name"], peer, size(s["median"]), f"{s['median'] / least:.2f}", *categories,
                          "" if resident is None else size(resident), *cells])
-    return table(["step", "", "peak", "to the least", *CATEGORIES, "resident", "goal", "reached"], rows)
+    return table(["step", "", "peak", "to the smallest", *CATEGORIES, "resident", "goal", "reached"], rows)
 
 
 def busy_table(results):
@@ -169,7 +167,7 @@ def busy_table(results):
     peers = [p for p in ("cygrad", "cygrad one thread", *PEERS) if any(p in r["figures"] for r in results)]
     rows = [[r["name"], *(f"{figure(r, p)} **{r['details']['times alone'][p]:.2g}x**" if p in r["figures"] else ""
                           for p in peers)] for r in results]
-    return table(["us, and times as long as alone", *peers], rows)
+    return table(["us, and slow-down compared with an idle machine", *peers], rows)
 
 
 def description(row):
@@ -177,7 +175,27 @@ def description(row):
     return textwrap.dedent(work.module(row).__doc__).strip()
 
 
-def heading(results):
+HEADLINES = [("A", "y * c, size 1, forward + backward", "One operation on one number, forward and backward"),
+             ("C", "step", "A training step of the handwritten digits"),
+             ("peaks", "D: 784-1024-1024-10, batch 256, Adam", "Peak memory of an Adam step, 784-1024-1024-10")]
+
+
+def headline(results):
+    """The three figures that the page opens with, as far as they were measured undisturbed."""
+    found = {(r["row"], r["name"]): r for r in results if r["threads"] == 1 and not r["disturbed"]}
+    lines = []
+    for row, name, text in HEADLINES:
+        r = found.get((row, name))
+        if r and "PyTorch" in r["ratios"]:
+            shown = [size(f) if r["unit"] == "B" else f"{number(f)} {r['unit']}"
+                     for f in (r["figures"][peer]["median"] for peer in ("cygrad", "PyTorch"))]
+            times = r["ratios"]["PyTorch"]["median"]
+            better = "smaller" if r["unit"] == "B" else "faster"
+            lines.append(f"- {text}: {shown[0]} in cygrad, {shown[1]} in PyTorch, **{times:.1f} times {better}**.")
+    return "\n".join(lines)
+
+
+def heading(results, headline):
     m = results["machine"]
     packages = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy", "PyTorch": "torch", "jax": "jax",
                 "HIPS autograd": "autograd"}
@@ -185,38 +203,41 @@ def heading(results):
     loads = results["load"]
     products = ", ".join(f"{used} ({name})" for name, used in m.get("blas", {}).items()) or "not noted"
     told = m.get("core_type")
-    told = f"OpenBLAS was told to take its kernels for {told}" if told else "OpenBLAS chose its kernels by itself"
+    told = f"OpenBLAS used its kernels for {told}" if told else "OpenBLAS selected its own kernels"
     quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
     return textwrap.dedent(f"""\
         # Benchmarks
 
+        HEADLINE
         cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,
         {m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}.
         BLAS: {products}.
-        {told} (NumPy's and cygrad's products).
+        {told} for the products of NumPy and cygrad.
         The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
 
-        Figures are medians with the quartiles behind them. *Times as good as PyTorch* says how many times faster (or,
-        of bytes, leaner) cygrad is, from samples taken side by side; under 1x, PyTorch is. With one thread the
-        libraries run interleaved in one process; with more, each has processes of its own in turn with the others'.
-        *Goal* is what cygrad set out to reach: so many times as good as PyTorch (*8.6x*), or at most so many times as
-        long as the machine itself takes to move the memory (*1.3 of the machine*), both measured in the same run, since
-        machines and days differ; goals of bytes and of imports are figures. Where PyTorch is also told to keep its
-        memory, that is to be beaten too. *Disturbed*, with the figures in [brackets]: other programs were in the way,
-        also when it was tried again; such a figure says nothing, and pictures leave it out, draw it pale or say so.
-        `make bench` makes this page anew.
-        """)
+        Figures are medians, followed by the quartiles. The *speed-up* over PyTorch is PyTorch's time divided by
+        cygrad's, from samples taken in the same rounds; below 1x, PyTorch is faster. For bytes it is PyTorch's bytes
+        divided by cygrad's. With one thread the libraries run interleaved in one process. With several threads, each
+        library runs in its own processes, which take turns.
+
+        The *goal* of a time is a speed-up (*8.6x*), or a multiple of the time that the machine needs to move the memory
+        (*1.3 of the machine*). Both are measured in the same run, because machines and days differ. Goals of bytes and
+        imports are figures. Where PyTorch is also run with an allocator that keeps memory, the goal includes being
+        faster than that. *Disturbed* figures, in [brackets], were measured while other programs used the CPU, also on a
+        second try. They are not comparable; pictures omit them, draw them pale or mark them. `make bench` writes this
+        page.
+        """).replace("HEADLINE\n", f"{headline}\n\n" if headline else "")
 
 
 def write(results, pictures):
     """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
-    parts = [heading(results)]
+    parts = [heading(results, headline(results["results"]))]
 
     def show(name, text):
         if name in pictures:
             parts.append(f"![{text}]({pictures[name]})\n")
 
-    show("ratios", "How many times faster than PyTorch")
+    show("ratios", "Speed-up over PyTorch")
     for row, title in TITLES.items():
         mine = [r for r in results["results"] if r["row"] == row]
         if not mine:
@@ -224,7 +245,7 @@ def write(results, pictures):
         parts.append(f"## {title}\n\n{description(row)}\n")
         if row == "A":
             parts.append(plain_table([r for r in mine if r["details"].get("kind") == "chain"]) + "\n")
-            show("operations", "Every elementwise operator against multiply")
+            show("operations", "Speed-up of elementwise operators over PyTorch")
             parts.append(operations_table([r for r in mine if r["details"].get("kind") == "table"]) + "\n")
         elif row == "J":
             parts.append(million_table(mine) + "\n")

@@ -15,8 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from benchmarks.compiler import compiler
+
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "H": "large", "I": "matrices",
         "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
+NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
+         "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
 
 # Who can take part, with the package that must be there. KEPT: PyTorch in processes whose allocator is told to give
 # nothing back to the system. LIMITS: the machine itself (limits.py).
@@ -75,8 +79,6 @@ def library(peer):
 
 def installed(libraries):
     """Those of the libraries that can be compared here."""
-    from benchmarks.limits import compiler
-
     return [name for name in libraries
             if (compiler() if name == LIMITS else importlib.util.find_spec(PACKAGES[name]))]
 

@@ -2,11 +2,10 @@
 
 import argparse
 import importlib.util
-import json
 import sys
 from pathlib import Path
 
-from benchmarks import machine, work
+from benchmarks import machine, stored, work
 from benchmarks.memory import faults, kept, overhead, page, peaks, varying
 
 
@@ -33,7 +32,8 @@ def main(argv=None):
         sys.exit("benchmarks.memory compares with PyTorch, which is not installed: pip install 'cygrad[bench]'")
     results = measure()
     output.mkdir(parents=True, exist_ok=True)
-    (output / "memory.json").write_text(json.dumps(results, indent=1) + "\n")
+    (output / "memory.json").write_text(stored.text_of(results))
+    results = stored.reduced(results)
     text = page.write(results, page.draw(results, output))
     (output / "memory.md").write_text(text)
     print(text)

@@ -2,10 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from benchmarks import collect, compare, limits, machine, report, work
+from benchmarks import collect, compare, limits, machine, report, stored, work
 from benchmarks.__main__ import arguments, main
 
 LIBRARIES = ["cygrad", "NumPy"]
@@ -51,7 +52,7 @@ def results():
 
 def test_page_says_what_was_measured():
     page = report.write(json.loads(json.dumps(results())), {"ratios": "ratios.png"})
-    assert "![How many times faster than PyTorch](ratios.png)" in page
+    assert "![Speed-up over PyTorch](ratios.png)" in page
     assert f"{machine.cpu_name()}, " in page
     for name, used in machine.blas().items():
         assert re.fullmatch(r"\S*[a-zA-Z]\S* \d[\w.]+", used) and f"{used} ({name})" in page
@@ -59,7 +60,7 @@ def test_page_says_what_was_measured():
             "**10.00x** (10.00..10.00) | 8.6x | yes |") in page
     assert "| step | 1 | us | 20.5 (20.2..20.8) | 105 (102..108) | **5.12x** (5.06..5.18) | 8.0x | no |" in page
     assert "3.00 (over)" in page and "145 B" in page and "25 MB" in page and "22 MB | no |" in page
-    assert "A quick run" in page and "*Goal* is" in page and "| times as good as PyTorch | goal | reached |" in page
+    assert "A quick run" in page and "The *goal* of" in page and "| speed-up over PyTorch | goal | reached |" in page
     assert ("| exp, fresh result | 2 | ms | 4.5 (4.25..4.75) | 45 (42.5..47.5) | 9 (8.5..9.5) | 3.82 | "
             "**10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 6.9x | yes |") in page
     assert "| 1.3 of the machine | yes |" in page and "| 12 | 1,000 | **83.33x** | 10 ms | no |" in page
@@ -72,7 +73,7 @@ def test_a_disturbed_figure_is_not_judged():
     made["results"][2]["disturbed"] = True
     page = report.write(made, {})
     assert "| us | [20.5 (20.2..20.8)] | [105 (102..108)] | disturbed | 8.0x | disturbed |" in page
-    assert "5.12x" not in page and "the figures in [brackets]" in page
+    assert "5.12x" not in page and "figures, in [brackets]" in page
     assert ("B", "step", 1) not in compare.entries(made)
     copies = [r for r in made["results"] if r["name"] == limits.NAMES["copy"]]
     (rate,) = [r for r in copies if (r["row"], r["threads"]) == ("H", 2)]
@@ -213,3 +214,16 @@ def test_one_row_from_start_to_end(monkeypatch):
     assert all(r["figures"].keys() == {"cygrad", "NumPy"} and r["ratios"]["NumPy"]["median"] > 0 for r in measured)
     with pytest.raises(RuntimeError, match="ended with 1"):
         collect.ask(dict(row="none", threads=1, libraries=[], quick=True))
+
+
+def test_results_in_git_have_medians_one_line_each():
+    """stored.reduced() keeps what the page shows, and the files in the repository are as it writes them."""
+    made = results()
+    kept = json.loads(stored.text_of(made))
+    assert kept == stored.reduced(made) and report.write(kept, {}) == report.write(json.loads(json.dumps(made)), {})
+    assert stored.rounded({"x": [0.123456789, 3, None]}) == {"x": [0.1234568, 3, None]}
+    assert all(r["ratios"].keys() <= set(stored.COMPARED) for r in kept["results"])
+    folder = Path(stored.__file__).parent / "results"
+    for path in (folder / "results.json", folder / "memory" / "memory.json"):
+        assert path.read_text() == stored.text_of(json.loads(path.read_text())), path
+        assert path.read_text().count("\n") < 1000

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import busy, collect, imports, limits, machine, steps, timing, work, worker
+from benchmarks.compiler import compiler
 from benchmarks.goals import GOALS, Goal
 from benchmarks.memory import faults, kept, liveness, nets, overhead, shapes, varying
 from benchmarks.memory import page as memory_page
@@ -114,7 +115,7 @@ def test_a_limit_is_what_the_machine_needs_for_as_much():
     assert "limit" not in other and "limit" not in product and "limit" not in rate
 
 
-@pytest.mark.skipif(limits.compiler() is None, reason="no C compiler")
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
 def test_the_machine_copies_reads_multiplies():
     loops = limits.library()
     x, y = np.arange(1001, dtype=np.uint8), np.zeros(1001, np.uint8)
