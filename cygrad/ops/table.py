@@ -1,6 +1,6 @@
 """THE TABLE: every operator, one row, by family.
 
-Exports, Tensor's methods, type stubs, the operator page, the tests of tests/test_table.py and the benchmarks read these
+Exports, Tensor's methods, type stubs, the operator page, the tests of tests/ops/test_table.py and the benchmarks read these
 rows; an operator without a row has no public name. What an operator is tested on is in tests/samples."""
 
 import sys

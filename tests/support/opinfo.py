@@ -164,7 +164,7 @@ def count(counterpart):
 
 
 def line(counterpart, compared, differentiated, skipped):
-    """A line of tests/opinfo.txt."""
+    """A line of tests/support/opinfo.txt."""
     why = "; ".join(f"{n} {reason}" for reason, n in sorted(skipped.items()))
     text = f"{counterpart.key}: {compared} compared, {differentiated} with gradients"
     return f"{text}, skipped {why}" if why else text

@@ -11,8 +11,8 @@ import pytest
 import cygrad as cg
 from cygrad.core.execute.replay import Replay
 
-from tests.programs import WRITES, Program, in_cygrad, write
-from tests.rows import same_bits
+from tests.support.programs import WRITES, Program, in_cygrad, write
+from tests.support.rows import same_bits
 
 COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "1000"))
 
