@@ -1,6 +1,6 @@
 /* Mathematics in float32, for loops that become vectors: no function here has a branch, a call or a table, so a plain
    loop over one of them is compiled to 4, 8 or 16 elements at a time. Within 2 ulp of the exact result, for denormals
-   too; NaN, infinities and signed zeros as NumPy has them (tests/support/ulps.py measures it). What networks use is computed in
+   too; NaN, infinities and signed zeros as NumPy has them (tests/support/ulps.py). What networks use is computed in
    float32; tan, and the logarithm in pow, in float64, which is shorter and half as fast.
 
    Polynomials are minimax for the relative error of the function (Remez's exchange in 200 bits), their coefficients
