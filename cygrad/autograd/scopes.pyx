@@ -9,7 +9,7 @@ from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
-from cygrad.core.backward.gradients import Collected, open_collected
+from cygrad.core.backward.deposit import Collected, open_collected
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()

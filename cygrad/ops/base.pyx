@@ -13,7 +13,7 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport (
-    ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, input_bit, output_bit, saved,
+    ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, adds, input_bit, output_bit, saved,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of
@@ -387,8 +387,11 @@ cdef class View(Operator):
 
 
 cdef class Part(View):
-    """The base of views that show each element of a part of their input once. The gradient is added to that part of
-    what other parts have contributed, so that many parts do not each make an array of zeros."""
+    """The base of views that show each element of a part of their input once. The gradient is added to that part of the
+    input's one gradient, so the parts of a tensor share one array of zeros."""
+
+    def __cinit__(self):
+        self.shows_part = True
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).writes = ADDING
@@ -397,11 +400,11 @@ cdef class Part(View):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[3]
         cdef LocalLayout l
-        cdef bint adds = b.adds & 1
+        cdef bint to_add = adds(b, 0)
         self.see(b.dx[0].layout, b.attributes, lay.local(&l))
-        if not adds: memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
+        if not to_add: memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
         a[0], a[1] = b.g[0], b.dx[0]
         a[1].data += (l.layout.offset - b.dx[0].layout.offset) * itemsize(b.dtype)
         a[1].layout = &l.layout
         a[2] = a[1]
-        return driver.each(ADD_LOOP if adds else COPY_LOOP, a)
+        return driver.each(ADD_LOOP if to_add else COPY_LOOP, a)

@@ -15,8 +15,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
-    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved,
-    saved_bits, temporary,
+    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, adds, output_bit, reads_temporary,
+    saved, saved_bits, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -86,6 +86,11 @@ cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept 
 
 # ---- matmul ----------------------------------------------------------------------------------------------------------
 
+cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil:
+    """The work of a product, in elements of an elementwise operation: each takes the time of eight multiplications."""
+    return y.size // 8 * inner
+
+
 @final
 cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
@@ -122,6 +127,7 @@ cdef class MatMul(Operator):
         if is_real(c.x[0].dtype):
             check_sizes(x.shape[x.ndim - 2], y.shape[y.ndim - 1], x.shape[x.ndim - 1])
             c.workspace_bytes = capacity(&c.x[0]) + capacity(&c.x[1])
+        c.work = work_of(c.y[0].layout, x.shape[x.ndim - 1])
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
@@ -144,6 +150,7 @@ cdef class MatMul(Operator):
         for i in range(1, -1, -1):
             if not b.want[i]: continue
             other = saved(b, 1 - i)
+            b.work = max(b.work, work_of(b.y, other.layout.shape[other.layout.ndim - (1 if i else 2)]))
             s = add_stage(b, 1 << i)
             s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, capacity(&b.g[0]) + capacity(&other)
         return 0
@@ -151,7 +158,7 @@ cdef class MatMul(Operator):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef int i = 1 if b.want[1] and stage == 0 else 0
         cdef Array other = saved(b, 1 - i)
-        cdef double beta = b.adds >> i & 1
+        cdef double beta = adds(b, i)
         if i: return products(&other, True, &b.g[0], False, &b.dx[1], beta, b.workspace)
         return products(&b.g[0], False, &other, True, &b.dx[0], beta, b.workspace)
 
@@ -266,6 +273,7 @@ cdef class Linear(Operator):
         c.y[0].dtype = c.x[0].dtype
         check_sizes(rows_of(x), w.shape[0], w.shape[1])
         c.workspace_bytes = flat_capacity(&c.x[0]) + capacity(&c.x[1])
+        c.work = work_of(c.y[0].layout, w.shape[1])
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -307,6 +315,7 @@ cdef class Linear(Operator):
             g.layout = b.y
         if b.want[1]:
             x = saved(b, 0)
+            b.work = max(b.work, work_of(b.y, x.layout.shape[x.layout.ndim - 1]))
             s = add_stage(b, 2)
             s.saved, s.gradients, s.writes, s.workspace_bytes = 1, source, ADDING, flat_capacity(&g) + flat_capacity(&x)
         if b.n_in == 3 and b.want[2]:
@@ -314,6 +323,7 @@ cdef class Linear(Operator):
             s.gradients, s.writes = source, OVER_GRAD
         if b.want[0]:
             w = saved(b, 1)
+            b.work = max(b.work, work_of(b.y, w.layout.shape[1]))
             s = add_stage(b, 1)
             s.saved, s.gradients, s.workspace_bytes = 2, source, flat_capacity(&g) + capacity(&w)
         return 0
@@ -329,7 +339,7 @@ cdef class Linear(Operator):
             return sum_to(&g, &b.dx[2])
         if s.computes == 2:
             other = saved(b, 0)
-            return product_of_rows(&g, &other, &b.dx[1], b.adds >> 1 & 1, b.workspace, b.workspace + flat_capacity(&g))
+            return product_of_rows(&g, &other, &b.dx[1], adds(b, 1), b.workspace, b.workspace + flat_capacity(&g))
         other = saved(b, 1)
         return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + flat_capacity(&g))
 

@@ -1,27 +1,24 @@
-"""detect_anomaly: nodes know the line that recorded them, and the first NaN that a node's backward makes out of
-gradients without one is an error that names it."""
+"""detect_anomaly: each node stores the line that recorded it. The first NaN that a node's backward makes from gradients
+without one raises an error that names the node and the line."""
 
 import numpy as np
 
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.provenance cimport line_of
-from cygrad.core.graph.tensor cimport Gradient, Node, Tensor, array_of, edge_of
-from cygrad.core.backward.turn cimport Turn
-from cygrad.kernels.array cimport Array, itemsize
+from cygrad.core.graph.tensor cimport Node, array_of
+from cygrad.core.backward.gradients cimport DENSE, TENSOR, Gradient, elements_of, tensor_in
+from cygrad.kernels.array cimport Array
 
 
-cdef bint any_nan(Turn b, const Gradient* g, int n) except -1:
-    """Whether one of `n` gradients of the node's outputs (b.g) or inputs (b.dx) has a NaN."""
+cdef bint any_nan(const Gradient* g, int n) except -1:
+    """Whether one of `n` gradients has a NaN."""
     cdef Array a
     cdef int k
     for k in range(n):
-        if g[k].buffer == NULL: continue
-        if b.graph: a = array_of(<Tensor><void*>g[k].buffer)
-        else:
-            a.dtype = b.node.dtype if g == b.g else (<Node>edge_of(b.node, k).node).dtype
-            a.layout = g[k].layout
-            a.data = g[k].buffer.data + a.layout.offset * itemsize(a.dtype)
-        if a.layout.size and np.isnan(np.min(lend(&a, NULL, False))): return True      # (which a NaN passes through)
+        if g[k].kind == DENSE: a = elements_of(&g[k])
+        elif g[k].kind == TENSOR: a = array_of(tensor_in(&g[k]))
+        else: continue
+        if a.layout.size and np.isnan(np.min(lend(&a, NULL, False))): return True      # (min of a NaN is a NaN)
     return False
 
 

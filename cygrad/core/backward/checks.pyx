@@ -1,4 +1,4 @@
-"""What would go wrong in a backward pass, said before anything has changed."""
+"""The checks of a backward pass on each node, which raise before anything has changed."""
 
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport check_slot
@@ -10,8 +10,8 @@ from cygrad.core.errors import GraphFreedError
 
 
 cdef int check_node(Node node, int mode) except -1:
-    """That this node can run: it was not freed, it was recorded in train mode `mode` (-1: any), and all that it keeps
-    is as it was."""
+    """Check that a node can run: it was not freed, it was recorded in train mode `mode` (-1: any), and nothing that it
+    saves was written to since."""
     cdef Slot* s = slots_of(node)
     cdef int k
     if node.state == FREED:

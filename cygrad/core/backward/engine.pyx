@@ -1,13 +1,13 @@
 """The backward pass.
 
-One walk from the heads (core/backward/walk.pyx) counts how many gradients each node will receive and checks all that can be
-known beforehand; then nodes run, latest recorded first, each when its gradient is complete.
+One walk from the heads (core/backward/walk.pyx) counts how many gradients each node will receive and makes every check
+that is possible beforehand. Then nodes run, each when its gradient is complete: the latest recorded first, but parts of
+a tensor soon run before the others (Pass.runs_early).
 
 Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
-variable's `.grad` receives each contribution as it comes, unless the sum is asked for (autograd.grad, hooks)."""
+variable's `.grad` receives each contribution as it comes, unless the sum is wanted first (autograd.grad, hooks)."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -15,87 +15,90 @@ from cygrad.core.graph cimport checksums
 from cygrad.core.backward.anomaly cimport any_nan, raise_nan
 from cygrad.core.graph.extras cimport kept_of
 from cygrad.core.backward.formula cimport by_formula, zeros_for
-from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS
+from cygrad.core.graph.operator cimport DELIVERED, IN_PART, MAX_OUTPUTS, N_INLINE, WANTED
 from cygrad.core.graph.tensor cimport (
-    EXTRAS, FREED, NULL_REQ, PACKS, RECORDED, RUNNING, WRITE, Edge, Gradient, Leaf, Node, Tensor, drop_gradient,
-    edge_of, free_slots, is_tracked, output_layout, share_gradient, sole,
+    EXTRAS, FREED, NULL_REQ, PACKS, RECORDED, RUNNING, Edge, Leaf, Node, Tensor, edge_of, free_slots,
+    output_layout,
 )
+from cygrad.core.backward.deposit cimport Collected, deposit, deposit_tensor
 from cygrad.core.backward.gradients cimport (
-    Collected, add_gradients, add_tensors, as_tensor, deposit, deposit_tensor, flowing_in, gradient_of,
+    DENSE, NO_GRADIENT, ROWS, TENSOR, Gradient, add_gradient, as_tensor, drop_gradient, flowing_in,
+    new_gradients, refuse_rows, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
 )
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.backward.hooks cimport (
     after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of,
 )
-from cygrad.core.store.buffer cimport ZEROS, Buffer
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
-from cygrad.core.graph.running cimport begin, check_stack, end, runs
+from cygrad.core.graph.running cimport begin, check_stack, end
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.backward.turn cimport IN_PART, TO_MAKE, Turn, run_stages
-from cygrad.core.backward.walk cimport Entry, Walk
+from cygrad.core.backward.turn cimport Turn, run_stages
+from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come
 
 import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
+
+cdef enum:
+    EARLY_SHARE = 64        # parts run early once they cover one of so many shares of a tensor: Pass.runs_early()
 
 
 cdef class Pass(Walk):
     """A backward pass: the walk, then the turns of its nodes. Its fields are declared in walk.pxd."""
 
-    # ---- gradients on their way
+    # ---- contributions
 
     cdef int contribute(self, Node node, int output_nr, Gradient* g) except -1:
-        """Hand a gradient over to output `output_nr` of `node` (an empty one: none came)."""
-        cdef Py_ssize_t at = self.find(node)
-        cdef Entry* e = &self.entries[at]
-        cdef Gradient* slot = &e.g
-        if g.buffer != NULL:
+        """Add a gradient to that of output `output_nr` of `node` (an empty one counts, but adds nothing)."""
+        cdef Entry* e = &self.entries[self.find(node)]
+        cdef Gradient* sum = &e.gradient
+        if g.kind != NO_GRADIENT:
+            if g.kind == ROWS: refuse_rows(node.name())
             if node.n_out > 1:
-                if slot.buffer == NULL:
-                    slot.buffer = <Buffer*>PyMem_Malloc(node.n_out * sizeof(Gradient))
-                    if slot.buffer == NULL: raise MemoryError("no memory for the gradients of a node")
-                    memset(slot.buffer, 0, node.n_out * sizeof(Gradient))
-                slot = &(<Gradient*>slot.buffer)[output_nr]
-            if self.graph:
-                add_tensors(slot, g)
-            elif node.op is None and not e.captured and self.alone and not node.flags & EXTRAS:
+                if e.several == NULL: e.several = new_gradients(node.n_out)
+                sum = &e.several[output_nr]
+            if node.op is None and g.kind == DENSE and not e.captured and self.alone and not node.flags & EXTRAS:
                 self.to_leaf(<Leaf>node, e, g)
-            elif slot.buffer == NULL:
-                slot[0] = g[0]
-                g.buffer = NULL
-            else:
-                add_gradients(slot, g, node.dtype)
+            elif sum.kind == NO_GRADIENT: take_gradient(g, sum)
+            else: add_gradient(sum, g)
         self.count_down(e)
         return 0
 
     cdef void count_down(self, Entry* e) noexcept:
-        """A contribution has come; the last one makes the node ready. What stores its gradient, a leaf or a node with
-        kept ones, is next then: hooks may use the gradient up, and free it, before others arrive."""
+        """A contribution has come; the last one makes the node ready. A node that stores its gradient, a leaf or one
+        with kept gradients, is next then: hooks may use the gradient, and free it, before others arrive."""
         cdef Node node = <Node>e.node
+        cdef bint first
         e.pending -= 1
         if e.pending: return
-        e.early = node.op is None or (node.flags & EXTRAS and len(kept_of(node)) > 0)
-        push(self.ready, &self.n_ready, e - self.entries, node.seq | <uint64_t>e.early << 63)
+        first = e.early = node.op is None or (node.flags & EXTRAS and len(kept_of(node)) > 0)
+        if not first and node.op.shows_part: first = self.runs_early(node)
+        push(self.ready, &self.n_ready, e - self.entries, node.seq | <uint64_t>first << 63)
+
+    cdef bint runs_early(self, Node node) noexcept:
+        """Whether a node that took a part of a tensor runs next, and not in the order of recording. Where all parts
+        were taken first, as by split(), their gradients would wait for each other until they have the size of the
+        tensor together, and its own gradient would be made beside them. So a part runs next if the tensor's gradient
+        is there, or if the complete parts cover a share of the tensor. A smaller part waits: an array of the whole size
+        for it alone might be held through most of the pass."""
+        cdef Edge edge = edge_of(node, 0)
+        cdef Py_ssize_t at = self.find(<Node>edge.node)
+        cdef Entry* e
+        if at < 0 or not self.entries[at].needed or node.flags & EXTRAS: return False
+        e = &self.entries[at]
+        e.n_waiting += output_layout(node, 0).size
+        return (has_come(e) or e.reached
+                or e.n_waiting >= output_layout(<Node>edge.node, edge.output_nr).size // EARLY_SHARE)
 
     # ---- variables
-
-    cdef bint over(self, Leaf leaf, const Entry* e) noexcept:
-        """Whether what arrives now overwrites .grad: the first contribution of a pass, for "write", and for both the
-        first inside a GradientCollector."""
-        if e.reached: return False
-        return leaf.req == WRITE if self.collected is None else leaf.collected != self.collected.number
 
     cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A contribution arrives at a variable."""
         cdef bint over = self.over(leaf, e)
         if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and self.half_way(leaf)):
-            drop_gradient(g)                        # (busy: another pass is half way, what it writes stays whole)
+            drop_gradient(g)                        # (half way: the gradient that another pass writes stays whole)
             return 0
         deposit(leaf, g, over, self.number)
         return self.arrived(leaf, e, over)
-
-    cdef bint half_way(self, Leaf leaf) noexcept:
-        """Whether another pass has delivered a part of its gradient."""
-        return leaf.busy != self.number and runs(leaf.busy)
 
     cdef void whole(self, Leaf leaf) noexcept:
         """This pass has no part left to deliver."""
@@ -115,21 +118,25 @@ cdef class Pass(Walk):
         return 0
 
     cdef void arrived_directly(self, Turn b) noexcept:
-        """The gradients that the kernel itself wrote to variables have arrived."""
+        """The gradients that the kernel itself wrote to variables, or added to sums, have arrived."""
         cdef int i
-        cdef Node leaf
+        cdef Target* t
         cdef Entry* e
-        for i in range(min(b.node.n_in, N_INLINE)):
-            if b.want[i] <= TO_MAKE: continue
-            leaf = <Node>edge_of(b.node, i).node
-            e = &self.entries[self.find(leaf)]
-            if leaf.op is None: self.arrived(<Leaf>leaf, e, b.first[i])
+        if b.targets == NULL: return
+        for i in range(b.node.n_in):
+            t = &b.targets[i]
+            if t.sum == NULL: continue
+            t.sum.lent = False
+            t.sum = NULL
+            if b.want[i] < DELIVERED: continue
+            e = &self.entries[self.find(<Node>edge_of(b.node, i).node)]
+            if t.leaf != NULL: self.arrived(<Leaf>t.leaf, e, t.first)
             if b.want[i] == IN_PART: e.in_part = True
             else: self.count_down(e)
             b.want[i] = 0
 
     cdef void mark_incomplete(self) noexcept:
-        """The pass has failed: variables whose .grad has received some of several contributions know it."""
+        """The pass has failed: mark the variables whose .grad has received only some of several contributions."""
         cdef Py_ssize_t at
         cdef Entry* e
         cdef Leaf leaf
@@ -141,27 +148,16 @@ cdef class Pass(Walk):
             leaf.fresh = False
             self.incomplete += 1
 
-    cdef Leaf direct(self, Node node, Entry* e):
-        """The variable whose .grad a kernel may write by itself, or None."""
-        cdef Leaf leaf
-        if node.op is not None or e.captured or self.graph or not self.alone or node.flags & EXTRAS: return None
-        leaf = <Leaf>node
-        if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or is_tracked(leaf.grad)
-                or leaf.grad.buffer.flags & ZEROS or not leaf.grad.layout.dense or leaf.grad.buffer.saved
-                or (self.half_way(leaf) and not e.reached)):
-            return None
-        return leaf
-
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A complete gradient arrives at a variable, or at an intermediate whose gradient is kept."""
         cdef Gradient shared
         cdef bint over = self.over(leaf, e)
-        if self.graph:
+        if g.kind == TENSOR:
             if leaf.tensor == NULL or leaf.req == NULL_REQ: return 0
-            deposit_tensor(leaf, <Tensor><void*>g.buffer, over, self.number)
+            deposit_tensor(leaf, tensor_in(g), over, self.number)
             return self.arrived(leaf, e, over)
         share_gradient(g, &shared)
-        if e.node != NULL: drop_gradient(g)         # the only share then: it may become .grad itself
+        if e.node != NULL: drop_gradient(g)         # then it is the only share, and may become .grad itself
         try:
             return self.to_leaf(leaf, e, &shared)
         finally:
@@ -172,77 +168,76 @@ cdef class Pass(Walk):
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
         self.whole(leaf)
-        if e.g.buffer == NULL:
+        if not has_come(e):
             if e.reached and leaf.flags & EXTRAS: after_leaf(leaf, None, self.graph)
             return 0
         if e.captured:
             self.capture(e)
         else:
-            if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.g, self.graph)
-            self.keep_at(leaf, e, &e.g)
+            if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.gradient)
+            self.keep_at(leaf, e, &e.gradient)
             if leaf.flags & EXTRAS and e.reached: after_leaf(leaf, given, self.graph)
         self.drop_entry(e)
         return 0
 
     cdef int kept_gradients(self, Node node, Gradient* g) except -1:
-        """The gradients of intermediates that are kept, if this pass is to write them."""
+        """Store the gradients of intermediates that are kept, if this pass is to write them."""
         cdef Entry e
         cdef Leaf leaf
         cdef int k
         for nr, kept in list(kept_of(node)):
             k, leaf = nr, kept
-            if g[k].buffer == NULL or not self.writes_kept(node, k): continue
+            if g[k].kind == NO_GRADIENT or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
-            self.keep_at(leaf, &e, &g[k])           # copied: a head, a hook or another .grad may have it too
+            self.keep_at(leaf, &e, &g[k])           # copied: a head, a hook or another .grad may hold it too
         return 0
 
     cdef int capture(self, Entry* e) except -1:
         """The complete gradient of a wanted input is a result."""
         cdef Node node = <Node>e.node
-        cdef Gradient* g
+        cdef Gradient* g = gradients_of(e)
+        cdef int k
         for n, nr, position in self.captures:
             if n is not node or position < 0: continue
-            g = &(<Gradient*>e.g.buffer)[nr] if node.n_out > 1 else &e.g
-            if g.buffer == NULL: continue
-            self.results[position] = as_tensor(g, node.dtype, self.graph)
+            k = nr
+            if g[k].kind != NO_GRADIENT: self.results[position] = as_tensor(&g[k])
         return 0
 
     cdef int turn(self, Turn b, Py_ssize_t at) except -1:
-        """A node whose gradient is complete: compute the gradients of its inputs and hand them on."""
+        """A node whose gradient is complete: compute the gradients of its inputs and contribute them."""
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
-        cdef Gradient* g = &e.g if node.n_out == 1 else <Gradient*>e.g.buffer
-        cdef bint zero = e.zero and e.g.buffer == NULL and not e.reached
+        cdef Gradient* g = gradients_of(e)
+        cdef bint zero = e.zero and not has_come(e) and not e.reached
         if zero and (node.op is None or e.captured or node.flags & EXTRAS):
-            zeros_for(node, 0, self.graph, self.captures, &e.g)
-        if e.g.buffer != NULL and node.flags & EXTRAS and not e.stored:
+            zeros_for(node, 0, self.graph, self.captures, &e.gradient)
+        if has_come(e) and node.flags & EXTRAS and not e.stored:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.kept_gradients(node, g)
         if node.op is None: return self.leaf_turn(e)
-        if e.early and not e.stored:                # the rest when those that were recorded later have run
+        if e.early and not e.stored:                # the rest follows when nodes that were recorded later have run
             e.stored = True
             push(self.ready, &self.n_ready, at, node.seq)
             return 0
-        if e.captured and e.g.buffer != NULL: self.capture(e)
-        if not e.runs:                              # its gradient was asked for, and nothing beyond it
+        if e.captured and has_come(e): self.capture(e)
+        if not e.runs:                              # its gradient is a result, and nothing beyond it is wanted
             self.drop_entry(e)
             node.state = e.state
             e.turned = True
             return 0
         self.open(b, node)
         try:
-            if not self.wants(b, node) or e.g.buffer == NULL:
+            if not self.wants(b, node) or not has_come(e):
                 self.drop_entry(e)
                 if not self.retain: self.free(node)
             else:
-                if node.n_out > 1:
-                    if node.n_out > MAX_OUTPUTS: b.g = g        # the table's array is ours from here on
+                if node.n_out == 1: take_gradient(g, b.g)
+                else:
+                    if node.n_out > MAX_OUTPUTS: b.g = g        # the turn takes the array over
                     else:
                         memcpy(b.g, g, node.n_out * sizeof(Gradient))
                         PyMem_Free(g)
-                else:
-                    b.g[0] = e.g
-                e.g.buffer = NULL
+                    e.several = NULL
                 self.compute(b, node)
                 zero = node.op.zero_derivative
             node.state = FREED if not self.retain else RECORDED
@@ -253,10 +248,10 @@ cdef class Pass(Walk):
         return 0
 
     cdef int open(self, Turn b, Node node) except -1:
-        """Room for the gradients of a node's inputs."""
+        """Memory for the gradients of a node's inputs."""
         cdef int i
-        b.g, b.dx, b.want = b.inline_g, b.inline_dx, b.inline_want
-        memset(b.inline_g, 0, sizeof(b.inline_g))
+        b.g, b.dx, b.want, b.targets = b.inline_g, b.inline_dx, b.inline_want, NULL
+        for i in range(min(node.n_out, <int>MAX_OUTPUTS)): b.inline_g[i].kind = NO_GRADIENT
         if node.n_in > N_INLINE:
             b.dx = <Gradient*>PyMem_Malloc(node.n_in * (sizeof(Gradient) + 1))
             if b.dx == NULL:
@@ -265,44 +260,25 @@ cdef class Pass(Walk):
             b.want = <uint8_t*>(b.dx + node.n_in)
         b.node = node
         for i in range(node.n_in):
-            b.dx[i].buffer = NULL
+            b.dx[i].kind = NO_GRADIENT
             b.want[i] = 0
         return 0
 
     cdef bint wants(self, Turn b, Node node) except -1:
-        """Which inputs want a gradient, and which of those are variables whose .grad may be written directly."""
-        cdef Entry* child
+        """Find the inputs that want a gradient; whether there are any."""
         cdef Edge edge
-        cdef Leaf leaf
         cdef Py_ssize_t k
-        cdef int i, j
-        cdef bint any_wanted = False, after = has_hooks(node, "after")
+        cdef int i
+        cdef bint any_wanted = False
+        b.direct = not self.watched and not has_hooks(node, "after")
         for i in range(node.n_in):
             edge = edge_of(node, i)
-            if i < N_INLINE: b.into[i], b.sums[i] = NULL, NULL
             if edge.node == NULL: continue
             k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
             if k < 0 or not self.entries[k].needed: continue
-            child = &self.entries[k]
-            b.want[i] = TO_MAKE
+            b.want[i] = WANTED
             any_wanted = True
-            if i >= N_INLINE or self.watched or after: continue
-            leaf = self.direct(<Node>edge.node, child)
-            for j in range(i):
-                if b.into[j] == <void*>leaf: leaf = None        # both inputs are this variable: one goes directly
-            if leaf is not None:
-                b.into[i] = <void*>leaf
-                b.first[i] = self.over(leaf, child)
-            elif node.n_in == 1: b.sums[i] = self.sum_of(<Node>edge.node, edge.output_nr, child)
         return any_wanted
-
-    cdef Gradient* sum_of(self, Node node, int output_nr, Entry* e) noexcept:
-        """What has come for an output of an operation, if this pass alone has it; or NULL."""
-        cdef Gradient* g = &e.g
-        if node.op is None or self.graph or e.g.buffer == NULL: return NULL
-        if node.n_out > 1: g = &(<Gradient*>e.g.buffer)[output_nr]
-        if g.buffer == NULL or not sole(g.buffer, g.layout, output_layout(node, output_nr), node.dtype): return NULL
-        return g
 
     cdef int compute(self, Turn b, Node node) except -1:
         """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""
@@ -311,15 +287,15 @@ cdef class Pass(Walk):
         cdef int k
         if node.flags & EXTRAS:
             before_node(node, b.g, self.graph)
-            if has_hooks(node, "after"): outputs = outputs_of(node, b.g, self.graph)
+            if has_hooks(node, "after"): outputs = outputs_of(node, b.g)
         if node.flags & PACKS: packed = unpack(node, flags())
         if checksums.checking: checksums.compare(node)
-        nan = any_nan(b, b.g, node.n_out) if self.watched else False
+        nan = any_nan(b.g, node.n_out) if self.watched else False
         if not node.op.fused or self.graph: by_formula(node, b)
         elif not run_stages(b): by_formula(node, b)
-        for k in range(node.n_out): self.forget_one(&b.g[k])
+        for k in range(node.n_out): drop_gradient(&b.g[k])
         if outputs is not None: after_node(node, b, outputs)
-        if self.watched and not nan and any_nan(b, b.dx, node.n_in): raise_nan(node)
+        if self.watched and not nan and any_nan(b.dx, node.n_in): raise_nan(node)
         if not self.retain: self.free(node)
         elif packed is not None: repack(node, packed)
         return 0
@@ -330,14 +306,14 @@ cdef class Pass(Walk):
         if node.flags & EXTRAS: forget_hooks(node)
 
     cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
-        """Give each input its gradient; `zero`: where there is none it is zeros."""
+        """Contribute to each input its gradient; `zero`: where there is none it is zeros."""
         cdef Edge edge
         cdef int i
         self.arrived_directly(b)
         for i in range(node.n_in):
             edge = edge_of(node, i)
             if not b.want[i]: continue
-            if zero and b.dx[i].buffer == NULL:     # (of several outputs each needs its own)
+            if zero and b.dx[i].kind == NO_GRADIENT:        # (of several outputs each needs its own)
                 if (<Node>edge.node).n_out > 1:
                     zeros_for(<Node>edge.node, edge.output_nr, self.graph, self.captures, &b.dx[i])
                 else: self.entries[self.find(<Node>edge.node)].zero = True
@@ -345,15 +321,15 @@ cdef class Pass(Walk):
         return 0
 
     cdef void close(self, Turn b, Node node) noexcept:
-        """Whatever happened: nothing stays lent."""
+        """End a turn, also one that failed: nothing stays lent."""
         cdef int k
-        b.return_grad(False)                          # (a kernel that fails may have written one of two)
+        b.return_grad()
         self.arrived_directly(b)
-        for k in range(node.n_out): self.forget_one(&b.g[k])
-        for k in range(node.n_in): self.forget_one(&b.dx[k])
+        for k in range(node.n_out): drop_gradient(&b.g[k])
+        for k in range(node.n_in): drop_gradient(&b.dx[k])
         if b.g != b.inline_g: PyMem_Free(b.g)
         if b.dx != b.inline_dx: PyMem_Free(b.dx)
-        b.g, b.dx, b.want = b.inline_g, b.inline_dx, b.inline_want
+        if b.targets != NULL and b.targets != b.inline_targets: PyMem_Free(b.targets)
         b.node = None
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
@@ -372,20 +348,17 @@ cdef class Pass(Walk):
             if not self.entries[at].needed or node.op is None: continue
             self.entries[at].state = node.state
             node.state = RUNNING                    # (also where nothing runs: its mark is this pass's)
+        b.walk = self
         b.retain, b.graph, b.number = self.retain, self.graph, self.number
         f.recording = self.graph
         try:
             for i in range(len(roots)):
                 root, nr, gradient = roots[i], numbers[i], gradients[i]
-                gradients[i] = None                 # nobody else holds it then: it may be written over
-                g.buffer = NULL
+                gradients[i] = None                 # where nobody else holds it, it may be written over
                 at = self.find(<Node>root)
                 if at < 0 or not self.entries[at].needed: continue
-                if self.graph:
-                    Py_INCREF(gradient)
-                    g.buffer = <Buffer*><void*>gradient
-                else:
-                    gradient_of(flowing_in(<Tensor>gradient), &g)
+                if self.graph: set_tensor(&g, <Tensor>gradient)
+                else: share_tensor(flowing_in(<Tensor>gradient), &g)
                 gradient = None
                 self.contribute(<Node>root, nr, &g)
             while self.n_ready:
@@ -403,7 +376,7 @@ cdef class Pass(Walk):
                     node = <Node>self.entries[at].node
                     if node.op is None:
                         self.whole(<Leaf>node)
-                    elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass's now)
+                    elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass may have it)
                         if not self.entries[at].runs: node.state = self.entries[at].state
                         elif self.retain: node.state = RECORDED
                         else:
@@ -414,8 +387,8 @@ cdef class Pass(Walk):
 
 cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict,
                    int mode):
-    """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or what is wanted: a
-    list of (node, output number, position), position -1 meaning the node's own .grad. Returns the results by
+    """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or a list of what is
+    wanted: (node, output number, position), where position -1 means the node's own .grad. Returns the results by
     position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises. mode: the
     train mode that the caller named; -1: none."""
     cdef Pass p = Pass.__new__(Pass)

@@ -1,9 +1,10 @@
+from cygrad.core.backward.gradients cimport Gradient
 from cygrad.core.graph.slots cimport Slot
-from cygrad.core.graph.tensor cimport Gradient, Node, Tensor
+from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.core.backward.turn cimport Turn
 
 cdef class Context:
-    """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
+    """The context of a formula: the attributes, what was saved, the shapes of the inputs."""
     cdef Turn b
 
     cdef Tensor tensor(self, Slot* s)

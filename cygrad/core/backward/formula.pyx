@@ -1,17 +1,16 @@
-"""Gradients by formula: what an operator's `formula` works with, over tensors. Under create_graph it is recorded."""
+"""Gradients by formula: an operator's `formula` computes them with tensors. Under create_graph that is recorded."""
 
 cimport cython
 
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.graph.provenance cimport check_slot
-from cygrad.core.graph.tensor cimport Edge, Gradient, Node, Tensor, attach, edge_of, output_layout, slot_from
-from cygrad.core.backward.gradients cimport as_tensor, flowing_in, gradient_of
-from cygrad.core.store.buffer cimport OTHER, Buffer, hold
+from cygrad.core.graph.tensor cimport Edge, Node, Tensor, attach, edge_of, output_layout, slot_from
+from cygrad.core.backward.gradients cimport DENSE, Gradient, as_tensor, flowing_in, set_tensor, share_tensor
+from cygrad.core.store.buffer cimport OTHER, hold
 from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, elements, has_elements, sign_bits
 from cygrad.core.graph.construct cimport fresh, new_tensor
 from cygrad.core.backward.turn cimport Turn
@@ -25,14 +24,14 @@ from cygrad.core.dtypes import DTYPES
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Context:
-    """What a formula may ask: the attributes, what was kept, the shapes of the inputs."""
+    """The context of a formula: the attributes, what was saved, the shapes of the inputs."""
 
     def __cinit__(self, Turn b not None):
         self.b = b
 
     @property
     def attributes(self):
-        """What the operation was called with beside its inputs, as its operator stores it."""
+        """The arguments of the operation beside its inputs, as its operator stores them."""
         return self.b.node.attributes
 
     def shape(self, int i):
@@ -48,7 +47,7 @@ cdef class Context:
         return self.b.want[i] != 0
 
     def input(self, int i):
-        """Input i, which the operator must keep; under create_graph with its place in the graph."""
+        """Input i, which the operator must have saved; under create_graph with its place in the graph."""
         cdef Tensor t = self.tensor(slot_from(self.b.node, i))
         cdef Edge e
         if self.b.graph:
@@ -57,15 +56,15 @@ cdef class Context:
         return t
 
     def output(self, int k):
-        """Output k, which the operator must keep; under create_graph with its place in the graph. (Of an operator that
-        needs only signs: ones and zeros of those.)"""
+        """Output k, which the operator must have saved; under create_graph with its place in the graph. (An operator
+        that saves only signs gets ones and zeros: whether each element was positive.)"""
         cdef Tensor t = self.tensor(slot_from(self.b.node, OWN | k))
         if self.b.graph: attach(t, self.b.node, k)
         return t
 
     def locally_constant(self, z):
         """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such
-        as a sign or a mask. Under create_graph it is connected with them, and its derivatives there are zeros."""
+        as a sign or a mask. Under create_graph it is connected with the inputs, and those derivatives are zeros."""
         cdef list places = []
         cdef Edge e
         cdef int i
@@ -76,10 +75,10 @@ cdef class Context:
         return late_bound.locally_constant(z, places)
 
     cdef Tensor tensor(self, Slot* s):
-        """What a slot keeps, without its place in the graph."""
+        """What a slot saves, without its place in the graph."""
         cdef Tensor t
         if s == NULL or not has_elements(s):
-            raise RuntimeError(f"{self.b.node.name()} asks in its formula for what it does not keep")
+            raise RuntimeError(f"{self.b.node.name()} reads in its formula what it did not save")
         check_slot(self.b.node, s)
         if sign_bits(s) != NULL:                    # ones where the output was positive, zeros elsewhere
             check_capture()                         # (a replay would not pack the bits again)
@@ -95,28 +94,27 @@ cdef class Context:
 
 
 cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
-    """Whether `t` is one of the gradients that `node` was given."""
+    """Whether `t` shares the memory of a gradient of the node's outputs."""
     cdef int k
     for k in range(node.n_out):
-        if b.g[k].buffer == t.buffer: return True
+        if b.g[k].kind == DENSE and b.g[k].content.buffer == t.buffer: return True
     return False
 
 
 cdef Tensor place_of(Node node, int k):
-    """A stand-in for output k of a node: of it only the place in the graph is right."""
+    """A scalar with the place in the graph of output k of a node, and nothing else of it."""
     cdef Tensor t = fresh(lay.incref(lay.SCALAR), node.dtype, OTHER)
     attach(t, node, k)
     return t
 
 
 cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) except -1:
-    """Zeros as the gradient of output k of a node. Under create_graph they are connected with `captures`, what is
-    wanted ((node, output number, ...) each; None: the output itself), so that the next derivatives are zeros too."""
+    """Zeros as the gradient of output k of a node. Under create_graph they are connected with `captures`, the wanted
+    results ((node, output number, ...) each; None: the output itself), so that the next derivatives are zeros too."""
     z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
-    if not graph: return gradient_of(<Tensor>z, g)
-    z = late_bound.locally_constant(z, [place_of(n, nr) for n, nr, _ in captures or ((node, k, 0),)])
-    Py_INCREF(z)
-    g.buffer = <Buffer*><void*>z
+    if not graph: return share_tensor(<Tensor>z, g)
+    set_tensor(g, <Tensor>late_bound.locally_constant(
+        z, [place_of(n, nr) for n, nr, _ in captures or ((node, k, 0),)]))
     return 0
 
 
@@ -126,9 +124,9 @@ cdef int by_formula(Node node, Turn b) except -1:
     cdef Tensor t
     cdef Context c = Context.__new__(Context, b)
     if node.n_out == 1:
-        g = as_tensor(&b.g[0], node.dtype, b.graph)
+        g = as_tensor(&b.g[0])
     else:
-        g = tuple([as_tensor(&b.g[i], node.dtype, b.graph) for i in range(node.n_out)])
+        g = tuple([as_tensor(&b.g[i]) for i in range(node.n_out)])
     results = node.op.formula(c, -1, g) if node.op.joint_formula else None
     for i in range(node.n_in):
         if not b.want[i]: continue
@@ -140,10 +138,8 @@ cdef int by_formula(Node node, Turn b) except -1:
         if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
             result = late_bound.sum_to(result, c.shape(i))
         t = <Tensor>result
-        if b.graph:
-            Py_INCREF(t)
-            b.dx[i].buffer = <Buffer*><void*>t
+        if b.graph: set_tensor(&b.dx[i], t)
         else:
-            if node.op.joint_formula and not flows_on(t, node, b): t = flowing_in(t)    # of a Function: a user's
-            gradient_of(t, &b.dx[i])
+            if node.op.joint_formula and not flows_on(t, node, b): t = flowing_in(t)    # a user's Function made it
+            share_tensor(t, &b.dx[i])
     return 0

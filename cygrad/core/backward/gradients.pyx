@@ -1,206 +1,139 @@
-"""Gradients: as tensors, their sums, and how they arrive in .grad."""
+"""The parts of gradients.pxd that are not inline."""
 
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
-from libc.stdint cimport uint64_t
+from cpython.mem cimport PyMem_Calloc
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
-from cygrad.core.graph.tensor cimport (
-    Gradient, Leaf, Tensor, array_of, drop_gradient, external_gradients, is_tracked, next_number, put_grad,
-    ready, lock_grad, share_gradient, sole,
-)
+from cygrad.core.graph.tensor cimport Tensor, external_gradients, ready
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, GRADIENTS, ZEROS, Buffer, allocate_for, hold, mark_gradient, unmark_gradient,
+    EXTERNAL, GRADIENTS, Buffer, allocate_for, drop, hold, mark_gradient, recategorise, unmark_gradient,
 )
-from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
+from cygrad.core.execute.run cimport apply2
+from cygrad.core.graph.construct cimport copy_plain, new_tensor
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, itemsize
+from cygrad.kernels.array cimport Array, Layout
 
 cdef driver.Loop* add_loop = driver.find("add")
-cdef driver.Loop* copy_loop = driver.find("copy")
 
 
-cdef Tensor from_gradient(Gradient* g, int dtype):
-    """The gradient as a tensor; it takes the hold over, also when it raises."""
-    cdef Buffer* b = g.buffer
-    unmark_gradient(b)
-    g.buffer = NULL
-    return new_tensor(b, g.layout, dtype)
+cdef void release_gradient(Gradient* g) noexcept:
+    """drop_gradient() of one that is not empty."""
+    cdef int kind = g.kind
+    cdef Buffer* b = g.content.buffer
+    g.kind = NO_GRADIENT                            # first: what is released can run Python, which may look
+    if kind != DENSE:
+        Py_DECREF(<object>g.content.pyobject)
+        return
+    b.gradients -= 1
+    if b.gradients == 0 and b.holders > 1: recategorise(b)
+    drop(b)
+    lay.decref(g.layout)
 
 
-cdef int gradient_of(Tensor t, Gradient* g) except -1:
-    """A share in the memory of `t`, as a gradient."""
+cdef void share_gradient(const Gradient* g, Gradient* out) noexcept:
+    """Let `out`, which is empty, be the same gradient as `g`, with the same memory."""
+    out[0] = g[0]
+    if g.kind == DENSE:
+        hold(g.content.buffer)
+        mark_gradient(g.content.buffer)
+        lay.incref(g.layout)
+    elif g.kind != NO_GRADIENT: Py_INCREF(<object>g.content.pyobject)
+
+
+cdef int share_tensor(Tensor t, Gradient* g) except -1:
+    """Let `g`, which is empty, be a DENSE gradient that shares the memory of `t`."""
     ready(t)
     hold(t.buffer)
     mark_gradient(t.buffer)
-    g.buffer = t.buffer
-    g.layout = lay.incref(t.layout)
+    set_dense(g, t.buffer, lay.incref(t.layout), t.dtype)
     return 0
 
 
+cdef Gradient* new_gradients(int n) except NULL:
+    """Memory for the gradients of a node with several outputs: `n` empty ones, which PyMem_Free() releases."""
+    cdef Gradient* g = <Gradient*>PyMem_Calloc(n, sizeof(Gradient))
+    if g == NULL: raise MemoryError("no memory for the gradients of a node")
+    return g
+
+
+cdef int refuse_rows(str what) except -1:
+    raise TypeError(f"{what} cannot take a row-sparse gradient; make it dense first")
+
+
+# ---- as tensors ------------------------------------------------------------------------------------------------------
+
+cdef object as_tensor(const Gradient* g):
+    """The gradient as a tensor that shares its memory; None where none came."""
+    cdef Gradient shared
+    if g.kind == NO_GRADIENT: return None
+    if g.kind == TENSOR: return tensor_in(g)
+    if g.kind == ROWS: refuse_rows("a tensor")
+    share_gradient(g, &shared)
+    return into_tensor(&shared)
+
+
+cdef Tensor into_tensor(Gradient* g):
+    """A DENSE gradient as a tensor. The tensor takes over the hold, also when this raises."""
+    cdef Buffer* b = g.content.buffer
+    unmark_gradient(b)
+    g.kind = NO_GRADIENT
+    return new_tensor(b, g.layout, g.dtype)
+
+
 cdef Tensor flowing_in(Tensor t):
-    """What a user lets flow into a pass: `t`, or a copy of it where the pass might write to its memory. That is so for
-    the memory of a .grad, and for memory of others, over which a .grad may lie too."""
+    """What a user passes into a backward pass: `t`, or a copy of it where the pass might write to its memory. That is
+    so for the memory of a .grad, and for memory of other libraries, which a .grad may share."""
     cdef Buffer* b = t.buffer
     if b.gradients or b.flags & EXTERNAL or (external_gradients and b.leases): return copy_plain(t)
     return t
 
 
-cdef object as_tensor(const Gradient* g, int dtype, bint graph):
-    """A gradient as a tensor that shares its memory; None where none came."""
-    cdef Gradient shared
-    if g.buffer == NULL: return None
-    if graph: return <Tensor><void*>g.buffer
-    share_gradient(g, &shared)
-    return from_gradient(&shared, dtype)
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+cdef int add_gradient(Gradient* total, Gradient* g) except -1:
+    """total += g; takes `g` over."""
+    if total.kind == NO_GRADIENT:
+        take_gradient(g, total)
+        return 0
+    if total.kind == DENSE and g.kind == DENSE: return add_dense(total, g)
+    if total.kind == ROWS or g.kind == ROWS: refuse_rows("a sum of gradients")
+    both = apply2(<Operator>late_bound.add, as_tensor(total), as_tensor(g), None)
+    drop_gradient(g)
+    drop_gradient(total)
+    set_tensor(total, <Tensor>both)
+    return 0
 
 
-cdef inline Array lent(const Gradient* g, int dtype) noexcept:
-    cdef Array a
-    a.data = g.buffer.data + g.layout.offset * itemsize(dtype)
-    a.layout, a.dtype = g.layout, dtype
-    return a
-
-
-cdef int add_gradients(Gradient* total, Gradient* g, int dtype) except -1:
-    """total += g, written over whichever of the two nobody else holds; takes `g` over."""
+cdef int add_dense(Gradient* total, Gradient* g) except -1:
+    """The sum is written over whichever of the two nobody else holds."""
     cdef Array a[3]
     cdef Gradient out
-    a[0], a[1] = lent(total, dtype), lent(g, dtype)
-    if sole(total.buffer, total.layout, total.layout, dtype):
+    cdef Buffer* b
+    cdef Layout* l
+    a[0], a[1] = elements_of(total), elements_of(g)
+    if is_writable(total, total.layout):
         a[2] = a[0]
         driver.each(add_loop, a)
         drop_gradient(g)
         return 0
-    if sole(g.buffer, g.layout, total.layout, dtype):
+    if is_writable(g, total.layout):
         a[2] = a[1]
         driver.each(add_loop, a)
         drop_gradient(total)
-        total[0] = g[0]
-        g.buffer = NULL
+        take_gradient(g, total)
         return 0
-    out.layout = lay.dense_like(total.layout)
+    l = lay.dense_like(total.layout)
     try:
-        out.buffer = allocate_for(out.layout, dtype, GRADIENTS)
+        b = allocate_for(l, total.dtype, GRADIENTS)
     except:
-        lay.decref(out.layout)
+        lay.decref(l)
         raise
-    a[2] = lent(&out, dtype)
+    set_dense(&out, b, l, total.dtype)
+    a[2] = elements_of(&out)
     driver.each(add_loop, a)
     drop_gradient(total)
     drop_gradient(g)
     total[0] = out
     return 0
-
-
-cdef int add_tensors(Gradient* total, Gradient* g) except -1:
-    """The same under create_graph, where a gradient is a counted Tensor in the place of a buffer."""
-    if total.buffer == NULL:
-        total[0] = g[0]
-        g.buffer = NULL
-        return 0
-    both = apply2(<Operator>late_bound.add, <object><void*>total.buffer, <object><void*>g.buffer, None)
-    Py_DECREF(<object><void*>g.buffer)
-    g.buffer = NULL
-    Py_DECREF(<object><void*>total.buffer)
-    Py_INCREF(both)
-    total.buffer = <Buffer*><void*>both
-    return 0
-
-
-cdef bint exchange(Tensor grad, Gradient* g, int dtype) noexcept:
-    """Let `grad` take the memory of `g`, which takes its in turn and is dropped, if nobody else sees either; False:
-    nothing has changed. It is as if `g` had been copied into `grad`, without the copy. The accumulator and deposit()
-    refer to `grad`; with any further reference the old memory may be in use, without the GIL, by another thread's
-    operation, or the place of two variables' gradients."""
-    cdef Buffer* old = grad.buffer
-    if Py_REFCNT(grad) > 2: return False
-    if not sole(g.buffer, g.layout, grad.layout, dtype) or not sole(old, grad.layout, grad.layout, dtype): return False
-    if grad.base is not None or old.saved or g.buffer.parameters != old.parameters: return False
-    swap(grad, g)
-    return True
-
-
-cdef void swap(Tensor grad, Gradient* g) noexcept:
-    """Let `grad` have the memory of `g`, and drop its own. Several variables may have `grad`: each is a role."""
-    cdef Buffer* old = grad.buffer
-    g.buffer.gradients, old.gradients = old.gradients, g.buffer.gradients
-    g.buffer.version = old.version + 1
-    grad.buffer, grad.rewrites = g.buffer, g.buffer.rewrites
-    g.buffer = old
-    drop_gradient(g)
-
-
-cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
-    """Overwrite .grad with `g`, or add it; takes `g` over. `number` is the pass that does it."""
-    cdef bint locked = lock_grad(leaf, number)
-    cdef Tensor grad                                # ours while the kernel runs: another thread may assign x.grad
-    cdef Tensor made = None                         # what takes its place once it is whole
-    cdef Array a[3]
-    try:
-        grad = leaf.grad
-        if grad is not None and is_tracked(grad):   # it has a graph: not ours to write to
-            grad = made = None if over else copy_plain(grad)
-        if grad is not None and grad.buffer.flags & ZEROS:
-            if grad.buffer.holders == 1 and sole(g.buffer, g.layout, grad.layout, leaf.dtype):
-                swap(grad, g)
-                return 0
-            ready(grad)
-        if grad is None:
-            if sole(g.buffer, g.layout, leaf.layout, leaf.dtype): return put_grad(leaf, from_gradient(g, leaf.dtype))
-            grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
-            over = True
-        a[0] = lent(g, leaf.dtype)
-        a[1] = array_of(grad)
-        if over and made is None and exchange(grad, g, leaf.dtype): return 0
-        if over:
-            driver.each(copy_loop, a)
-        else:
-            a[2] = a[1]
-            a[1] = a[0]
-            a[0] = a[2]
-            driver.each(add_loop, a)
-        if made is None: grad.buffer.version += 1
-        else:
-            put_grad(leaf, made)
-            if over: made.buffer.gradients -= 1     # the role that fresh gave; put_grad gave the lasting one
-        drop_gradient(g)
-        return 0
-    finally:
-        if locked: leaf.writer = 0
-
-
-cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
-    """The same with a gradient that has a graph: .grad becomes it, or the sum, or a copy of what others have too."""
-    cdef bint locked = lock_grad(leaf, number)
-    try:
-        if not over and leaf.grad is not None:
-            if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
-            t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
-        elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
-            t = apply1(<Operator>late_bound.operators["copy"], t, None)
-        return put_grad(leaf, t)
-    finally:
-        if locked: leaf.writer = 0
-
-
-cdef class Collected:
-    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
-
-    def __cinit__(self):
-        self.number = next_number()
-        self.leaves = []
-
-
-def open_collected(Collected c or None):
-    """Let `c` (or None) collect what this thread's passes write; returns what did before."""
-    cdef Flags* f = flags()
-    before = None if f.collector == NULL else <object>f.collector
-    if c is not None: Py_INCREF(c)                  # the thread counts it: a scope may die without having been closed
-    f.collector = <void*>c if c is not None else NULL
-    if before is not None: Py_DECREF(before)
-    return before

@@ -1,4 +1,4 @@
-"""A heap of numbers by keys, the largest key on top; whoever uses it gives it the memory."""
+"""A heap of numbers by keys, the largest key on top, in memory that the caller owns."""
 
 from libc.stdint cimport uint64_t
 
@@ -19,7 +19,7 @@ cdef inline void push(Item* heap, Py_ssize_t* n, Py_ssize_t at, uint64_t key) no
 
 
 cdef inline Py_ssize_t pop(Item* heap, Py_ssize_t* n) noexcept:
-    """Take the number of the largest key out of a heap that is not empty."""
+    """Remove the number with the largest key from a heap that is not empty, and return it."""
     cdef Py_ssize_t top = heap[0].at, i = 0, child
     cdef Item last
     n[0] -= 1

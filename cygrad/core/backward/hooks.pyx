@@ -1,14 +1,13 @@
-"""Hooks: functions of the user's that see gradients on their way, in the order in which they were registered, and may
-replace them. A node's hooks die with what it keeps: a graph that was freed refers to nothing of the user's. A hook that
+"""Hooks: user callbacks on gradients, which are called in the order of registration and may replace a gradient. The
+hooks of a node are released with its slots, so a graph that was freed refers to no object of the user. A hook that
 refers to its own tensor makes a cycle, which the garbage collector finds (core/graph/cycles.pyx)."""
-
-from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
-from cygrad.core.graph.tensor cimport Extras, Gradient, Leaf, Node, Tensor, drop_gradient, edge_of, output_layout
-from cygrad.core.backward.gradients cimport as_tensor, flowing_in, gradient_of
-from cygrad.core.store.buffer cimport Buffer
+from cygrad.core.graph.tensor cimport Extras, Leaf, Node, Tensor, edge_of, output_layout
+from cygrad.core.backward.gradients cimport (
+    DENSE, NO_GRADIENT, Gradient, as_tensor, drop_gradient, flowing_in, set_tensor, share_tensor, take_gradient,
+)
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.backward.turn cimport Turn
 from cygrad.kernels.array cimport Layout
@@ -18,7 +17,7 @@ from cygrad.core.errors import InplaceError
 
 
 cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint graph, str what) except -1:
-    """Let `g` be what a hook returned."""
+    """Replace a gradient by what a hook returned."""
     cdef Gradient new
     if not isinstance(value, Tensor):
         raise TypeError(f"{what} returned {type(value).__name__}; it may return None, or a tensor in the place of the "
@@ -26,15 +25,12 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
     if not lay.same_shape((<Tensor>value).layout, like) or (<Tensor>value).dtype != dtype:
         raise ValueError(f"{what} returned a {DTYPES[(<Tensor>value).dtype]} tensor of shape {value.shape}; the "
                          f"gradient is {DTYPES[dtype]} of shape {lay.shape_tuple(like)}, and they must agree")
-    if graph:
-        Py_INCREF(value)
-        if g.buffer != NULL: Py_DECREF(<object><void*>g.buffer)
-        g.buffer = <Buffer*><void*>value
-        return 0
-    if g.buffer == NULL or (<Tensor>value).buffer != g.buffer: value = flowing_in(<Tensor>value)
-    gradient_of(<Tensor>value, &new)
+    if graph: set_tensor(&new, <Tensor>value)
+    else:
+        if g.kind != DENSE or (<Tensor>value).buffer != g.content.buffer: value = flowing_in(<Tensor>value)
+        share_tensor(<Tensor>value, &new)
     drop_gradient(g)
-    g[0] = new
+    take_gradient(&new, g)
     return 0
 
 
@@ -50,13 +46,13 @@ cdef list hooks_of(Node node, str kind):
 
 
 cdef object call_watched(f, tuple args, bint graph, str what):
-    """f(*args), which may write into a gradient among them if nobody else has it. Raises InplaceError otherwise: the
-    others, perhaps the caller of backward, would have another gradient without knowing."""
+    """f(*args). f may write in place into a gradient that nobody else holds. Raises InplaceError where others, perhaps
+    the caller of backward, hold it too: their gradient would have changed without notice."""
     cdef Tensor t
     cdef list seen = []
     for x in args:
         for t in [g for g in (x if isinstance(x, tuple) else (x,)) if isinstance(g, Tensor)]:
-            if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass, and t)
+            if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass and t)
     value = f(*args)
     for t, version in seen:
         if t.buffer.version != version:
@@ -71,15 +67,15 @@ cdef int on_outputs(Node node, Gradient* g, bint graph) except -1:
     what = "a hook on a variable" if node.op is None else f"a hook on a result of {node.name()}"
     for nr, f in hooks_of(node, "tensor"):
         k = nr
-        if g[k].buffer == NULL: continue
-        value = call_watched(f, (as_tensor(&g[k], node.dtype, graph),), graph, what)
+        if g[k].kind == NO_GRADIENT: continue
+        value = call_watched(f, (as_tensor(&g[k]),), graph, what)
         if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
     return 0
 
 
-cdef tuple outputs_of(Node node, const Gradient* g, bint graph):
+cdef tuple outputs_of(Node node, const Gradient* g):
     """The gradients of a node's outputs, for its hooks."""
-    return tuple([as_tensor(&g[k], node.dtype, graph) for k in range(node.n_out)])
+    return tuple([as_tensor(&g[k]) for k in range(node.n_out)])
 
 
 cdef int before_node(Node node, Gradient* g, bint graph) except -1:
@@ -87,7 +83,7 @@ cdef int before_node(Node node, Gradient* g, bint graph) except -1:
     cdef int k
     what = f"a pre-hook of {node.name()}"
     for f in hooks_of(node, "before"):
-        values = read_values(call_watched(f, (outputs_of(node, g, graph),), graph, what), node.n_out, what)
+        values = read_values(call_watched(f, (outputs_of(node, g),), graph, what), node.n_out, what)
         for k, value in enumerate(values):
             if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
     return 0
@@ -98,8 +94,7 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1:
     cdef int i
     what = f"a hook of {node.name()}"
     for f in hooks_of(node, "after"):
-        inputs = tuple([as_tensor(&b.dx[i], (<Node>edge_of(node, i).node).dtype, b.graph) if b.want[i] else None
-                        for i in range(node.n_in)])
+        inputs = tuple([as_tensor(&b.dx[i]) if b.want[i] else None for i in range(node.n_in)])
         values = read_values(call_watched(f, (inputs, outputs), b.graph, what), node.n_in, what)
         inputs = None                               # (so that what takes its place may be written over)
         for i, value in enumerate(values):
@@ -109,7 +104,7 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1:
 
 
 cdef tuple read_values(values, int n, str what):
-    """What a node's hook returned: nothing, a tensor where there is one place for it, or a tuple."""
+    """The result of a node's hook as a tuple; it may be None, a tuple, or a tensor where the node has one place."""
     if values is None: return ()
     if isinstance(values, Tensor): values = (values,)
     if not isinstance(values, (tuple, list)) or len(values) != n:
@@ -119,8 +114,8 @@ cdef tuple read_values(values, int n, str what):
 
 
 cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
-    """The hooks that run when a variable's .grad has received all: each is called with the variable. Then those of the
-    leaf as a node, which has no inputs; `given` is what came for its output, None if there are none of them."""
+    """The hooks that run when a variable's .grad is complete: each is called with the variable. Then those of the leaf
+    as a node, which has no inputs; `given` is the gradient of its output, None if it has no such hooks."""
     if leaf.tensor == NULL: return 0
     x = <Tensor>leaf.tensor
     for f in hooks_of(leaf, "accumulated"): f(x)
@@ -136,13 +131,13 @@ cdef void forget_hooks(Node node) noexcept:
 
 
 class Handle:
-    """A registered hook: `remove()` takes it away, and so does the end of a `with` block."""
+    """A registered hook: `remove()` unregisters it, and so does the end of a `with` block."""
 
     def __init__(self, hooks, key):
         self._hooks, self._key = hooks, key
 
     def remove(self):
-        """Take the hook away; a second time is harmless."""
+        """Unregister the hook. A second call does nothing."""
         self._hooks.pop(self._key, None)
 
     def __enter__(self):
@@ -154,7 +149,7 @@ class Handle:
 
 def register(Node node, str kind, hook):
     """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
-    "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad has received all: f). Returns a Handle."""
+    "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad is complete: f). Returns a Handle."""
     cdef Extras extras = give_extras(node)
     expect_cycles()
     if extras.hooks is None: extras.hooks = {}

@@ -1,17 +1,22 @@
-"""What a backward pass does before it changes anything: it walks the graph from the heads, enters each node into its
-table, finds those that lead to a wanted input, counts the contributions that each will receive, and checks all that can
-be known beforehand. Nothing recurses and nothing is looked up by hash: a node remembers its place in the table."""
+"""The first part of a backward pass, which changes nothing. It walks the graph from the heads, enters each node into
+its table, finds those that lead to a wanted input, counts the contributions that each will receive, and makes every
+check that is possible before a node runs. Later it finds where a gradient may be written to. Nothing recurses, and
+there are no hash tables: a node has a field for its place in the table."""
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.checks cimport check_node
 from cygrad.core.graph.extras cimport kept_of
-from cygrad.core.graph.tensor cimport NULL_REQ, RUNNING, Edge, Gradient, Leaf, Node, drop_gradient, edge_of
+from cygrad.core.graph.running cimport runs
+from cygrad.core.graph.tensor cimport (
+    EXTRAS, NULL_REQ, RUNNING, WRITE, Edge, Leaf, Node, edge_of, is_tracked, output_layout,
+)
+from cygrad.core.backward.gradients cimport Gradient, drop_gradient, is_writable
 from cygrad.core.backward.heap cimport Item
+from cygrad.core.store.buffer cimport ZEROS
 
 
 @cython.freelist(4)
@@ -27,22 +32,13 @@ cdef class Walk:
         if self.ready != self.inline_ready: PyMem_Free(self.ready)
 
     cdef void drop_entry(self, Entry* e) noexcept:
-        """Drop a gradient that nobody will use."""
-        cdef Node node = <Node>e.node
+        """Drop the gradients of a node, which are not needed any more."""
         cdef int k
-        if e.g.buffer == NULL: return
-        if node.n_out > 1:
-            for k in range(node.n_out): self.forget_one(&(<Gradient*>e.g.buffer)[k])
-            PyMem_Free(e.g.buffer)
-            e.g.buffer = NULL
-        else:
-            self.forget_one(&e.g)
-
-    cdef void forget_one(self, Gradient* g) noexcept:
-        if not self.graph: drop_gradient(g)
-        elif g.buffer != NULL:
-            Py_DECREF(<object><void*>g.buffer)
-            g.buffer = NULL
+        drop_gradient(&e.gradient)
+        if e.several == NULL: return
+        for k in range((<Node>e.node).n_out): drop_gradient(&e.several[k])
+        PyMem_Free(e.several)
+        e.several = NULL
 
     cdef Py_ssize_t find(self, Node node) noexcept:
         """The entry of `node`, or -1."""
@@ -63,7 +59,8 @@ cdef class Walk:
                 raise RuntimeError(f"backward runs through this graph (at {node.name()}) already, in another thread or "
                                    f"in a hook of its own; wait for that pass, or record the graph anew")
         if self.n == self.capacity:
-            e = <Entry*>PyMem_Realloc(NULL if self.capacity == SMALL else self.entries, 4 * self.capacity * sizeof(Entry))
+            e = <Entry*>PyMem_Realloc(NULL if self.capacity == SMALL else self.entries,
+                                      4 * self.capacity * sizeof(Entry))
             if e == NULL: raise MemoryError("no memory for the table of a backward pass")
             if self.capacity == SMALL: memcpy(e, self.inline_, sizeof(self.inline_))
             self.entries, self.capacity = e, 4 * self.capacity
@@ -172,3 +169,49 @@ cdef class Walk:
         """Whether the kept gradient of an output is for this pass to write."""
         if not self.selective: return True
         return any([n is node and nr == k and position < 0 for n, nr, position in self.captures])
+
+    # ---- where a gradient may go
+
+    cdef int aim(self, Node node, int i, Target* t) except -1:
+        """Find what a kernel may add the gradient of input i to, or write over: a variable's .grad, or the sum of what
+        has come. Where several inputs are one tensor, only the first that is computed goes there."""
+        cdef Edge edge = edge_of(node, i)
+        cdef Entry* e = &self.entries[self.find(<Node>edge.node)]
+        cdef Gradient* sum = &e.gradient
+        cdef Leaf leaf = self.direct(<Node>edge.node, e)
+        if leaf is None: sum = self.sum_of(edge, e)
+        if sum == NULL or sum.lent: return 0
+        sum.lent = True
+        t.sum = sum
+        if leaf is None: return 0
+        t.leaf = <void*>leaf
+        t.first = self.over(leaf, e)
+        return 0
+
+    cdef bint over(self, Leaf leaf, const Entry* e) noexcept:
+        """Whether what arrives now overwrites .grad: the first contribution of a pass, for "write", and for both the
+        first inside a GradientCollector."""
+        if e.reached: return False
+        return leaf.req == WRITE if self.collected is None else leaf.collected != self.collected.number
+
+    cdef bint half_way(self, Leaf leaf) noexcept:
+        """Whether another pass has delivered a part of its gradient."""
+        return leaf.busy != self.number and runs(leaf.busy)
+
+    cdef Leaf direct(self, Node node, Entry* e):
+        """The variable whose .grad a kernel may write directly, or None."""
+        cdef Leaf leaf
+        if node.op is not None or e.captured or not self.alone or node.flags & EXTRAS: return None
+        leaf = <Leaf>node
+        if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or is_tracked(leaf.grad)
+                or leaf.grad.buffer.flags & ZEROS or not leaf.grad.layout.dense or leaf.grad.buffer.saved
+                or (self.half_way(leaf) and not e.reached)):
+            return None
+        return leaf
+
+    cdef Gradient* sum_of(self, Edge edge, Entry* e) noexcept:
+        """What has come for the output that an edge leads to, if nobody else holds its memory; or NULL."""
+        cdef Gradient* g = gradients_of(e)
+        if not has_come(e): return NULL
+        if (<Node>edge.node).n_out > 1: g = &g[edge.output_nr]
+        return g if is_writable(g, output_layout(<Node>edge.node, edge.output_nr)) else NULL

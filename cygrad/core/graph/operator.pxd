@@ -41,7 +41,13 @@ cdef enum:
 cdef enum Writes:           # Stage.writes: where a stage can leave what it computes
     TO_NEW_MEMORY           # where nothing is yet
     OVER_GRAD               # ... or over a variable's .grad, where that is to be overwritten
-    ADDING                  # ... or added to what is there, where BackwardCall.adds has a bit for it
+    ADDING                  # ... or added to what is there, where adds() is true
+
+cdef enum Want:             # BackwardCall.want: whether the gradient of an input is wanted (not 0), and where it is
+    WANTED = 1              # to be written to dx
+    WANTED_ADDED            # to be added to what dx has: see adds()
+    DELIVERED               # written to a .grad, or added to the input's pending sum
+    IN_PART                 # perhaps in part in a .grad: the kernel failed
 
 cdef struct Stage:          # One step of a node's backward, declared before any runs. The engine places what the stage
                             # computes, runs it, and releases what no later stage reads.
@@ -62,7 +68,7 @@ cdef struct BackwardCall:   # one execution of a node's backward: what plan_back
     int n_stages
     int dtype               # of the gradients
     Py_ssize_t work         # elements of the largest of them, unless plan_backward() changes it (see Call)
-    uint8_t* want           # for each input whether its gradient is wanted, ...
+    uint8_t* want           # for each input whether its gradient is wanted (a Want), ...
     uint64_t recorded       # ... and was when the node was recorded: bit i
     void* attributes        # a borrowed Python object
     const Layout* y         # of output 0
@@ -71,9 +77,8 @@ cdef struct BackwardCall:   # one execution of a node's backward: what plan_back
     Array* kept             # what is saved, with
     uint8_t* sources        # ... what each of them is, and
     bint* as_bits           # ... whether one bit an element is all that is left of it
-    Array* dx               # what a stage writes to, ...
+    Array* dx               # what a stage writes to, or adds to
     Array temporaries[MAX_TEMPORARIES]
-    uint64_t adds           # ... and which of that (bit i) has something that is to be added to
     char* workspace
     Stage stages[MAX_STAGES]
 
@@ -88,6 +93,7 @@ cdef class Operator:
     cdef readonly bint mode_dependent      # forward depends on train mode
     cdef readonly bint joint_formula        # formula() gives the gradients of all inputs at once, a tuple
     cdef readonly bint views        # output 0 shares its input's memory
+    cdef readonly bint shows_part   # ... and has each element of a part of it once: see Pass.runs_early()
     cdef readonly bint data_dependent_shape     # infer reads values: the shape of the result depends on them
     cdef readonly bint signs        # of the output that it keeps it needs only which elements are positive
     cdef readonly bint zero_derivative         # where a derivative is none, it is zeros
@@ -111,6 +117,10 @@ cdef inline uint64_t input_bit(int i) noexcept nogil:
 cdef inline uint64_t output_bit(int k) noexcept nogil:
     """The bit of a mask for output k."""
     return <uint64_t>1 << (OUTPUT + k)
+
+cdef inline bint adds(const BackwardCall* b, int i) noexcept nogil:
+    """Whether an ADDING stage must add gradient i to what dx has, and not write over that."""
+    return b.want[i] == WANTED_ADDED
 
 cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
     """Whether input i (source i) or output k (source OWN | k) is saved."""

@@ -11,8 +11,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.operator cimport Operator
-from cygrad.core.store.layout cimport decref, incref
-from cygrad.core.store.buffer cimport EXTERNAL, ZEROS, Buffer, drop, hold, make, mark_gradient
+from cygrad.core.store.layout cimport decref
+from cygrad.core.store.buffer cimport EXTERNAL, ZEROS, Buffer, drop, make
 from cygrad.core.graph.slots cimport Slot, find_slot
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -22,10 +22,6 @@ cdef extern from "Python.h":
 
 cdef enum State:
     RECORDED, RUNNING, FREED
-
-cdef struct Gradient:       # on its way: one hold and one gradient role on the buffer, one count on the layout
-    Buffer* buffer
-    Layout* layout
 
 cdef struct Edge:
     void* node              # a counted Node, or NULL: no gradient wanted
@@ -109,7 +105,6 @@ cdef bint collected                     # whether the garbage collector is shown
 cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
 cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
-cdef void drop_gradient(Gradient* g) noexcept
 cdef void free_slots(Node n) noexcept
 cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
@@ -172,12 +167,6 @@ cdef inline Array array_of(Tensor t) except *:
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return a
 
-cdef inline void share_gradient(const Gradient* g, Gradient* out) noexcept:
-    hold(g.buffer)
-    mark_gradient(g.buffer)
-    out.buffer = g.buffer
-    out.layout = incref(g.layout)
-
 cdef inline void show(Tensor t) noexcept:
     """`t` gets its first node or base: from now on the garbage collector sees it."""
     if t._node is None and t.base is None: PyObject_GC_Track(<PyObject*>t)
@@ -189,7 +178,7 @@ cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
     y._tracked = True
 
 cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
-    """Whether memory held once, by who asks, can be written over with a dense result of the shape `wanted`."""
+    """Whether memory whose only holder is the caller can be written over with a dense result of the shape `wanted`."""
     return (b.holders == 1 and not b.flags & EXTERNAL and l.dense and l.offset == 0
             and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
 
@@ -207,5 +196,5 @@ cdef inline Slot* slots_of(Node n) noexcept:
     return <Slot*>n.slot[0].layout if n.n_slots > 2 else &n.slot[0]
 
 cdef inline Slot* slot_from(Node n, int source) noexcept:
-    """The slot that keeps input i (source i) or output k (source OWN | k); NULL: none does."""
+    """The slot that saves input i (source i) or output k (source OWN | k); NULL: none does."""
     return find_slot(slots_of(n), n.n_slots, source)

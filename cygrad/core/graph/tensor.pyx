@@ -14,7 +14,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.release cimport decref_waiting, decref_later
 from cygrad.core.graph.running cimport runs
-from cygrad.core.store.buffer cimport EXTERNAL, Buffer, drop, mark_gradient, recategorise, unmark_gradient
+from cygrad.core.store.buffer cimport EXTERNAL, Buffer, mark_gradient, recategorise, unmark_gradient
 from cygrad.core.graph.slots cimport Slot, buffer_in, empty_slot
 from cygrad.kernels.array cimport Layout, itemsize
 
@@ -151,18 +151,6 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
         external_gradients += grad.buffer.flags & EXTERNAL
     leaf.grad = grad                                # last: the old one may run Python as it dies
     return 0
-
-
-# ---- gradients and slots ---------------------------------------------------------------------------------------------
-
-cdef void drop_gradient(Gradient* g) noexcept:
-    if g.buffer == NULL: return
-    g.buffer.gradients -= 1
-    if g.buffer.gradients == 0 and g.buffer.holders > 1: recategorise(g.buffer)
-    drop(g.buffer)
-    lay.decref(g.layout)
-    g.buffer = NULL
-    g.layout = NULL
 
 
 # ---- Tensor ----------------------------------------------------------------------------------------------------------

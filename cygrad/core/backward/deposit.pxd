@@ -1,0 +1,12 @@
+from libc.stdint cimport uint64_t
+
+from cygrad.core.backward.gradients cimport Gradient
+from cygrad.core.graph.tensor cimport Leaf, Tensor
+
+cdef class Collected:
+    cdef uint64_t number
+    cdef readonly list leaves
+    cdef public bint abandoned      # its GradientCollector died without being closed
+
+cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1

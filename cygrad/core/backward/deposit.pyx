@@ -1,0 +1,117 @@
+"""How gradients arrive in .grad: over it, added to it, or as its new memory."""
+
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
+from libc.stdint cimport uint64_t
+
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.graph.tensor cimport (
+    Leaf, Tensor, array_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
+)
+from cygrad.core.backward.gradients cimport Gradient, drop_gradient, elements_of, into_tensor, is_writable
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, ZEROS, Buffer
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.execute.run cimport apply1, apply2
+from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.construct cimport copy_plain, fresh
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport Array
+
+cdef driver.Loop* add_loop = driver.find("add")
+cdef driver.Loop* copy_loop = driver.find("copy")
+
+
+cdef bint exchange(Tensor grad, Gradient* g) noexcept:
+    """Give `grad` the memory of `g`, and drop its own, if nobody else holds either; False: nothing has changed. The
+    result is that of a copy of `g` into `grad`. The accumulator and deposit() refer to `grad`; with any further
+    reference another thread's operation, without the GIL, may be using the old memory, or it may be the gradient of two
+    variables."""
+    cdef Buffer* old = grad.buffer
+    if Py_REFCNT(grad) > 2: return False
+    if not is_writable(g, grad.layout) or not sole(old, grad.layout, grad.layout, g.dtype): return False
+    if grad.base is not None or old.saved or g.content.buffer.parameters != old.parameters: return False
+    swap(grad, g)
+    return True
+
+
+cdef void swap(Tensor grad, Gradient* g) noexcept:
+    """Give `grad` the memory of `g`, and drop its own. Each variable whose .grad it is counts as a role."""
+    cdef Buffer* old = grad.buffer
+    cdef Buffer* new = g.content.buffer
+    new.gradients, old.gradients = old.gradients, new.gradients
+    new.version = old.version + 1
+    grad.buffer, grad.rewrites = new, new.rewrites
+    g.content.buffer = old
+    drop_gradient(g)
+
+
+cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
+    """Overwrite .grad with `g`, a DENSE gradient, or add it; takes `g` over. `number` is the pass that does it."""
+    cdef bint locked = lock_grad(leaf, number)
+    cdef Tensor grad                                # held while the kernel runs: another thread may assign x.grad
+    cdef Tensor made = None                         # the new .grad, assigned once it is complete
+    cdef Array a[3]
+    try:
+        grad = leaf.grad
+        if grad is not None and is_tracked(grad):   # it has a graph, so it must not be written to
+            grad = made = None if over else copy_plain(grad)
+        if grad is not None and grad.buffer.flags & ZEROS:
+            if grad.buffer.holders == 1 and is_writable(g, grad.layout):
+                swap(grad, g)
+                return 0
+            ready(grad)
+        if grad is None:
+            if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
+            grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
+            over = True
+        a[0] = elements_of(g)
+        a[1] = array_of(grad)
+        if over and made is None and exchange(grad, g): return 0
+        if over:
+            driver.each(copy_loop, a)
+        else:
+            a[2] = a[1]
+            a[1] = a[0]
+            a[0] = a[2]
+            driver.each(add_loop, a)
+        if made is None: grad.buffer.version += 1
+        else:
+            put_grad(leaf, made)
+            if over: made.buffer.gradients -= 1     # fresh() counted one role, and put_grad() another
+        drop_gradient(g)
+        return 0
+    finally:
+        if locked: leaf.writer = 0
+
+
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
+    """The same with a gradient that has a graph: .grad becomes that tensor, or the sum, or a copy if others hold it."""
+    cdef bint locked = lock_grad(leaf, number)
+    try:
+        if not over and leaf.grad is not None:
+            if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
+            t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
+        elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
+            t = apply1(<Operator>late_bound.operators["copy"], t, None)
+        return put_grad(leaf, t)
+    finally:
+        if locked: leaf.writer = 0
+
+
+cdef class Collected:
+    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
+
+    def __cinit__(self):
+        self.number = next_number()
+        self.leaves = []
+
+
+def open_collected(Collected c or None):
+    """Let `c` (or None) collect what this thread's passes write. Returns the one that did before."""
+    cdef Flags* f = flags()
+    before = None if f.collector == NULL else <object>f.collector
+    if c is not None: Py_INCREF(c)                  # the thread holds it: a scope may die without having been closed
+    f.collector = <void*>c if c is not None else NULL
+    if before is not None: Py_DECREF(before)
+    return before
