@@ -1,7 +1,7 @@
-"""What a kernel call sees of memory: a strided array, nothing of Python.
+"""The arguments of a kernel call: strided arrays as C structs, without Python objects.
 
-A Layout is immutable once made and shared by counting (`refs`, under the GIL); sizes and strides count elements. An
-Array borrows both its memory and its layout from whoever calls."""
+A Layout is immutable and has a reference count (`refs`, guarded by the GIL). Sizes and strides count elements. An Array
+borrows its memory and its layout from the caller."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -47,7 +47,7 @@ cdef struct Layout:
     Py_ssize_t* strides
 
 cdef struct Array:
-    char* data              # the first element (the layout's offset is already in it)
+    char* data              # the first element; the layout's offset is included
     const Layout* layout
     int dtype
 
@@ -66,7 +66,7 @@ ctypedef fused integer:
     uint64_t
 
 
-# Typed memoryviews over raw memory, made on the stack as arguments of a kernel call (see platform.h).
+# Typed memoryviews over raw memory, created on the stack as arguments of a kernel call (platform.h).
 cdef extern from "cygrad/platform.h" nogil:
     char[::1] view1 "CG_VIEW1"(char* p, Py_ssize_t n)
     float[::1] view1f "CG_VIEW1"(float* p, Py_ssize_t n)

@@ -10,5 +10,5 @@ cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code,
 cdef bint zeros_and_ones(const Array* x) noexcept nogil
 cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil
 cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil
-cdef void places_of(const Array* mask, int dtype, Py_ssize_t most, char* places) noexcept nogil
+cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil
 cdef void mask_from(const char* places, int dtype, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil

@@ -1,5 +1,5 @@
-"""A bit for each element: bit i & 7 of byte i >> 3 belongs to element i. Of signs it is set where the element is not
-<= 0 (so a NaN counts as positive, as in relu). And what is made of packed codes, which are bits or pairs of them."""
+"""Packed bits: bit i & 7 of byte i >> 3 belongs to element i. A sign bit is set where the element is not <= 0, so a NaN
+counts as positive, as in relu. Also functions of packed codes, which have one or two bits for each element."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -14,43 +14,43 @@ ctypedef fused place:
     int64_t
 
 
-cdef inline const real* whole_word(const real* x, Py_ssize_t n, real* capacity) noexcept nogil:
-    """Elements that may be read 64 at a time, where there are n: those themselves or, of fewer, a copy."""
+cdef inline const real* padded_word(const real* x, Py_ssize_t n, real* scratch) noexcept nogil:
+    """A pointer to 64 readable elements: x itself, or `scratch` with a copy if n < 64."""
     if n >= WORD: return x
-    memcpy(capacity, x, n * sizeof(real))
-    return capacity
+    memcpy(scratch, x, n * sizeof(real))
+    return scratch
 
 
 cdef void pack_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef real capacity[WORD]
+    cdef real scratch[WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        word = ~at_least(<real*>ZEROS, whole_word(&x[i], n - i, capacity))
+        word = ~at_least(<real*>ZEROS, padded_word(&x[i], n - i, scratch))
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void pack_equal_(real[::1] x, real[::1] y, uint8_t* bits) noexcept nogil:
-    cdef real capacity[2][WORD]
+    cdef real scratch[2][WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef const real* a
     cdef const real* b
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        a, b = whole_word(&x[i], n - i, capacity[0]), whole_word(&y[i], n - i, capacity[1])
+        a, b = padded_word(&x[i], n - i, scratch[0]), padded_word(&y[i], n - i, scratch[1])
         word = at_least(a, b) & at_least(b, a) | ~(at_least(a, a) | at_least(b, b))
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
 cdef void pack_ones_(real[::1] x, uint8_t* bits) noexcept nogil:
-    cdef real capacity[WORD]
+    cdef real scratch[WORD]
     cdef Py_ssize_t n = x.shape[0], i, k
     cdef uint64_t word
     for k in range((n + WORD - 1) // WORD):
         i = WORD * k
-        word = greater(whole_word(&x[i], n - i, capacity), <real*>ZEROS)
+        word = greater(padded_word(&x[i], n - i, scratch), <real*>ZEROS)
         put_words(&word, min(n - i, <Py_ssize_t>WORD), 1, bits + i // 8)
 
 
@@ -73,8 +73,7 @@ cdef void pack_signs(const char* x, int dtype, Py_ssize_t n, uint8_t* bits) noex
 
 
 cdef void pack_equal(const Array* x, const Array* y, uint8_t* bits) noexcept nogil:
-    """A bit for each element of x in row-major order: whether it is that of y, which has the shape of x. A NaN is equal
-    to a NaN."""
+    """A bit for each element in row-major order: whether x == y. Both have the same shape. A NaN is equal to a NaN."""
     cdef char scratch[2][STRIP * 8]
     cdef Py_ssize_t start = 0, n = x.layout.size, count
     cdef const char* p
@@ -95,13 +94,13 @@ cdef void unpack_bits(const uint8_t* bits, int dtype, Py_ssize_t n, char* y) noe
 
 
 cdef void mask(const uint8_t* bits, int dtype, Py_ssize_t n, const char* g, char* dx) noexcept nogil:
-    """The result may be g."""
+    """dx = g where the bit is set, else 0. dx may be g."""
     if dtype == FLOAT32: mask_[float](bits, view1f(<float*>g, n), view1f(<float*>dx, n))
     else:                mask_[double](bits, view1d(<double*>g, n), view1d(<double*>dx, n))
 
 
 cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code, uint8_t* y) noexcept nogil:
-    """y = whether the element has this code, a bool each"""
+    """y = (code of the element == code), as bools"""
     cdef uint8_t codes[STRIP]
     cdef Py_ssize_t i, start = 0, count
     while start < n:
@@ -121,14 +120,14 @@ cdef bint zeros_and_ones(const Array* x) noexcept nogil:
         count = min(n - start, <Py_ssize_t>STRIP)
         p = strip_of(x, start, count, scratch)
         if x.dtype == FLOAT32:
-            if others[float](view1f(<float*>p, count)): return False
-        elif others[double](view1d(<double*>p, count)): return False
+            if has_other_value[float](view1f(<float*>p, count)): return False
+        elif has_other_value[double](view1d(<double*>p, count)): return False
         start += count
     return True
 
 
 cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil:
-    """A bit for each element in row-major order, which is 0 or 1."""
+    """A bit for each element in row-major order; all elements are 0 or 1."""
     cdef char scratch[STRIP * 8]
     cdef Py_ssize_t start = 0, n = x.layout.size, count
     cdef const char* p
@@ -140,8 +139,8 @@ cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil:
         start += count
 
 
-cdef bint others(real[::1] x) noexcept nogil:
-    """Whether an element is neither 0 nor 1."""
+cdef bint has_other_value(real[::1] x) noexcept nogil:
+    """Whether some element is neither 0 nor 1."""
     cdef Py_ssize_t i
     cdef int other = 0
     for i in range(x.shape[0]):
@@ -152,7 +151,7 @@ cdef bint others(real[::1] x) noexcept nogil:
 # ---- masks -----------------------------------------------------------------------------------------------------------
 
 cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
-    """A bit for each element in row-major order: whether it is true."""
+    """A bit for each element of a bool array in row-major order."""
     cdef uint8_t strip[STRIP]
     cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k
     cdef uint64_t word
@@ -166,14 +165,14 @@ cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
         start += count
 
 
-cdef void places_(const Array* mask, Py_ssize_t most, place* places) noexcept nogil:
+cdef void places_(const Array* mask, Py_ssize_t max_places, place* places) noexcept nogil:
     cdef uint8_t strip[STRIP]
     cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k = 0
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
         gather(<char*>strip, mask, start, count)
         for i in range(count):
-            if strip[i] and k < most:
+            if strip[i] and k < max_places:
                 places[k] = <place>(start + i)
                 k += 1
         start += count
@@ -184,16 +183,16 @@ cdef void set_(const place* places, Py_ssize_t k, uint8_t* mask) noexcept nogil:
     for i in range(k): mask[places[i]] = 1
 
 
-cdef void places_of(const Array* mask, int dtype, Py_ssize_t most, char* places) noexcept nogil:
-    """The places of the true elements, no more than `most` of them, in row-major order; the dtype is UINT16, UINT32 or
-    INT64."""
-    if dtype == UINT16: places_(mask, most, <uint16_t*>places)
-    elif dtype == UINT32: places_(mask, most, <uint32_t*>places)
-    else: places_(mask, most, <int64_t*>places)
+cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil:
+    """The row-major positions of the true elements, in order, up to `max_places` of them. `dtype`, the dtype of the
+    positions, is UINT16, UINT32 or INT64."""
+    if dtype == UINT16: places_(mask, max_places, <uint16_t*>places)
+    elif dtype == UINT32: places_(mask, max_places, <uint32_t*>places)
+    else: places_(mask, max_places, <int64_t*>places)
 
 
 cdef void mask_from(const char* places, int dtype, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
-    """A mask of n elements, of which those at k places are true."""
+    """A mask of n elements; those at the k positions are true."""
     memset(mask, 0, n)
     if dtype == UINT16: set_(<const uint16_t*>places, k, mask)
     elif dtype == UINT32: set_(<const uint32_t*>places, k, mask)

@@ -1,9 +1,9 @@
-"""The one door to BLAS: row-major matrix products through SciPy's cython_blas.
+"""Row-major matrix products through SciPy's cython_blas. No other module calls BLAS.
 
-The pointers are taken on the first product, so that importing cygrad does not import SciPy. Large products run as row
-panels, one to a thread, each over a single-threaded BLAS: BLAS's own threads are told to be one while any product of
-ours runs, and told back after the last. A product that ran on them while another thread forks would have fork wait for
-ever."""
+The function pointers are loaded on the first product, so importing cygrad does not import SciPy. A large product is
+divided into row panels, one for each thread, and each panel calls a single-threaded BLAS. The first product that starts
+sets BLAS's number of threads to 1, and the last one that ends restores it. If a product ran on BLAS's threads while
+another thread forks, fork would wait forever."""
 
 import os
 
@@ -25,28 +25,28 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_lock(long* lock)
     void cg_unlock(long* lock)
 
-cdef long lock = 0              # of the two numbers below, and of BLAS's own number of threads
+cdef long lock = 0              # guards `running`, `own_threads` and BLAS's number of threads
 cdef sgemm_t sgemm = NULL
 cdef dgemm_t dgemm = NULL
 cdef set_threads_t set_threads = NULL
 cdef get_threads_t get_threads = NULL
-cdef int running = 0            # products under way, in all threads
-cdef int given = 1              # BLAS's threads before the first of them
+cdef int running = 0            # products that run now, in all threads
+cdef int own_threads = 1              # BLAS's number of threads before the first of them
 
 cdef int load() except -1:
-    """Take the pointers."""
+    """Load the function pointers."""
     global sgemm, dgemm
     import importlib
 
     capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
     dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
     find_threads()
-    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: it says so
+    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: not NULL means loaded
     return 0
 
 
 cdef int find_threads() except -1:
-    """How BLAS's own number of threads is read and set, if that is known."""
+    """Find the functions that read and set the number of threads of an OpenBLAS. Another BLAS has none."""
     global set_threads, get_threads
     import ctypes
     from pathlib import Path
@@ -68,37 +68,37 @@ cdef uintptr_t address(function) except? 0:
 
 
 def blas_info():
-    """Which BLAS the products go through, as a string; loads it."""
+    """The BLAS that multiplies matrices, as a string. Loads it."""
     if sgemm == NULL: load()
     import scipy
-    threads = f"{get_threads()} threads of its own" if get_threads != NULL else "threads not ours to set"
+    threads = f"{get_threads()} threads" if get_threads != NULL else "unknown number of threads"
     return f"scipy.linalg.cython_blas of SciPy {scipy.__version__} ({threads})"
 
 
 cdef void begin() noexcept nogil:
-    """One product more: the first makes BLAS work alone."""
-    global running, given
+    """Count a product that starts. The first sets BLAS to one thread."""
+    global running, own_threads
     cg_lock(&lock)
     if running == 0 and get_threads != NULL:
-        given = get_threads()
-        if given != 1: set_threads(1)
+        own_threads = get_threads()
+        if own_threads != 1: set_threads(1)
     running += 1
     cg_unlock(&lock)
 
 
 cdef void end() noexcept nogil:
-    """One product less: the last gives BLAS its threads back."""
+    """Count a product that ends. The last restores BLAS's number of threads."""
     global running
     cg_lock(&lock)
     running -= 1
-    if running == 0 and given != 1: set_threads(given)
+    if running == 0 and own_threads != 1: set_threads(own_threads)
     cg_unlock(&lock)
 
 
 def _after_fork():
-    """The products of the parent's other threads never end in a child."""
+    """Discard the products of the parent's other threads, which never end in the child."""
     global running
-    cg_unlock(&lock)                                # (another thread may have had it)
+    cg_unlock(&lock)                                # another thread may have held it
     if running > 0:
         running = 1
         end()
@@ -117,24 +117,24 @@ cdef struct Product:
 
 
 cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Rows start ... stop - 1 of a product. BLAS is column-major: it sees our matrices transposed, and C' = B' A'."""
+    """Rows start to stop - 1. BLAS is column-major and reads our matrices as their transposes: C' = B' A'."""
     cdef Product* p = <Product*>job
     cdef char t = b'T', no = b'N'
-    cdef float one_f = 1, beta_f = <float>p.beta
-    cdef double one_d = 1
+    cdef float alpha_f = 1, beta_f = <float>p.beta
+    cdef double alpha_d = 1
     cdef int m = <int>(stop - start), size = itemsize(p.dtype)
     cdef const char* a = p.a + start * (1 if p.ta else p.lda) * size
     cdef char* c = p.c + start * p.ldc * size
     if p.dtype == FLOAT32:
-        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &one_f, <float*>p.b, &p.ldb, <float*>a, &p.lda,
+        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_f, <float*>p.b, &p.ldb, <float*>a, &p.lda,
               &beta_f, <float*>c, &p.ldc)
     else:
-        dgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &one_d, <double*>p.b, &p.ldb, <double*>a,
+        dgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_d, <double*>p.b, &p.ldb, <double*>a,
               &p.lda, &p.beta, <double*>c, &p.ldc)
 
 
 cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 nogil:
-    """Raises ValueError for a product of (m, k) and (k, n) whose sizes 32 bits do not hold: BLAS's interface here."""
+    """Raises ValueError if a size of the product (m, k) x (k, n) does not fit into 32 bits, as BLAS requires."""
     if m > 0x7fffffff or n > 0x7fffffff or k > 0x7fffffff: return refuse_sizes(m, n, k)
     return 0
 
@@ -146,7 +146,7 @@ cdef int refuse_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 with g
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
-    beta 0 does not read C. Raises ValueError for sizes that 32 bits do not hold."""
+    With beta = 0, C is not read. Raises ValueError for sizes that do not fit into 32 bits."""
     cdef int size = itemsize(dtype), t
     cdef Py_ssize_t row
     cdef Product p

@@ -1,4 +1,4 @@
-"""Kernels for elements of any dtype, seen as bits: choosing by a mask, finding what is not 0, a one in zeros."""
+"""Kernels for elements of any dtype, treated as bits: selection by a mask, finding nonzero elements, one-hot rows."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport STRIP, scatter, strip_of
 
-ctypedef fused word:        # elements by their size alone
+ctypedef fused word:        # an element, by its size
     uint8_t
     uint16_t
     uint32_t
@@ -20,10 +20,10 @@ cdef inline void choose_(const uint8_t* c, const word* x, Py_ssize_t x_step, con
 
 
 cdef void choose(const Array* a) noexcept nogil:
-    """z = x where c, else y, for (c, x, y, z) of any dtype, each in the shape of z or one element; z may be x or y."""
+    """z = x where c, else y, for a = (c, x, y, z). Each has the shape of z or one element; z may be x or y."""
     cdef char scratch[4][STRIP * 8]
     cdef const char* p[3]
-    cdef bint one[3]
+    cdef bint one[3]                                # whether the operand is one element
     cdef int k, size = itemsize(a[3].dtype)
     cdef Py_ssize_t n = a[3].layout.size, start = 0, count
     cdef char* z
@@ -52,76 +52,76 @@ cdef void choose(const Array* a) noexcept nogil:
         start += count
 
 
-cdef inline void truths_(const word* x, word bits, uint8_t* y, Py_ssize_t n) noexcept nogil:
+cdef inline void nonzero_(const word* x, word bits, uint8_t* y, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n): y[i] = (x[i] & bits) != 0
 
 
-cdef void truths(const Array* x, Py_ssize_t start, Py_ssize_t count, uint8_t* y) noexcept nogil:
-    """Whether elements start .. start + count of x are not 0. (Both zeros of a floating number are; a NaN is not.)"""
+cdef void nonzero(const Array* x, Py_ssize_t start, Py_ssize_t count, uint8_t* y) noexcept nogil:
+    """y = (x != 0) for elements start to start + count - 1 of x. -0.0 is 0; a NaN is not."""
     cdef char scratch[STRIP * 8]
     cdef const char* p = strip_of(x, start, count, scratch)
     cdef int size = itemsize(x.dtype)
-    if size == 1:            truths_[uint8_t](<uint8_t*>p, <uint8_t>0xFF, y, count)
-    elif size == 2:          truths_[uint16_t](<uint16_t*>p, <uint16_t>0xFFFF, y, count)
-    elif x.dtype == FLOAT32: truths_[uint32_t](<uint32_t*>p, ~<uint32_t>0 >> 1, y, count)
-    elif x.dtype == FLOAT64: truths_[uint64_t](<uint64_t*>p, ~<uint64_t>0 >> 1, y, count)
-    elif size == 4:          truths_[uint32_t](<uint32_t*>p, ~<uint32_t>0, y, count)
-    else:                    truths_[uint64_t](<uint64_t*>p, ~<uint64_t>0, y, count)
+    if size == 1:            nonzero_[uint8_t](<uint8_t*>p, <uint8_t>0xFF, y, count)
+    elif size == 2:          nonzero_[uint16_t](<uint16_t*>p, <uint16_t>0xFFFF, y, count)
+    elif x.dtype == FLOAT32: nonzero_[uint32_t](<uint32_t*>p, ~<uint32_t>0 >> 1, y, count)
+    elif x.dtype == FLOAT64: nonzero_[uint64_t](<uint64_t*>p, ~<uint64_t>0 >> 1, y, count)
+    elif size == 4:          nonzero_[uint32_t](<uint32_t*>p, ~<uint32_t>0, y, count)
+    else:                    nonzero_[uint64_t](<uint64_t*>p, ~<uint64_t>0, y, count)
 
 
 cdef Py_ssize_t count_nonzero(const Array* x) noexcept nogil:
-    """How many elements are not 0."""
+    """The number of nonzero elements."""
     cdef uint8_t strip[STRIP]
     cdef Py_ssize_t n = x.layout.size, start = 0, count, i, total = 0
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        truths(x, start, count, strip)
+        nonzero(x, start, count, strip)
         for i in range(count): total += strip[i]
         start += count
     return total
 
 
 cdef void argwhere(const Array* x, int64_t* y) noexcept nogil:
-    """A row of ndim indices for each element that is not 0, in row-major order."""
+    """y = a row of ndim indices for each nonzero element, in row-major order."""
     cdef uint8_t strip[STRIP]
-    cdef int64_t at[MAX_NDIM]
+    cdef int64_t index[MAX_NDIM]
     cdef const Layout* l = x.layout
     cdef Py_ssize_t n = l.size, start = 0, count, i
     cdef int d
     if l.ndim == 0: return
-    for d in range(l.ndim): at[d] = 0
+    for d in range(l.ndim): index[d] = 0
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        truths(x, start, count, strip)
+        nonzero(x, start, count, strip)
         for i in range(count):
             if strip[i]:
-                for d in range(l.ndim): y[d] = at[d]
+                for d in range(l.ndim): y[d] = index[d]
                 y += l.ndim
             d = l.ndim - 1
-            at[d] += 1
-            while d > 0 and at[d] == l.shape[d]:    # carry into the next row
-                at[d] = 0
+            index[d] += 1
+            while d > 0 and index[d] == l.shape[d]:  # carry into the next row
+                index[d] = 0
                 d -= 1
-                at[d] += 1
+                index[d] += 1
         start += count
 
 
 cdef bint one_hot(const Array* labels, Py_ssize_t classes, char* y, int size, const char* one,
                   int64_t* bad) noexcept nogil:
-    """y = 0, with `one`, an element of `size` bytes, at the label of each row. Whether all labels are classes; if not,
-    the first that is none goes to `bad`."""
+    """y = 0, but `one` (an element of `size` bytes) at the label of each row. Returns whether all labels are valid; if
+    not, `bad` receives the first invalid one."""
     cdef int64_t strip[STRIP]
-    cdef const int64_t* at
+    cdef const int64_t* label
     cdef Py_ssize_t n = labels.layout.size, start = 0, count, i
     memset(y, 0, n * classes * size)
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        at = <const int64_t*>strip_of(labels, start, count, <char*>strip)
+        label = <const int64_t*>strip_of(labels, start, count, <char*>strip)
         for i in range(count):
-            if at[i] < 0 or at[i] >= classes:
-                bad[0] = at[i]
+            if label[i] < 0 or label[i] >= classes:
+                bad[0] = label[i]
                 return False
-            memcpy(y + ((start + i) * classes + at[i]) * size, one, size)
+            memcpy(y + ((start + i) * classes + label[i]) * size, one, size)
         start += count
     return True
