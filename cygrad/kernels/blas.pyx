@@ -41,7 +41,7 @@ cdef int load() except -1:
     capi = importlib.import_module("scipy.linalg.cython_blas").__pyx_capi__
     dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
     find_threads()
-    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: not NULL means loaded
+    sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: marks the end
     return 0
 
 
@@ -126,8 +126,8 @@ cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const char* a = p.a + start * (1 if p.ta else p.lda) * size
     cdef char* c = p.c + start * p.ldc * size
     if p.dtype == FLOAT32:
-        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_f, <float*>p.b, &p.ldb, <float*>a, &p.lda,
-              &beta_f, <float*>c, &p.ldc)
+        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_f, <float*>p.b, &p.ldb, <float*>a,
+              &p.lda, &beta_f, <float*>c, &p.ldc)
     else:
         dgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_d, <double*>p.b, &p.ldb, <double*>a,
               &p.lda, &p.beta, <double*>c, &p.ldc)

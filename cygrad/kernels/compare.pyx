@@ -1,5 +1,5 @@
-"""Strip kernels of comparisons, logic and choices. Comparisons and logic are compiled for int64 and bool too. What they
-write of truth is 0 or 1; what they read may be any byte, since memory of others is seen as bools too."""
+"""Strip kernels of comparisons, logic and selection. Comparisons and logic support int64 and bool too. They write
+bools of 0 or 1, but read any byte as a bool, because arrays of other libraries can contain other bytes."""
 
 from libc cimport math
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -19,7 +19,7 @@ ctypedef fused number:
 # ---- comparisons -----------------------------------------------------------------------------------------------------
 
 cdef inline number value(number x) noexcept nogil:
-    """A bool is 1 for whatever byte it is but 0."""
+    """x; a bool is 1 for every byte but 0."""
     if number is uint8_t: return x != 0
     else: return x
 
@@ -92,12 +92,12 @@ cdef void logical_not_(number[::1] x, uint8_t[::1] y) noexcept nogil:
         y[i] = x[i] == 0
 
 
-# ---- choices ---------------------------------------------------------------------------------------------------------
-# What is chosen is read in any case: a branch would cost a miss for every second element of a random mask.
+# ---- selection -------------------------------------------------------------------------------------------------------
+# Both operands are always read: a branch would be mispredicted for half of the elements of a random mask.
 
 cdef inline real larger(real a, real b) noexcept nogil:
-    b = a if a > b else b                           # one choice after the other: `or` would be a branch
-    return a if a != a else b                       # a NaN in either stays
+    b = a if a > b else b                           # two selects: `or` would be a branch
+    return a if a != a else b                       # NaN if either is NaN
 
 cdef inline real smaller(real a, real b) noexcept nogil:
     b = a if a < b else b
@@ -119,10 +119,10 @@ cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     for i in range(z.shape[0]):
         z[i] = smaller(x[i], y[i])
 
-# A kernel of a name with _code makes codes for its gradient too: words of 64 elements, one for each bit.
+# A kernel with _code in its name also writes codes for its gradient: for 64 elements one word for each bit.
 
 cdef void maximum_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
-    """1 where z follows x, 2 where y, 3 where they are equal, 0 where one is a NaN."""
+    """The code is 1 where z is x, 2 where z is y, 3 where they are equal, 0 where one is NaN."""
     cdef Py_ssize_t i, k
     for k in range(z.shape[0] // WORD):
         c[2 * k] = at_least(&x[WORD * k], &y[WORD * k])
@@ -139,7 +139,7 @@ cdef void minimum_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) n
             z[i] = smaller(x[i], y[i])
 
 cdef void maximum_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    """The gradient of the maximum's x, by maximum_code; where one is a NaN, both have all of it."""
+    """dx = g where the code is 1 or 0, g / 2 where it is 3, else 0; with NaN, dx and dy both get all of g."""
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
@@ -161,7 +161,7 @@ cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept n
         out[i] = clipped(x[i], y[i], z[i])
 
 cdef inline uint64_t within(const real* x, const real* y, const real* z) noexcept nogil:
-    """Which of 64 elements follow x, ..."""
+    """Which of 64 results are x; below: the lower bound y; beyond: the upper bound z."""
     return at_least(x, y) & at_least(z, x)
 
 cdef inline uint64_t below(const real* x, const real* y, const real* z) noexcept nogil:
@@ -171,7 +171,7 @@ cdef inline uint64_t beyond(const real* x, const real* y, const real* z) noexcep
     return greater(x, z) | greater(y, z)
 
 cdef void clip_code(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
-    """Which of the three the result follows: 1, 2 or 3; x at the bounds too. 0: none, near a NaN or equal bounds."""
+    """The code is 1 where the result is x (also at the bounds), 2 where y, 3 where z; 0 for NaN or equal bounds."""
     cdef Py_ssize_t i, k
     cdef uint64_t three
     for k in range(out.shape[0] // WORD):           # no two of these are true at once
@@ -183,7 +183,7 @@ cdef void clip_code(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64
             out[i] = clipped(x[i], y[i], z[i])
 
 cdef void clip_code_x(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint64_t[::1] c) noexcept nogil:
-    """1 where it follows x."""
+    """The code is 1 where the result is x."""
     cdef Py_ssize_t i, k
     for k in range(out.shape[0] // WORD):
         c[k] = within(&x[WORD * k], &y[WORD * k], &z[WORD * k])
@@ -205,7 +205,7 @@ cdef void clip_code_z(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint
             out[i] = clipped(x[i], y[i], z[i])
 
 cdef void chosen_1(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    """g where the code is 1"""
+    """dx = g where the code is 1, else 0"""
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
@@ -233,12 +233,12 @@ cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept
         a, b = x[i], y[i]
         z[i] = a if c[i] else b
 
-cdef void where_code(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] truth) noexcept nogil:
-    """1 where the condition is true."""
+cdef void where_code(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] code) noexcept nogil:
+    """The code is 1 where the condition is true."""
     cdef Py_ssize_t i, k
     cdef real a, b
     for k in range(z.shape[0] // WORD):
-        truth[k] = nonzero(&c[WORD * k])
+        code[k] = nonzero(&c[WORD * k])
         for i in range(WORD * k, WORD * k + WORD):
             a, b = x[i], y[i]
             z[i] = a if c[i] else b
@@ -260,28 +260,28 @@ cdef void where_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil
 
 cdef int table() except -1:
     driver.register_all_dtypes("less", <void*>less_[float], <void*>less_[double],
-                     <void*>less_[int64_t], <void*>less_[uint8_t], 3)
+                               <void*>less_[int64_t], <void*>less_[uint8_t], 3)
     driver.register_all_dtypes("less_equal", <void*>less_equal_[float], <void*>less_equal_[double],
-                     <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t], 3)
+                               <void*>less_equal_[int64_t], <void*>less_equal_[uint8_t], 3)
     driver.register_all_dtypes("equal", <void*>equal_[float], <void*>equal_[double],
-                     <void*>equal_[int64_t], <void*>equal_[uint8_t], 3)
+                               <void*>equal_[int64_t], <void*>equal_[uint8_t], 3)
     driver.register_all_dtypes("not_equal", <void*>not_equal_[float], <void*>not_equal_[double],
-                     <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t], 3)
+                               <void*>not_equal_[int64_t], <void*>not_equal_[uint8_t], 3)
     driver.register_all_dtypes("greater", <void*>greater_[float], <void*>greater_[double],
-                     <void*>greater_[int64_t], <void*>greater_[uint8_t], 3)
+                               <void*>greater_[int64_t], <void*>greater_[uint8_t], 3)
     driver.register_all_dtypes("greater_equal", <void*>greater_equal_[float], <void*>greater_equal_[double],
-                     <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t], 3)
+                               <void*>greater_equal_[int64_t], <void*>greater_equal_[uint8_t], 3)
     driver.register("isnan", <void*>isnan_[float], <void*>isnan_[double], 2)
     driver.register("isinf", <void*>isinf_[float], <void*>isinf_[double], 2)
     driver.register("isfinite", <void*>isfinite_[float], <void*>isfinite_[double], 2)
     driver.register_all_dtypes("logical_and", <void*>logical_and_[float], <void*>logical_and_[double],
-                     <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t], 3)
+                               <void*>logical_and_[int64_t], <void*>logical_and_[uint8_t], 3)
     driver.register_all_dtypes("logical_or", <void*>logical_or_[float], <void*>logical_or_[double],
-                     <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t], 3)
+                               <void*>logical_or_[int64_t], <void*>logical_or_[uint8_t], 3)
     driver.register_all_dtypes("logical_xor", <void*>logical_xor_[float], <void*>logical_xor_[double],
-                     <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t], 3)
+                               <void*>logical_xor_[int64_t], <void*>logical_xor_[uint8_t], 3)
     driver.register_all_dtypes("logical_not", <void*>logical_not_[float], <void*>logical_not_[double],
-                     <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t], 2)
+                               <void*>logical_not_[int64_t], <void*>logical_not_[uint8_t], 2)
     driver.register("maximum", <void*>maximum_[float], <void*>maximum_[double], 3)
     driver.register("minimum", <void*>minimum_[float], <void*>minimum_[double], 3)
     driver.register("maximum_code", <void*>maximum_code[float], <void*>maximum_code[double], 3)

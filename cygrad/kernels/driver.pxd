@@ -3,24 +3,23 @@ from libc.stdint cimport uint8_t
 from cygrad.kernels.array cimport Array, itemsize
 
 cdef enum:
-    STRIP = 512             # elements of one packed strip: four operands stay in the first-level cache
+    STRIP = 512             # elements of a packed strip: four operands fit into the first-level cache
 
-cdef struct Loop:           # one kernel in each dtype that it is compiled for: a serial loop over contiguous memory
+cdef struct Loop:           # one kernel, a serial loop over contiguous memory, for each dtype that it supports
     void* f32
     void* f64
     void* i64
     void* b8
-    int operands            # the result is the last
-    int number              # the operand that is one element, of which a strip is not filled; or -1
-    int cost                # an element's time in single precision, measured in that of an exponential (0.15 ns),
-    int double_cost         # and in double
-    bint computes           # whether that is longer than memory takes, and each element is read once
+    int operands            # including the result, which is the last
+    int number              # the operand that the kernel reads as a single number, or -1
+    int cost                # time per float32 element, in units of one exponential (0.15 ns)
+    int f64_cost            # the same for float64
+    bint compute_bound      # computing takes longer than memory access, and each element is read once
 
 cdef Loop* find(str name) except NULL
-cdef int register(str name, void* single, void* double, int operands, int cost=*, int double_cost=*,
-                  int number=*) except -1
-cdef int register_all_dtypes(str name, void* single, void* double, void* whole, void* truth, int operands) except -1
-cdef int register_new(str name, void* single, void* double, int operands) except -1
+cdef int register(str name, void* f32, void* f64, int operands, int cost=*, int f64_cost=*, int number=*) except -1
+cdef int register_all_dtypes(str name, void* f32, void* f64, void* i64, void* b8, int operands) except -1
+cdef int register_new(str name, void* f32, void* f64, int operands) except -1
 cdef bint has(const Loop* loop, int dtype) noexcept nogil
 cdef int each(const Loop* loop, Array* a) except -1 nogil
 cdef int each_coded(const Loop* loop, Array* a) except -1 nogil
@@ -29,7 +28,7 @@ cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t coun
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil
 
 cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t count, char* scratch) noexcept nogil:
-    """Elements start .. start + count of x, in its memory or, where they are strided, packed in `scratch`."""
+    """Elements start to start + count - 1 of x: in its own memory if x is dense, else packed into `scratch`."""
     if x.layout.dense: return x.data + start * itemsize(x.dtype)
     gather(scratch, x, start, count)
     return scratch

@@ -1,13 +1,19 @@
-"""The driver of all strip kernels: the table of loops, packing, and strips.
+"""The driver runs strip kernels: the table of kernels, strips and packing.
 
-A strip kernel sees contiguous typed memoryviews and nothing else. The driver walks the result in row-major order and
-hands out strips: where an operand is contiguous the strip lies in it; where it is broadcast from one element the strip
-is filled once; where it is strided the strip is packed into a scratch that stays in the first-level cache (and a
-strided result is unpacked again). So every kernel is one plain loop, and any strides and broadcasting work with it.
-A result larger than the cache is streamed: its strips are made in scratch and stored past the cache. Of packed codes
-(codes.pxd) a strip is unpacked before the call; those that are kept for backward are made beside the result.
+A strip kernel is one loop over contiguous typed memoryviews. The driver walks the result in row-major order and calls
+the kernel for one strip after the other:
 
-Views are made on the stack by CG_VIEW1 (include/cygrad/platform.h): a few stores, no object, no GIL."""
+- If an operand is contiguous, the strip is a part of its memory.
+- If an operand is broadcast from one element, a strip in scratch memory is filled once.
+- If an operand is strided, each strip is packed into scratch memory, which stays in the first-level cache. A strided
+  result is computed there and then unpacked.
+- If an operand is packed codes (codes.pxd), each strip is unpacked before the call. A kernel can also write codes for
+  backward beside its result.
+- If the result is larger than the cache, it is streamed: each strip is computed in scratch memory and then stored past
+  the cache.
+
+Kernels therefore support all strides and broadcasting. CG_VIEW1 (include/cygrad/platform.h) creates the views on the
+stack with a few stores, without an object and without the GIL."""
 
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
@@ -24,7 +30,7 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream_end()
     void cg_prefetch(const char* p, size_t nbytes)
 
-# A contiguous memoryview is a pointer and a length, whatever its elements are: kernels of all dtypes are called alike.
+# A contiguous memoryview is a pointer and a length for every element type, so these types fit kernels of all dtypes.
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
 ctypedef void (*three_t)(char[::1], char[::1], char[::1]) noexcept nogil
 ctypedef void (*four_t)(char[::1], char[::1], char[::1], char[::1]) noexcept nogil
@@ -32,52 +38,51 @@ ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) n
 
 cdef enum:
     MAX_LOOPS = 512
-    STREAM = 1 << 24        # bytes of a result from which on it is streamed
-    N_SMALL = 64                # elements of results for which an operand of one element is filled without strips
-    SLOT = 8 * N_SMALL          # bytes of an operand that is filled so, or whose codes are unpacked
+    STREAM = 1 << 24        # bytes: results of at least this size are streamed
+    N_SMALL = 64            # elements: up to here, operands are filled or unpacked whole, for a single call
+    SLOT = 8 * N_SMALL      # bytes of scratch memory for such an operand
     LINE = 64               # bytes of a cache line
-    AHEAD = 2048            # bytes of its operands that are asked for before they are read, then. A kernel that
-                            # computes for longer than memory takes does better without, and in strips of
-    MADE = 8192             # bytes of its result, as each beginning costs 15 ns (exp of 16 million: 3.6 ms, not 4.5)
-    PARTS = 4               # pieces of work for each thread, where there is much
+    AHEAD = 2048            # bytes: how far ahead of the reads a streaming loop prefetches its operands. Compute-bound
+                            # kernels are faster without prefetching.
+    STREAM_STRIP = 8192     # bytes of a compute-bound kernel's streamed strip. A call takes 15 ns to start, so short
+                            # strips are slow: exp of 16 million numbers takes 4.5 ms with 512 elements, 3.6 with 2,048.
+    PARTS = 4               # parts for each thread, if there is enough work
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
 
 
-# ---- the table of loops ----------------------------------------------------------------------------------------------
+# ---- the table of kernels --------------------------------------------------------------------------------------------
 
-cdef int register(str name, void* single, void* double, int operands, int cost=1, int double_cost=2,
-                  int number=-1) except -1:
-    """Enter a kernel for floating numbers under `name`; a later one of the same name takes its place. `cost` and
-    `double_cost` as of Loop. `number`: the operand, if there is one, that is always one element, and that the kernel
-    reads as such: no strip has to be filled with it."""
-    cdef int at = names.setdefault(name, len(names))
-    if at >= MAX_LOOPS:
+cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int f64_cost=2, int number=-1) except -1:
+    """Register a floating-point kernel under `name`; replaces an earlier one of that name. For `cost`, `f64_cost` and
+    `number` see Loop: no strip is filled with operand `number`."""
+    cdef int index = names.setdefault(name, len(names))
+    if index >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
-    loops[at] = Loop(single, double, NULL, NULL, operands, number, cost, double_cost, False)
+    loops[index] = Loop(f32, f64, NULL, NULL, operands, number, cost, f64_cost, False)
     return 0
 
 
-cdef int register_all_dtypes(str name, void* single, void* double, void* whole, void* truth, int operands) except -1:
-    """The same of a kernel for all dtypes."""
-    register(name, single, double, operands)
-    find(name).i64, find(name).b8 = whole, truth
+cdef int register_all_dtypes(str name, void* f32, void* f64, void* i64, void* b8, int operands) except -1:
+    """Register a kernel for float32, float64, int64 and bool."""
+    register(name, f32, f64, operands)
+    find(name).i64, find(name).b8 = i64, b8
     return 0
 
 
-cdef int register_new(str name, void* single, void* double, int operands) except -1:
-    """What plug() of plug.pxd does when its memoryviews are known to be right."""
+cdef int register_new(str name, void* f32, void* f64, int operands) except -1:
+    """Register a kernel under a new name. Called by register() of registry.pxd, which checks the memoryviews."""
     if name in names:
-        raise ValueError(f"a kernel is named {name!r} already; give yours and its operator another name")
-    return register(name, single, double, operands)
+        raise ValueError(f"there is already a kernel named {name!r}; give yours and its operator another name")
+    return register(name, f32, f64, operands)
 
 
 cdef Loop* find(str name) except NULL:
     if name not in names:
-        raise KeyError(f"no kernel is named {name!r}; the kernels are {', '.join(sorted(names))}")
-    cdef int at = names[name]
-    return &loops[at]
+        raise KeyError(f"there is no kernel named {name!r}; the kernels are {', '.join(sorted(names))}")
+    cdef int index = names[name]
+    return &loops[index]
 
 
 cdef bint has(const Loop* loop, int dtype) noexcept nogil:
@@ -99,7 +104,7 @@ def kernel_names():
 
 
 def level():
-    """The level of instructions that these kernels are built for."""
+    """Return the instruction level that these kernels are built for."""
     return (<bytes>CG_LEVEL).decode()
 
 
@@ -123,39 +128,39 @@ cdef inline void copy_run(char* target, Py_ssize_t target_step, const char* sour
 
 
 cdef inline void walk(char* packed, const Array* x, Py_ssize_t start, Py_ssize_t count, bint packing) noexcept nogil:
-    """Move elements start .. start + count of `x`, in row-major order, to `packed` (packing) or from it."""
+    """Copy elements start to start + count - 1 of x, in row-major order, to `packed` (if `packing`) or from it."""
     cdef const Layout* l = x.layout
     cdef int size = itemsize(x.dtype)
     cdef int d, last = l.ndim - 1
     cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t rest = start, run, step
-    cdef char* at = x.data
+    cdef char* p = x.data
     if count <= 0: return
     if last < 0:
-        if packing: copy_run(packed, size, at, size, 1, size)
-        else:       copy_run(at, size, packed, size, 1, size)
+        if packing: copy_run(packed, size, p, size, 1, size)
+        else:       copy_run(p, size, packed, size, 1, size)
         return
     for d in range(last, -1, -1):
         index[d] = rest % l.shape[d]
         rest = rest // l.shape[d]
-        at += index[d] * l.strides[d] * size
+        p += index[d] * l.strides[d] * size
     step = l.strides[last] * size
     while True:
         run = l.shape[last] - index[last]
         if run > count: run = count
-        if packing: copy_run(packed, size, at, step, run, size)
-        else:       copy_run(at, step, packed, size, run, size)
+        if packing: copy_run(packed, size, p, step, run, size)
+        else:       copy_run(p, step, packed, size, run, size)
         packed += run * size
         count -= run
         if count == 0: return
-        at -= index[last] * step
+        p -= index[last] * step
         index[last] = 0
         d = last - 1
         while True:                                 # carry into the next row
             index[d] += 1
-            at += l.strides[d] * size
+            p += l.strides[d] * size
             if index[d] < l.shape[d]: break
-            at -= l.shape[d] * l.strides[d] * size
+            p -= l.shape[d] * l.strides[d] * size
             index[d] = 0
             d -= 1
 
@@ -171,15 +176,15 @@ cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize
 # ---- strips ----------------------------------------------------------------------------------------------------------
 
 cdef inline void call(void* f, int operands, char** p, Py_ssize_t n) noexcept nogil:
-    """One kernel call on contiguous memory."""
+    """Call kernel f on contiguous memory."""
     if operands == 2:   (<two_t>f)(view1(p[0], n), view1(p[1], n))
     elif operands == 3: (<three_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n))
     elif operands == 4: (<four_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n))
     else: (<five_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n), view1(p[4], n))
 
 
-cdef inline bint one_element(const Layout* l) noexcept nogil:
-    """Every index leads to the same element."""
+cdef inline bint is_one_element(const Layout* l) noexcept nogil:
+    """Whether every index addresses the same element."""
     cdef int d
     if l.size == 1: return True
     for d in range(l.ndim):
@@ -198,18 +203,18 @@ cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size
         d = (<const double*>value)[0]
         for i in range(count): (<double*>strip)[i] = d
     else:
-        memset(strip, value[0], count)              # bools: no kernel has operands of two bytes
+        memset(strip, value[0], count)              # bool: no kernel has two-byte operands
 
 
-cdef struct Codes:          # packed codes that a kernel makes beside its result
+cdef struct Codes:          # packed codes that a kernel writes beside its result
     uint8_t* packed
-    int bits                # of a code: 1 or 2
+    int bits                # per code: 1 or 2
 
 
 cdef void call_coding(void* f, int operands, char** p, const int* size, Py_ssize_t n, const Codes* codes,
                       Py_ssize_t start) noexcept nogil:
-    """call() of a kernel that makes the codes of elements start .. start + n too; start is a multiple of 64. Kernels
-    make words of 64: the last few elements are copied, so that what lies behind them may be read and written."""
+    """Call a kernel that also writes the codes of elements start to start + n - 1; start is a multiple of 64. Kernels
+    write words of 64 codes, so the last n % 64 elements are copied to memory with space for 64."""
     cdef char last[MAX_OPERANDS][WORD * 8]
     cdef char* q[MAX_OPERANDS]
     cdef uint64_t words[2]
@@ -232,18 +237,19 @@ cdef void call_coding(void* f, int operands, char** p, const int* size, Py_ssize
 
 
 cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Elements start .. stop of the result, by one thread, and their codes if they are wanted."""
+    """Compute elements start to stop - 1 of the result, and their codes unless `codes` is NULL, on one thread."""
     cdef char scratch[MAX_OPERANDS][STRIP * 8]
-    cdef char made[MADE]
+    cdef char strip[STREAM_STRIP]
     cdef char* p[MAX_OPERANDS]
-    cdef int step[MAX_OPERANDS]                     # bytes from element to element; 0 of what stays where it is
+    cdef int step[MAX_OPERANDS]                     # bytes to the next element; 0 if p[k] does not advance
     cdef bint packs[MAX_OPERANDS]
     cdef int size[MAX_OPERANDS]
-    cdef int bits[MAX_OPERANDS]                     # of an element of packed codes, or 0
+    cdef int bits[MAX_OPERANDS]                     # per element of packed codes, or 0
     cdef int k, n = loop.operands
     cdef void* f = code(loop, a[n - 2].dtype)
-    cdef bint flat = True, coded = False, asks, streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
-    cdef Py_ssize_t count, most = STRIP, capacity = 4 * STRIP
+    cdef bint flat = True, coded = False, prefetch
+    cdef bint streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
+    cdef Py_ssize_t count, max_count = STRIP, capacity = 4 * STRIP
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
@@ -258,7 +264,7 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
             p[k] = a[k].data + start * size[k]
         elif k == loop.number:
             p[k] = a[k].data
-        elif k < n - 1 and one_element(a[k].layout):
+        elif k < n - 1 and is_one_element(a[k].layout):
             flat = False
             p[k] = &scratch[k][0]
             capacity = min(capacity, STRIP * 8 // size[k])
@@ -272,18 +278,18 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
         if codes == NULL: call(f, n, p, stop - start)
         else: call_coding(f, n, p, size, stop - start, codes, start)
         return
-    asks = streams and not loop.computes
-    if coded or codes != NULL: most = capacity          # (of codes, a byte each, the scratch has room for more)
+    prefetch = streams and not loop.compute_bound
+    if coded or codes != NULL: max_count = capacity     # scratch fits more one-byte codes
     if streams:
-        if flat and not asks or most > MADE // size[n - 1]: most = MADE // size[n - 1]
-        target, p[n - 1], step[n - 1] = p[n - 1], &made[0], 0
+        if flat and not prefetch or max_count > STREAM_STRIP // size[n - 1]: max_count = STREAM_STRIP // size[n - 1]
+        target, p[n - 1], step[n - 1] = p[n - 1], &strip[0], 0
     while start < stop:
-        count = stop - start if stop - start < most else most
+        count = stop - start if stop - start < max_count else max_count
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
             elif bits[k]:
                 unpack_codes(<uint8_t*>a[k].data + start * bits[k] // 8, count, bits[k], <uint8_t*>p[k])
-            elif asks and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
+            elif prefetch and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
         if codes == NULL: call(f, n, p, count)
         else: call_coding(f, n, p, size, count, codes, start)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
@@ -296,7 +302,7 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
 
 
 cdef inline bint streamed(const Loop* loop, const Array* a) noexcept nogil:
-    """Whether a result is stored past the cache: large, dense, and none of the operands."""
+    """Whether the result is stored past the cache: it is large and dense, and is not one of the operands."""
     cdef const Array* y = &a[loop.operands - 1]
     cdef int k
     if y.layout.size * itemsize(y.dtype) < STREAM or not y.layout.dense: return False
@@ -310,30 +316,30 @@ cdef struct Spans:
     Array* a
     const Codes* codes
 
-cdef void one_span(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void span_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     span((<Spans*>job).loop, (<Spans*>job).a, (<Spans*>job).codes, start, stop)
 
 
 cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
-    """Whether one call does it: operands are contiguous and as long as the result, or the number, or one element, of
-    which `scratch` then has as many. `p` has their memory."""
+    """Whether one kernel call suffices. Each operand must be contiguous and as long as the result, or the number, or
+    one element; the latter is repeated in `scratch`. Sets `p` to the operands' memory."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef int k
     for k in range(loop.operands):
         p[k] = a[k].data
         if k == loop.number or a[k].layout.dense and a[k].layout.size == n: continue
-        if n > N_SMALL or k == loop.operands - 1 or not one_element(a[k].layout): return False
+        if n > N_SMALL or k == loop.operands - 1 or not is_one_element(a[k].layout): return False
         p[k] = scratch + k * SLOT
         fill(p[k], a[k].data, n, itemsize(a[k].dtype))
     return True
 
 
 cdef int each(const Loop* loop, Array* a) except -1 nogil:
-    """Run `loop` over all elements of the result a[operands - 1]. The other operands have its shape, or one element,
-    or strides of 0 where they are broadcast. The dtype of the last operand before the result chooses the kernel, which
-    has() for it; masks and the results of comparisons are bools beside it. The result may be one of the operands."""
+    """Run `loop` over all elements of the result a[operands - 1]. Each other operand has its shape, with strides of 0
+    where it is broadcast, or one element. The dtype of the last operand before the result selects the kernel, and has()
+    must be true for it. Masks and results of comparisons are bools. The result may be one of the operands."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
-    cdef int t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    cdef int t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     cdef char* p[MAX_OPERANDS]
     cdef char scratch[MAX_OPERANDS * SLOT]
     if t == 1:
@@ -348,17 +354,17 @@ cdef int each(const Loop* loop, Array* a) except -1 nogil:
 
 
 cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, int t) except -1 nogil:
-    """The work of each() by t threads."""
+    """The work of each(), on t threads."""
     cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
-    parallel_for(one_span, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
+    parallel_for(span_range, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
     return 0
 
 
 # ---- packed codes ----------------------------------------------------------------------------------------------------
 
 cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, char* scratch) noexcept nogil:
-    """in_one_call(), where operands may be packed codes: few, they are a byte each in `scratch`."""
+    """in_one_call() for operands that may be packed codes, which are unpacked into `scratch`; n <= N_SMALL."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef int k
     for k in range(loop.operands):
@@ -366,7 +372,7 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
         if a[k].dtype < BIT and a[k].layout.dense and a[k].layout.size == n: continue
         p[k] = scratch + k * SLOT
         if a[k].dtype < BIT:
-            if k == loop.operands - 1 or not one_element(a[k].layout): return False
+            if k == loop.operands - 1 or not is_one_element(a[k].layout): return False
             fill(p[k], a[k].data, n, itemsize(a[k].dtype))
         else:
             unpack_codes(<uint8_t*>a[k].data, n, bits_of(a[k].dtype), <uint8_t*>p[k])
@@ -374,8 +380,8 @@ cdef inline bint in_one_coded_call(const Loop* loop, const Array* a, char** p, c
 
 
 cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
-    """each() with operands that are packed codes: of the elements of their layout, whatever it says of memory. (Apart,
-    so that each() pays nothing for them.)"""
+    """each() for operands that may be packed codes. The layout of packed codes gives their number; its strides are
+    ignored. A function of its own, so that each() is not slower."""
     cdef Array* y = &a[loop.operands - 1]
     cdef Py_ssize_t n = y.layout.size
     cdef char* p[MAX_OPERANDS]
@@ -385,14 +391,14 @@ cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     if n <= N_SMALL and in_one_coded_call(loop, a, p, scratch):
         call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
         return 0
-    t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     if t > 1: return in_spans(loop, a, NULL, n, t)
     span(loop, a, NULL, 0, n)
     return 0
 
 
 cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, const Codes* codes) noexcept nogil:
-    """All of it for a word of elements at most, if operands are contiguous or one element: False where they are not."""
+    """Do the work for n <= 64 elements if each operand is contiguous or one element; if not, return False."""
     cdef char word[MAX_OPERANDS][WORD * 8]
     cdef char* p[MAX_OPERANDS]
     cdef uint64_t words[2]
@@ -404,7 +410,7 @@ cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n
             if n == WORD: continue
             p[k] = &word[k][0]
             if k < last: memcpy(p[k], a[k].data, n * size)
-        elif k == last or not one_element(a[k].layout): return False
+        elif k == last or not is_one_element(a[k].layout): return False
         else:
             p[k] = &word[k][0]
             fill(p[k], a[k].data, n, size)
@@ -416,13 +422,13 @@ cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n
 
 
 cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) except -1 nogil:
-    """each() of a kernel that makes codes beside its result: it takes words for them after the result, one for each bit
-    of 64 elements."""
+    """each() for a kernel that also writes codes. Its argument after the result is an array of words: `bits` words for
+    each 64 elements."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
     cdef Codes codes = Codes(packed, bits)
     cdef int t
     if n == 0 or n <= WORD and small_with_codes(loop, a, n, &codes): return 0
-    t = threads_for(n * (loop.double_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
     if t > 1: return in_spans(loop, a, &codes, n, t)
     span(loop, a, &codes, 0, n)
     return 0

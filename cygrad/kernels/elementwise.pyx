@@ -1,7 +1,8 @@
 """Strip kernels of arithmetic and powers: each is the formula in one loop over contiguous memory.
 
-Operands come in the order of the formula, the result last. The result may be an operand: each element is read before
-it is written. A `_grad` kernel takes the output's gradient g first. The table at the end gives each its name."""
+Operands are in the order of the formula, and the result is last. The result may be one of the operands, because each
+element is read before it is written. A `_grad` kernel takes the gradient g of the output first. table() registers the
+kernels under their names."""
 
 from libc cimport math
 from libc.stdint cimport uint8_t, uint64_t
@@ -57,7 +58,7 @@ cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
         y[i] = fabs(x[i])
 
 cdef void abs_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept nogil:
-    """The same with a code: 1 where x > 0, 2 where x < 0, else 0"""
+    """Also writes a code: 1 where x > 0, 2 where x < 0, else 0."""
     cdef Py_ssize_t i, k
     for k in range(y.shape[0] // WORD):
         c[2 * k] = greater(&x[WORD * k], <real*>ZEROS)
@@ -111,8 +112,8 @@ cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
 
-# Most powers are ordinary, and their function takes half the time: kernels look first whether all of a strip are. An
-# element's bits do not depend on its neighbours, pow gives those the same.
+# pow_of_ordinary takes half the time of pow. Kernels use it if all elements of a strip are ordinary, as most are. Both
+# compute the same bits, so an element's result does not depend on its neighbours.
 cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     cdef int all = real is float
@@ -121,20 +122,20 @@ cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
     return all
 
 cdef bint all_pairs_ordinary(real[::1] x, real[::1] y, real less, Py_ssize_t n) noexcept nogil:
-    """x to the power of y - less"""
+    """Whether all x^(y - less) are ordinary."""
     cdef Py_ssize_t i
     cdef int all = real is float
     for i in range(n):
         all &= pow_ordinary(x[i], y[i] - less)
     return all
 
-# Exponents that are common and cost a multiplication or two, where these are within the bounds of pow: x x x has up to
-# 1.5 ulp, which float64 is not to have.
+# Common exponents need one or two multiplications, if these are accurate enough: x x x has an error of up to 1.5 ulp,
+# too much for float64.
 cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     cdef real e
     if y.shape[0] == 0: return
-    e = p[0]                                        # a number
+    e = p[0]                                        # the exponent is one number
     if e == 2:
         for i in range(y.shape[0]):
             y[i] = x[i] * x[i]
@@ -151,7 +152,7 @@ cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
         for i in range(y.shape[0]):
             y[i] = x[i] * x[i] * x[i]
     elif real is float and e == 1.5:
-        for i in range(y.shape[0]):                 # (of -inf inf, and no root)
+        for i in range(y.shape[0]):                 # pow(-inf, 1.5) is inf
             y[i] = <real>math.INFINITY if x[i] == <real>-math.INFINITY else x[i] * sqrt(x[i])
     elif all_ordinary(x, e, y.shape[0]):
         for i in range(y.shape[0]):
@@ -196,7 +197,7 @@ cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noex
     if all_pairs_ordinary(x, y, 1, dx.shape[0]):
         for i in range(dx.shape[0]):
             derivative = g[i] * (y[i] * pow_of_ordinary(x[i], y[i] - 1))
-            dx[i] = 0 if y[i] == 0 else derivative       # (computed in any case: a choice between numbers becomes vectors)
+            dx[i] = 0 if y[i] == 0 else derivative  # both sides are computed: a select is a vector instruction
     else:
         for i in range(dx.shape[0]):
             derivative = g[i] * (y[i] * pow(x[i], y[i] - 1))
@@ -205,7 +206,7 @@ cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noex
 cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
     cdef Py_ssize_t i
     cdef real derivative
-    for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for every y >= 0, and flat there
+    for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for y >= 0, with derivative 0
         derivative = g[i] * (z[i] * log(x[i]))
         dy[i] = 0 if (x[i] == 0) & ((z[i] == 0) | (z[i] == 1)) else derivative
 

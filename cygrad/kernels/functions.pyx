@@ -1,6 +1,6 @@
-"""Strip kernels of functions: exponentials, logarithms, trigonometry, and what networks are made of. As in
-kernels/elementwise.pyx: operands in the order of the formula, the result last; a `_grad` kernel takes g first, then
-what its operator keeps: x or y."""
+"""Strip kernels of functions: exponentials, logarithms, trigonometry, hyperbolic functions and activations. As in
+kernels/elementwise.pyx, operands are in the order of the formula, and the result is last. A `_grad` kernel takes g
+first, then what its operator saves: x or y."""
 
 from libc.stdint cimport uint64_t
 
@@ -14,10 +14,10 @@ from cygrad.kernels.mathematics cimport (
 )
 
 cdef enum:
-    RUN = 2048              # elements that are looked at, and computed while they are in the first-level cache
+    RUN = 2048              # elements of a run, which is checked and then computed while it is in the first-level cache
 
-# Functions whose results may be denormals have two loops: one for runs of numbers that are near, which is faster. An
-# element's result does not depend on which it goes through.
+# Functions whose results can be denormal have two loops. The faster one is for runs in which all numbers are near
+# (mathematics.pxd). Both loops compute the same bits.
 
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ cdef void log1p_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 # ---- trigonometry ----------------------------------------------------------------------------------------------------
 
 cdef bint some_far(real[::1] x, Py_ssize_t n) noexcept nogil:
-    """Whether x has elements that the vectors' sin, cos and tan are not made for. An element's result does not depend
-    on its neighbours: sin_far of one that is not far is its sin."""
+    """Whether some element is too large for the vectorized sin, cos and tan. For other elements sin_far and sin
+    compute the same bits, so a result does not depend on its neighbours."""
     cdef Py_ssize_t i
     cdef int any = 0
     for i in range(n):
@@ -213,7 +213,7 @@ cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
         dx[i] = g[i] / ((1 - x[i]) * (1 + x[i]))
 
 
-# ---- of networks -----------------------------------------------------------------------------------------------------
+# ---- activations -----------------------------------------------------------------------------------------------------
 
 cdef void erf_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
@@ -269,7 +269,7 @@ cdef void softplus_(real[::1] x, real[::1] b, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i, start = 0, stop
     cdef real beta
     if y.shape[0] == 0: return
-    beta = b[0]                                     # a number
+    beta = b[0]                                     # one number
     if beta == 1:
         while start < y.shape[0]:
             stop = min(start + RUN, y.shape[0])
@@ -311,7 +311,7 @@ cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
             for i in range(start, stop): dx[i] = g[i] * (normal(x[i]) + x[i] * (<real>ROOT_2_PI * bell(x[i])))
         start = stop
 
-# 1/2 (1 + tanh u) = 1 / (1 + e^-2u), which keeps its digits where it is small, and costs less.
+# 1/2 (1 + tanh u) = 1 / (1 + e^-2u). The right side keeps all digits of small results and is faster.
 cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
@@ -331,17 +331,17 @@ cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
-        y[i] = 0 if x[i] <= 0 else x[i]             # a NaN stays a NaN
+        y[i] = 0 if x[i] <= 0 else x[i]             # propagates NaN
 
 cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
-        v = g[i]                                    # read in any case: a branch here costs a miss for every second sign
+        v = g[i]                                    # always read: a branch would be mispredicted for random signs
         dx[i] = 0 if y[i] <= 0 else v
 
 cdef void relu_gradient_code(real[::1] g, real[::1] y, real[::1] dx, uint64_t[::1] c) noexcept nogil:
-    """The same with a code: 1 where the gradient passes"""
+    """Also writes a code: 1 where dx is g."""
     cdef Py_ssize_t i, k
     for k in range(dx.shape[0] // WORD):
         c[k] = ~at_least(<real*>ZEROS, &y[WORD * k])
@@ -349,11 +349,10 @@ cdef void relu_gradient_code(real[::1] g, real[::1] y, real[::1] dx, uint64_t[::
             dx[i] = 0 if y[i] <= 0 else g[i]
 
 
-cdef int register(str name, void* single, void* double, int operands, int cost=1, int double_cost=0,
-               int number=-1) except -1:
-    """What computes a polynomial takes about six times as long in double precision, for twice the bytes."""
-    driver.register(name, single, double, operands, cost, double_cost or 6 * cost, number)
-    driver.find(name).computes = True
+cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int f64_cost=0, int number=-1) except -1:
+    """Register a compute-bound kernel. A polynomial takes about six times as long in float64, for twice the bytes."""
+    driver.register(name, f32, f64, operands, cost, f64_cost or 6 * cost, number)
+    driver.find(name).compute_bound = True
     return 0
 
 
@@ -364,7 +363,7 @@ cdef int table() except -1:
     register("log", <void*>log_[float], <void*>log_[double], 2)
     register("log1p", <void*>log1p_[float], <void*>log1p_[double], 2, 2)
     driver.register("log1p_grad", <void*>log1p_grad[float], <void*>log1p_grad[double], 3)
-    # (These look first whether all numbers are near, and so read a strip twice.)
+    # sin, cos and tan read a strip twice (some_far), so they are not registered as compute-bound.
     driver.register("sin", <void*>sin_[float], <void*>sin_[double], 2, 1, 6)
     driver.register("sin_grad", <void*>sin_grad[float], <void*>sin_grad[double], 3, 2, 12)
     driver.register("cos", <void*>cos_[float], <void*>cos_[double], 2, 1, 6)

@@ -22,12 +22,12 @@ UNREACHABLE = [
     "the formula of .* gave .*",
     ".* does not write in place",
     "the table of kernels is full.*",
-    "no kernel is named .*",
+    "there is no kernel named .*",
     "this tensor is lent for reading only.*",         # Python's own readers say it in their words
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
 ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*", "profile.plot needs matplotlib, .*",
-             "a kernel is named .* already; .*",
+             "there is already a kernel named .*; .*",
              "attach_grad: .* variables lie on the memory of .*", "the C stack is used up: .*",     # test_run, _depth
              ".* at .* kept a tensor of shape .* for backward, and its memory has been written since, .*"]
 
@@ -46,7 +46,7 @@ def test_threads_in_the_environment():
     for asked in ("0", "two", "-1", "²"):
         run = subprocess.run([sys.executable, "-c", "import cygrad"], env={**os.environ, "CYGRAD_NUM_THREADS": asked},
                              capture_output=True, text=True)
-        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it wants a whole number of at least 1" in run.stderr
+        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it must be a whole number of at least 1" in run.stderr
 
 
 def raised(path):

@@ -79,4 +79,4 @@ def test_the_best_level_is_taken():
 @pytest.mark.parametrize("asked", ["avx1024", "1", "AVX2"])
 def test_wording_of_a_level_that_is_none(asked):
     said = run("import cygrad", CYGRAD_LEVEL=asked).stderr
-    assert f"ValueError: CYGRAD_LEVEL is {asked!r}; this machine has {', '.join(POSSIBLE)}" in said
+    assert f"ValueError: CYGRAD_LEVEL is {asked!r}; this machine supports {', '.join(POSSIBLE)}" in said
