@@ -1,16 +1,16 @@
-"""What reductions do with an element: folds, and strip kernels of the gradients.
+"""Folds, which reductions apply to elements, and strip kernels of their gradients.
 
-A fold is a pair of loops over contiguous runs. `along` folds each row of x into one number; `across` folds the rows
-into one another, element by element, four at a time, as memory is read faster in four streams. Both see beside x what
-the fold measures it against (`by`: a mean, a maximum, a power), which has a value for each result. Along goes in many
-lanes, so that sums become vectors and their error grows with a lane's length alone; `reduce` keeps rows short."""
+A fold is a pair of loops over contiguous memory. `along` folds each row of x into one number. `across` folds rows into
+one another, element by element, four rows at a time, because memory is read faster in four streams. `by` is a second
+operand with one value for each result: a mean, a maximum or a power. `along` adds in many lanes, so that sums are
+vectorized and their error grows only with the length of a lane; reduce.pyx keeps rows short."""
 
 from libc cimport math
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.lanes cimport (
-    LANES, WIDE, differences_of, exps_of, extreme_of, further, gathered, squares_of, sum_of, total,
+    LANES, WIDE, differences_of, exps_of, minmax_of, minmax, reduce_lanes, squares_of, sum_of, total,
 )
 from cygrad.kernels.mathematics cimport exp, fabs, pow
 
@@ -69,46 +69,46 @@ cdef void prod_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
             y[i] *= x[r, i]
 
 
-# ---- extremes: a NaN that came stays, one that comes takes over ------------------------------------------------------
+# ---- minima and maxima, which propagate NaN --------------------------------------------------------------------------
 
-cdef inline void extremes_along(bint least, bint sizes, real[:, ::1] x, double[:] y) noexcept nogil:
+cdef inline void minmax_along(bint is_min, bint absolute, real[:, ::1] x, double[:] y) noexcept nogil:
     cdef Py_ssize_t r
     for r in range(x.shape[0]):
-        y[r] = further(least, False, extreme_of[real](least, sizes, &x[r, 0], x.shape[1]), <real>y[r])
+        y[r] = minmax(is_min, False, minmax_of[real](is_min, absolute, &x[r, 0], x.shape[1]), <real>y[r])
 
-cdef inline void extremes_across(bint least, bint sizes, real[:, ::1] x, real[::1] y) noexcept nogil:
+cdef inline void minmax_across(bint is_min, bint absolute, real[:, ::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
     for r in range(0, whole, 4):
         for i in range(y.shape[0]):
-            y[i] = further(least, sizes, x[r, i], further(least, sizes, x[r + 1, i], further(
-                least, sizes, x[r + 2, i], further(least, sizes, x[r + 3, i], y[i]))))
+            y[i] = minmax(is_min, absolute, x[r, i], minmax(is_min, absolute, x[r + 1, i], minmax(
+                is_min, absolute, x[r + 2, i], minmax(is_min, absolute, x[r + 3, i], y[i]))))
     for r in range(whole, x.shape[0]):
         for i in range(y.shape[0]):
-            y[i] = further(least, sizes, x[r, i], y[i])
+            y[i] = minmax(is_min, absolute, x[r, i], y[i])
 
 cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    extremes_along[real](False, False, x, y)
+    minmax_along[real](False, False, x, y)
 
 cdef void max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    extremes_across[real](False, False, x, y)
+    minmax_across[real](False, False, x, y)
 
 cdef void min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    extremes_along[real](True, False, x, y)
+    minmax_along[real](True, False, x, y)
 
 cdef void min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    extremes_across[real](True, False, x, y)
+    minmax_across[real](True, False, x, y)
 
 cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    extremes_along[real](False, True, x, y)
+    minmax_along[real](False, True, x, y)
 
 cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    extremes_across[real](False, True, x, y)
+    minmax_across[real](False, True, x, y)
 
 cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    extremes_along[real](True, True, x, y)
+    minmax_along[real](True, True, x, y)
 
 cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    extremes_across[real](True, True, x, y)
+    minmax_across[real](True, True, x, y)
 
 
 # ---- differences: y += x - by ----------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nog
             y[i] += square(x[r, i] - by[i])
 
 
-# ---- exponentials of what is left of a maximum: y += e^(x - by) ------------------------------------------------------
+# ---- exponentials: y += e^(x - by), where by is the maximum ----------------------------------------------------------
 
 cdef void exps_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
     cdef Py_ssize_t r
@@ -157,7 +157,7 @@ cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
             y[i] += exp(x[r, i] - by[i])
 
 
-# ---- powers of sizes: y += |x|^by, where 0^0 is 0; by is one number, the run holds it everywhere ---------------------
+# ---- powers: y += |x|^by, where 0^0 is 0; all elements of by are equal -----------------------------------------------
 
 cdef inline real power(real x, real p) noexcept nogil:
     if p == 1: return fabs(x)
@@ -179,7 +179,7 @@ cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil
                 while i + WIDE <= n:
                     for l in range(WIDE): lane[l] += <double>x[r, i + l] * x[r, i + l]
                     i += WIDE
-                gathered(lane, partial)
+                reduce_lanes(lane, partial)
             while i < n:
                 partial[i % LANES] += <double>x[r, i] * x[r, i]
                 i += 1
@@ -221,7 +221,7 @@ cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double],
                         powers_across[float], powers_across[double], sum_across[double])
 
 
-# ---- slopes: strip kernels of the gradients --------------------------------------------------------------------------
+# ---- gradients -------------------------------------------------------------------------------------------------------
 
 cdef void exp_slope(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^(x - y)"""
@@ -242,13 +242,13 @@ cdef void sign_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
         dx[i] = g[i] * ((x[i] > 0) - (x[i] < 0)) if x[i] == x[i] else x[i]
 
 cdef void ratio(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    """z = x / y, or 0 where y is 0"""
+    """z = x / y, but 0 where y is 0"""
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = 0 if y[i] == 0 else x[i] / y[i]
 
 cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
-    """y = x, or 0 where x is no finite number"""
+    """y = x, but 0 where x is infinite or NaN"""
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] if x[i] - x[i] == 0 else 0

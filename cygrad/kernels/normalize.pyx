@@ -1,18 +1,18 @@
-"""Kernels of layer normalisation: rows of dense matrices, with a factor and a shift for each column."""
+"""Kernels of layer normalization of the rows of dense matrices, with a weight and a bias for each column."""
 
 from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
 from cygrad.kernels.threads cimport parallel_for, threads_for
-from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, gathered, squares_of, total
+from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, reduce_lanes, squares_of, total
 
 cdef enum:
-    F32_ROWS = 32                # rows whose shares in the gradients of weight and bias add up in single precision
+    F32_ROWS = 32           # rows whose terms of dw and db are added in float32 before their sum is added in float64
 
 
 cdef inline real mean_of(const real* x, Py_ssize_t n) noexcept nogil:
-    """The first, and the mean of the differences from it: of equal numbers exactly that. The last bit of a sum's share
-    would be much, times 1 / sqrt(eps)."""
+    """x[0] + mean(x - x[0]), which is exact if all elements are equal. The rounding error of a plain sum would be
+    multiplied by 1 / sqrt(eps)."""
     return <real>(x[0] + differences_of[real](x, x[0], n) / n)
 
 
@@ -29,48 +29,48 @@ cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, 
             y[i, j] = (x[i, j] - mean) * r * w[j] + b[j]
 
 
-cdef double share_of(const real* g, const real* w, const real* x, real mean, Py_ssize_t n) noexcept nogil:
+cdef double centred_dot(const real* g, const real* w, const real* x, real mean, Py_ssize_t n) noexcept nogil:
     """sum of g w (x - mean)"""
     cdef real lane[WIDE]
-    cdef real inline_[LANES]
+    cdef real partial[LANES]
     cdef Py_ssize_t i = 0, l
-    for l in range(LANES): inline_[l] = 0
+    for l in range(LANES): partial[l] = 0
     if n >= 2 * WIDE:
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= n:
             for l in range(WIDE): lane[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
             i += WIDE
-        gathered(lane, inline_)
+        reduce_lanes(lane, partial)
     while i + LANES <= n:
-        for l in range(LANES): inline_[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+        for l in range(LANES): partial[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
         i += LANES
-    for l in range(n - i): inline_[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
-    return total(inline_)
+    for l in range(n - i): partial[l] += g[i + l] * w[i + l] * (x[i + l] - mean)
+    return total(partial)
 
 
-cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx, real* some,
+cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx, real* partial,
                            double* sums) noexcept nogil:
-    """dx = rate (g w - mean(g w) - z mean(g w z)), z = (x - mean) rate; `sums` (or NULL) has the sums of g z, then
-    those of g, and `some` has room for what few rows add to them. dx (or NULL) may be g or x."""
+    """dx = rate (g w - mean(g w) - z mean(g w z)), z = (x - mean) rate. Adds g z, then g, over the rows to
+    `sums` (or NULL); `partial` is scratch for 2 n float32 sums. dx (or NULL) may be g or x."""
     cdef Py_ssize_t n = x.shape[1], i, j
     cdef real mean, a, b, r
-    for j in range(2 * n if sums != NULL else 0): some[j] = 0
+    for j in range(2 * n if sums != NULL else 0): partial[j] = 0
     for i in range(x.shape[0]):
         mean, r = mean_of[real](&x[i, 0], n), rate[i]
         if sums != NULL:
-            for j in range(n): some[j] += g[i, j] * ((x[i, j] - mean) * r)
-            for j in range(n): some[n + j] += g[i, j]
+            for j in range(n): partial[j] += g[i, j] * ((x[i, j] - mean) * r)
+            for j in range(n): partial[n + j] += g[i, j]
             if i % F32_ROWS == F32_ROWS - 1 or i == x.shape[0] - 1:
                 for j in range(2 * n):
-                    sums[j] += some[j]
-                    some[j] = 0
+                    sums[j] += partial[j]
+                    partial[j] = 0
         if dx != NULL:
             a = <real>(dot_of[real](&g[i, 0], w, n) / n)
-            b = <real>(share_of[real](&g[i, 0], w, &x[i, 0], mean, n) / n * r * r)
+            b = <real>(centred_dot[real](&g[i, 0], w, &x[i, 0], mean, n) / n * r * r)
             for j in range(n): dx[i * n + j] = r * (g[i, j] * w[j] - a - (x[i, j] - mean) * b)
 
 
-# ---- the doors -------------------------------------------------------------------------------------------------------
+# ---- entry points ----------------------------------------------------------------------------------------------------
 
 cdef struct Rows:
     int dtype
@@ -83,56 +83,57 @@ cdef struct Rows:
     double eps
     const char* g
     char* dx
-    char* some
+    char* partial
     double* sums
     Py_ssize_t part
 
 
 cdef void layer_norm(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* w, const char* b,
                      double eps, char* rate, char* y) noexcept nogil:
-    """y = layer_norm_(x, w, b), dense matrices and vectors; y may be x."""
+    """y = layer_norm_(x, w, b) for dense matrices and vectors; y may be x."""
     cdef Rows job = Rows(dtype, columns, x, w, b, rate, y, eps, NULL, NULL, NULL, NULL, 0)
     cdef int t = threads_for(rows * columns)
-    parallel_for(some_rows, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
+    parallel_for(rows_range, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
-cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void rows_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t m = stop - start, at = start * r.columns
+    cdef Py_ssize_t m = stop - start, first = start * r.columns
     if r.dtype == FLOAT32:
-        layer_norm_[float](view2f(<float*>r.x + at, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
+        layer_norm_[float](view2f(<float*>r.x + first, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
                            <float*>r.rate + start if r.rate != NULL else NULL,
-                           view2f(<float*>r.y + at, m, r.columns))
+                           view2f(<float*>r.y + first, m, r.columns))
     else:
-        layer_norm_[double](view2d(<double*>r.x + at, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
+        layer_norm_[double](view2d(<double*>r.x + first, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
                             <double*>r.rate + start if r.rate != NULL else NULL,
-                            view2d(<double*>r.y + at, m, r.columns))
+                            view2d(<double*>r.y + first, m, r.columns))
 
 
 cdef void layer_norm_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* x, const char* w,
                           const char* rate, char* dx, int parts, char* workspace) noexcept nogil:
-    """dx (or NULL), and in the workspace (or NULL), as doubles, the sums of g z and of g over all rows. These go in
-    `parts` parts, each with room for 4 times `columns` doubles. How rows are cut does not depend on threads."""
+    """dx (or NULL) and, at the beginning of the workspace (or NULL), the float64 sums of g z and of g over all rows.
+    The rows are divided into `parts` parts, which do not depend on the number of threads. The workspace has 4 columns
+    doubles for each part."""
     cdef Py_ssize_t part = (rows + parts - 1) // parts, i, width = 2 * columns
     cdef double* sums = <double*>workspace
     cdef Rows job = Rows(dtype, columns, x, w, NULL, <char*>rate, NULL, 0, g, dx, NULL, sums, part)
     if workspace != NULL:
-        job.some = workspace + parts * width * 8
+        job.partial = workspace + parts * width * 8
         for i in range(parts * width): sums[i] = 0
-    parallel_for(some_rows_grad, &job, rows, part, threads_for(2 * rows * columns))
+    parallel_for(rows_grad_range, &job, rows, part, threads_for(2 * rows * columns))
     if workspace != NULL:
         for i in range(width, parts * width): sums[i % width] += sums[i]
 
 
-cdef void some_rows_grad(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void rows_grad_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
-    cdef Py_ssize_t m = stop - start, at = start * r.columns, capacity = start // r.part * 2 * r.columns
-    cdef double* sums = r.sums + capacity if r.sums != NULL else NULL
+    cdef Py_ssize_t m = stop - start, at = start * r.columns, first = start // r.part * 2 * r.columns
+    cdef double* sums = r.sums + first if r.sums != NULL else NULL
     if r.dtype == FLOAT32:
         layer_norm_grad_[float](view2f(<float*>r.g + at, m, r.columns), view2f(<float*>r.x + at, m, r.columns),
                                 <float*>r.w, <float*>r.rate + start, <float*>r.dx + at if r.dx != NULL else NULL,
-                                <float*>r.some + capacity if r.some != NULL else NULL, sums)
+                                <float*>r.partial + first if r.partial != NULL else NULL, sums)
     else:
         layer_norm_grad_[double](view2d(<double*>r.g + at, m, r.columns), view2d(<double*>r.x + at, m, r.columns),
                                  <double*>r.w, <double*>r.rate + start, <double*>r.dx + at if r.dx != NULL else NULL,
-                                 <double*>r.some + capacity if r.some != NULL else NULL, sums)
+                                 <double*>r.partial + first if r.partial != NULL else NULL, sums)

@@ -1,13 +1,13 @@
-"""Reductions along any axes of arrays of any strides: the walk that brings elements to a fold.
+"""Reductions over any axes of arrays with any strides: walks an array and applies a fold (folds.pyx).
 
-The result is seen in the shape of the operand, with strides of 0 along what is reduced: y[...] += x[...] over all
-indices is then the sum, and one walk serves every axis. Neighbouring dimensions that continue each other are merged
-first, so most reductions are one or two loops: rows that are folded along, or across a tile of results that stays in
-the first-level cache. Blocks of rows are gathered in double precision, so the error of a float32 sum does not grow with
-its length.
+The result is described in the shape of the operand, with stride 0 in the reduced dimensions. The sum is then y[...] +=
+x[...] over all indices, for every axis. Adjacent dimensions that are contiguous are merged first, so most reductions
+are one or two loops: each row is folded along, or rows are folded across into a tile of results that stays in the
+first-level cache. Blocks of rows are added up in float64, so the error of a float32 sum does not grow with its length.
 
-Threads share the results, and what goes into few results is cut into parts that are folded into one another at the
-end. How it is cut follows from the shapes alone: the same bits come with any number of threads."""
+Threads divide the results among themselves. If there are few results, the operand is divided into parts, and their
+results are folded into one another at the end. The division depends only on the shapes, so the bits do not depend on
+the number of threads."""
 
 from libc.stdlib cimport llabs
 
@@ -20,19 +20,19 @@ from cygrad.kernels.lanes cimport BLOCK
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
-    F32_ROWS = 32                # rows that are summed across in single precision
-    TILE = 2048             # results that are folded across at once: they and their sums stay in the first-level cache
-    SHORT = 32              # elements of a row at most of which several are folded across as one
-    PART = 32768            # elements of a part at least, where few results are made of many elements,
-    PARTS = 64              # how many parts there are at most,
-    PARTIAL = 8192          # and how many results all parts have at most
-    PACKED = 512            # elements of a strided row that are packed at once
-    BLOCKS = 16             # blocks of a long row that a kernel is called for: a call costs a fifth of a block's time
-    LINE = 64               # bytes of a line of the cache
+    F32_ROWS = 32           # rows that are added across in float32 before their sum is added in float64
+    TILE = 2048             # results of a tile: they and their float64 sums stay in the first-level cache
+    SHORT = 32              # elements: up to this length, contiguous rows are folded across several at a time
+    PART = 32768            # the least number of elements of a part
+    PARTS = 64              # the largest number of parts
+    PARTIAL = 8192          # the largest number of results of all parts
+    PACKED = 512            # elements of a strided row that are packed at a time
+    BLOCKS = 16             # blocks of a long row in one kernel call, which costs a fifth of the time of a block
+    LINE = 64               # bytes of a cache line
 
 cdef struct Dimension:
-    Py_ssize_t n            # elements,
-    Py_ssize_t x            # and their steps
+    Py_ssize_t n            # size
+    Py_ssize_t x            # its stride in x, in by and in y, in elements
     Py_ssize_t by
     Py_ssize_t y
 
@@ -42,29 +42,29 @@ cdef struct Walk:
     const char* by
     char* y
     bint is_f32             # float32, not float64
-    bint along              # the inner dimension is reduced, and the results are its rows; if not, it is the results
-    Dimension inner
-    Dimension rows          # the next one of the other kind
-    int kept                # how many others there are, of results
-    int reduced             # and reduced
-    Dimension results[MAX_NDIM]
-    Dimension others[MAX_NDIM]
-    Py_ssize_t tile         # results in a task
-    Py_ssize_t tiles        # tasks in the inner dimension or the rows
-    bint outer              # parts are cut from the first of the others; if not, from the inner dimension or the rows
+    bint along              # the inner dimension is reduced and `rows` has the results; if not, the reverse
+    Dimension inner         # the innermost dimension
+    Dimension rows          # the next dimension of the other kind
+    int kept                # number of other dimensions that are kept,
+    int reduced             # and that are reduced
+    Dimension results[MAX_NDIM]     # the kept ones
+    Dimension others[MAX_NDIM]      # the reduced ones
+    Py_ssize_t tile         # results of a tile
+    Py_ssize_t tiles        # tiles of the inner dimension or the rows
+    bint outer              # parts are divided along others[0]; if not, along the inner dimension or the rows
 
-cdef struct Parts:          # of one tile
+cdef struct Parts:          # the parts of one tile
     const Walk* walk
     Py_ssize_t tile
-    Py_ssize_t width        # its results
+    Py_ssize_t width        # results of the tile
     int parts
-    double* results         # of all parts
+    double* results         # `width` results for each part
 
 
 # ---- a tile of results -----------------------------------------------------------------------------------------------
 
 cdef inline const real* packed(const real* x, Py_ssize_t step, Py_ssize_t n, real* scratch) noexcept nogil:
-    """n elements side by side: where they are, or copied."""
+    """A pointer to n contiguous elements: x itself, or a copy in `scratch` if they are strided."""
     cdef Py_ssize_t i
     if step == 1: return x
     for i in range(n): scratch[i] = x[i * step]
@@ -72,41 +72,41 @@ cdef inline const real* packed(const real* x, Py_ssize_t step, Py_ssize_t n, rea
 
 
 cdef inline char* aligned(char* p) noexcept nogil:
-    """The next line of the cache: vectors that are read and written again and again must not lie across two."""
+    """The next cache line at or after p. Vectors that cross two lines are slow to read and write."""
     return <char*>((<size_t>p + LINE - 1) & ~<size_t>(LINE - 1))
 
 
 cdef inline void call_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t step,
                             Py_ssize_t rows, Py_ssize_t n, Py_ssize_t row) noexcept nogil:
     if real is float:
-        fold.along_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, step))
+        fold.along_f32(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, step))
     else:
-        fold.along_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, step))
+        fold.along_f64(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, step))
 
 
 cdef inline void call_across(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t n,
                              Py_ssize_t row) noexcept nogil:
     if real is float:
-        fold.across_single(steps2f(<float*>x, rows, n, row), view1f(<float*>by, n), view1f(y, n))
+        fold.across_f32(steps2f(<float*>x, rows, n, row), view1f(<float*>by, n), view1f(y, n))
     else:
-        fold.across_double(steps2d(<double*>x, rows, n, row), view1d(<double*>by, n), view1d(y, n))
+        fold.across_f64(steps2d(<double*>x, rows, n, row), view1d(<double*>by, n), view1d(y, n))
 
 
 cdef void fold_along(const Walk* w, const real* x, const real* by, double* y, Py_ssize_t rows,
                      Py_ssize_t n) noexcept nogil:
-    """n elements each of some rows, each row into one result; long ones in blocks."""
+    """Fold each of `rows` rows of n elements into one result; long rows in blocks."""
     cdef real px[PACKED]
-    cdef real same[BLOCKS]
+    cdef real by_block[BLOCKS]
     cdef Py_ssize_t step = w.inner.x, r, i, k
     if step == 1 and n <= BLOCK:
         call_along(w.fold, x, by, y, 1, rows, n, w.rows.x)
         return
     for r in range(rows):
         i = 0
-        for k in range(BLOCKS): same[k] = by[r]
-        while step == 1 and n - i >= BLOCK:         # as rows into one result
+        for k in range(BLOCKS): by_block[k] = by[r]
+        while step == 1 and n - i >= BLOCK:         # blocks are rows with one result
             k = min((n - i) // BLOCK, <Py_ssize_t>BLOCKS)
-            call_along(w.fold, x + r * w.rows.x + i, <const real*>same, y + r, 0, k, BLOCK, BLOCK)
+            call_along(w.fold, x + r * w.rows.x + i, <const real*>by_block, y + r, 0, k, BLOCK, BLOCK)
             i += k * BLOCK
         while i < n:
             k = min(n - i, BLOCK if step == 1 else PACKED)
@@ -116,8 +116,8 @@ cdef void fold_along(const Walk* w, const real* x, const real* by, double* y, Py
 
 cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, double* sums, Py_ssize_t* folded,
                       Py_ssize_t rows, Py_ssize_t row, Py_ssize_t n) noexcept nogil:
-    """`rows` times n elements, `row` steps apart, into n results. What is added goes to `sums` whenever FEW rows have
-    come; `folded` counts them."""
+    """Fold `rows` rows of n elements, with stride `row`, into n results. If the fold adds in float32, y is added to
+    `sums` and cleared after every F32_ROWS rows, which `folded` counts."""
     cdef real px[TILE]
     cdef Py_ssize_t k = 0, count, i
     cdef bint blocks = w.fold.adds and real is float
@@ -125,7 +125,7 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
         count = min(F32_ROWS - folded[0], rows - k) if blocks else rows - k
         if w.inner.x == 1:
             call_across(w.fold, x + k * row, by, y, count, n, row)
-        else:                                       # a strided tile is a quarter as wide
+        else:                                       # strided: four rows of a quarter tile fit into px
             count = min(count, 4)
             for i in range(count): packed(x + (k + i) * row, w.inner.x, n, px + i * n)
             call_across[real](w.fold, px, by, y, count, n, n)
@@ -140,33 +140,33 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
 
 
 cdef inline Py_ssize_t locate(const Walk* w, Py_ssize_t tile, Dimension* at) noexcept nogil:
-    """How many results a tile has, and (`at`) where it begins in x, by and y."""
+    """The number of results of a tile. Sets `at` to its first element in x, by and y."""
     cdef const Dimension* results = &w.rows if w.along else &w.inner
-    cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, place
+    cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, index
     cdef int d
     at.x, at.by, at.y = first * results.x, first * results.by, first * results.y
     for d in range(w.kept - 1, -1, -1):
-        place = rest % w.results[d].n
+        index = rest % w.results[d].n
         rest = rest // w.results[d].n
-        at.x += place * w.results[d].x
-        at.by += place * w.results[d].by
-        at.y += place * w.results[d].y
+        at.x += index * w.results[d].x
+        at.by += index * w.results[d].by
+        at.y += index * w.results[d].y
     return min(w.tile, results.n - first)
 
 
 cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ssize_t tile, int part, int parts,
                     double* out) noexcept nogil:
-    """What goes into the results of a tile: to y, or (`out`) of one part of it, to there. Short rows that lie one after
-    the other are folded across as fewer and longer ones, and what came of those into each other."""
+    """Fold all elements of a tile into its results in y or, for one part, into `out`. Contiguous short rows are folded
+    across as fewer, longer rows, whose results are then folded into one another."""
     cdef real pby[TILE]
-    cdef real room_y[TILE + LINE]
-    cdef double room_sums[TILE + LINE]
-    cdef real* py = <real*>aligned(<char*>room_y)
-    cdef double* sums = <double*>aligned(<char*>room_sums)
+    cdef real buffer_y[TILE + LINE]
+    cdef double buffer_sums[TILE + LINE]
+    cdef real* py = <real*>aligned(<char*>buffer_y)
+    cdef double* sums = <double*>aligned(<char*>buffer_sums)
     cdef Dimension begin
-    cdef Py_ssize_t at[MAX_NDIM]
-    cdef Py_ssize_t m = locate(w, tile, &begin), wide = m, count = w.inner.n if w.along else w.rows.n, folded = 0
-    cdef Py_ssize_t outer = w.others[0].n if w.reduced else 1, start, many, i
+    cdef Py_ssize_t index[MAX_NDIM]
+    cdef Py_ssize_t m = locate(w, tile, &begin), width = m, count = w.inner.n if w.along else w.rows.n, folded = 0
+    cdef Py_ssize_t outer = w.others[0].n if w.reduced else 1, start, n_rows, i
     cdef Py_ssize_t step_y = w.rows.y if w.along else w.inner.y, step_by = w.rows.by if w.along else w.inner.by
     cdef bint blocks = w.fold.adds and real is float
     cdef int d
@@ -183,38 +183,38 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
         count = count * (part + 1) // parts - start
         x += start * (w.inner.x if w.along else w.rows.x)
     if not w.along and m <= SHORT and w.rows.x == m and w.inner.x == 1 and count * m >= 4 * SHORT:
-        wide = 4 * SHORT // m * m
-        for i in range(wide if w.by != NULL else 0): pby[i] = by[i % m]
+        width = 4 * SHORT // m * m
+        for i in range(width if w.by != NULL else 0): pby[i] = by[i % m]
         by = &pby[0]
-    many = count * m // wide
+    n_rows = count * m // width
     if w.along or blocks:
-        for i in range(wide): sums[i] = w.fold.start
+        for i in range(width): sums[i] = w.fold.start
     if not w.along:
-        for i in range(wide): py[i] = <real>w.fold.start
-    for d in range(w.reduced): at[d] = 0
+        for i in range(width): py[i] = <real>w.fold.start
+    for d in range(w.reduced): index[d] = 0
     while True:
         if w.along:
             fold_along(w, x, by, sums, m, count)
         else:
-            fold_across(w, x, by, py, sums, &folded, many, w.rows.x * (wide // m), wide)
-            if many * wide < count * m:
-                fold_across(w, x + many * wide, by, py, sums, &folded, count - many * (wide // m), m, m)
+            fold_across(w, x, by, py, sums, &folded, n_rows, w.rows.x * (width // m), width)
+            if n_rows * width < count * m:
+                fold_across(w, x + n_rows * width, by, py, sums, &folded, count - n_rows * (width // m), m, m)
         d = w.reduced - 1
         while d >= 0:                               # carry into the next row
-            at[d] += 1
+            index[d] += 1
             x += w.others[d].x
             i = outer if d == 0 else w.others[d].n
-            if at[d] < i: break
+            if index[d] < i: break
             x -= i * w.others[d].x
-            at[d] = 0
+            index[d] = 0
             d -= 1
         if d < 0: break
     if not w.along:
         if blocks:
-            for i in range(wide): sums[i] += py[i]
+            for i in range(width): sums[i] += py[i]
         else:
-            for i in range(wide): sums[i] = py[i]
-        if wide > m: w.fold.join(view2d(sums + m, wide // m - 1, m), view1d(sums, m), view1d(sums, m))
+            for i in range(width): sums[i] = py[i]
+        if width > m: w.fold.join(view2d(sums + m, width // m - 1, m), view1d(sums, m), view1d(sums, m))
     if out == NULL:
         for i in range(m): y[i * step_y] = <real>sums[i]
     else:
@@ -223,7 +223,7 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
 
 # ---- all tiles -------------------------------------------------------------------------------------------------------
 
-cdef void some_tiles(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void tiles_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Walk* w = <const Walk*>job
     cdef Py_ssize_t i
     for i in range(start, stop):
@@ -231,7 +231,7 @@ cdef void some_tiles(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
         else:        fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, i, 0, 1, NULL)
 
 
-cdef void some_parts(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void parts_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Parts* p = <const Parts*>job
     cdef const Walk* w = p.walk
     cdef Py_ssize_t i
@@ -245,12 +245,12 @@ cdef void some_parts(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
 
 
 cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noexcept nogil:
-    """A tile in parts, which are then folded into each other in order."""
+    """Fold a tile in parts, and then the results of the parts into one another, in order."""
     cdef double results[PARTIAL]
     cdef Dimension at
     cdef Py_ssize_t m = locate(w, tile, &at), step = w.rows.y if w.along else w.inner.y, i
     cdef Parts job = Parts(w, tile, m, parts, &results[0])
-    parallel_for(some_parts, &job, parts, 1, threads)
+    parallel_for(parts_range, &job, parts, 1, threads)
     w.fold.join(view2d(results + m, parts - 1, m), view1d(results, m), view1d(results, m))
     for i in range(m):
         if w.is_f32: (<float*>w.y)[at.y + i * step] = <float>results[i]
@@ -258,10 +258,10 @@ cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noe
 
 
 cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
-    """y[index] = fold of x[index] by by[index], over all indices, `size` of them. A tile of results is a task; where
-    there are few tasks of much work each goes in parts."""
-    cdef Py_ssize_t results = w.rows.n if w.along else w.inner.n, near = w.inner.n if w.along else w.rows.n
-    cdef Py_ssize_t depth = near, tasks, parts = 1, i
+    """Fold x[index] with by[index] into y[index] for all indices; `size` is their number. A task is one tile of
+    results. If there are few tasks with much work, each is divided into parts."""
+    cdef Py_ssize_t results = w.rows.n if w.along else w.inner.n, length = w.inner.n if w.along else w.rows.n
+    cdef Py_ssize_t depth = length, tasks, parts = 1, i
     cdef int d, t = threads_for(size * w.fold.cost // 4)
     for d in range(w.reduced): depth *= w.others[d].n
     w.tile = max(1, min(TILE, PART // depth)) if w.along else TILE if w.inner.x == 1 else TILE // 4
@@ -269,17 +269,17 @@ cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
     for d in range(w.kept): tasks *= w.results[d].n
     if tasks < PARTS // 4 and size >= 2 * tasks * PART:
         w.tile = (results + w.tiles - 1) // w.tiles
-        w.outer = w.reduced and (w.others[0].n >= PARTS or w.others[0].n > near)
+        w.outer = w.reduced and (w.others[0].n >= PARTS or w.others[0].n > length)
         parts = min(min(PARTIAL // w.tile, <Py_ssize_t>PARTS), size // tasks // PART)
-        parts = min(parts, w.others[0].n if w.outer else near)
+        parts = min(parts, w.others[0].n if w.outer else length)
     if parts > 1:
         for i in range(tasks): fold_parts(w, i, <int>parts, t)
     else:
-        parallel_for(some_tiles, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
+        parallel_for(tiles_range, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
 
 
 cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
-    """The first n elements of memory, all `value`."""
+    """Set the first n elements of y's memory to `value`."""
     cdef Py_ssize_t i
     if y.dtype == FLOAT32:
         for i in range(n): (<float*>y.data)[i] = <float>value
@@ -287,18 +287,18 @@ cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
         for i in range(n): (<double*>y.data)[i] = value
 
 
-cdef inline bint further(Py_ssize_t step, Py_ssize_t than) noexcept nogil:
-    """Whether elements lie further apart; those that repeat one element lie furthest."""
+cdef inline bint farther(Py_ssize_t step, Py_ssize_t than) noexcept nogil:
+    """Whether `step` is larger than `than` in absolute value; 0, which repeats one element, is the largest."""
     return than != 0 and (step == 0 or llabs(step) > llabs(than))
 
 
 cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Array* y) except -1 nogil:
-    """y = the fold of x, y dense in memory of its own but described in the shape of x, with strides of 0 along what is
-    reduced. `by` (NULL for folds that do not look at it) is described in the shape of x too, and constant along what is
-    reduced."""
+    """y = the fold of x with `by`. The memory of y is dense, but its layout has the shape of x, with stride 0 in the
+    reduced dimensions. `by` has the shape of x too and is constant along the reduced dimensions; it is NULL for folds
+    without a second operand."""
     cdef Walk w
     cdef Dimension order[MAX_NDIM]
-    cdef Dimension one
+    cdef Dimension dim
     cdef Py_ssize_t kept = 1
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
@@ -308,10 +308,10 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
             if ly.strides[d] != 0: kept *= lx.shape[d]
         fill(y, kept, fold.start)
         return 0
-    for d in range(lx.ndim):                        # dimensions go from those whose elements lie furthest apart in x
-        if lx.shape[d] == 1: continue               # to the one where they lie closest together
+    for d in range(lx.ndim):                        # sort the dimensions by their strides in x,
+        if lx.shape[d] == 1: continue               # the largest first
         k = n
-        while k > 0 and further(lx.strides[d], order[k - 1].x):
+        while k > 0 and farther(lx.strides[d], order[k - 1].x):
             order[k] = order[k - 1]
             k -= 1
         order[k] = Dimension(lx.shape[d], lx.strides[d], by.layout.strides[d] if by != NULL else 0, ly.strides[d])
@@ -320,13 +320,13 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
         order[0] = Dimension(1, 1, 0, 0)
         n = 1
     k = 0
-    for d in range(1, n):                           # one that continues the one before is one with it
-        one = order[d]
-        if order[k].x == one.n * one.x and order[k].by == one.n * one.by and order[k].y == one.n * one.y:
-            one.n *= order[k].n
+    for d in range(1, n):                           # merge dimensions that are contiguous
+        dim = order[d]
+        if order[k].x == dim.n * dim.x and order[k].by == dim.n * dim.by and order[k].y == dim.n * dim.y:
+            dim.n *= order[k].n
         else:
             k += 1
-        order[k] = one
+        order[k] = dim
     w.fold, w.x, w.by, w.y, w.is_f32 = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
     w.inner, w.rows, w.along = order[k], Dimension(1, 0, 0, 0), order[k].y == 0
     w.kept = w.reduced = w.outer = 0
@@ -341,7 +341,7 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
         else:
             w.others[w.reduced] = order[d]
             w.reduced += 1
-            if order[d].n > w.others[0].n:          # the longest comes first: parts are cut from it
+            if order[d].n > w.others[0].n:          # the longest first: it is divided into parts
                 w.others[w.reduced - 1] = w.others[0]
                 w.others[0] = order[d]
     walk(&w, lx.size)
@@ -349,17 +349,17 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
 
 
 cdef int sum_into(const Array* x, const Array* y) except -1 nogil:
-    """y = the sum of x, described as fold_into() wants it."""
+    """y = the sum of x. See fold_into() for the layout of y."""
     return fold_into(&folds.SUM, x, NULL, y)
 
 
 cdef int sum_to(const Array* x, const Array* y) except -1 nogil:
-    """y = x summed over what broadcasting had repeated; y is dense, its shape broadcasts to that of x."""
+    """y = x summed over broadcast dimensions. y is dense, and its shape broadcasts to that of x."""
     cdef Layout seen = x.layout[0]
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef Array z = y[0]
     cdef int d, i
-    if y.layout.size == 0: return 0                 # (nothing to write, and the strides of nothing may be anything)
+    if y.layout.size == 0: return 0                 # nothing to write; the strides may be anything
     for d in range(seen.ndim):
         i = d - seen.ndim + y.layout.ndim
         strides[d] = y.layout.strides[i] if i >= 0 and y.layout.shape[i] != 1 else 0
