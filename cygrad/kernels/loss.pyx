@@ -1,4 +1,4 @@
-"""Kernels of losses: strip kernels of their values and slopes, their sums, and what labels pick."""
+"""Kernels of losses: strip kernels of their values and gradients, sums of values, and selection by labels."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
@@ -33,7 +33,7 @@ cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcep
         dx[i] = g[i] * (logistic(x[i]) - t[i])
 
 cdef void bce_slope_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx) noexcept nogil:
-    """The same with targets of 0 and 1"""
+    """The same for targets of 0 and 1, which are packed bits"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - <real>t[i])
@@ -48,48 +48,48 @@ cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
 # ---- sums of values that are not stored ------------------------------------------------------------------------------
 
 cdef enum:
-    PART = 64 * STRIP       # elements of a part at least,
-    PARTS = 64              # and how many parts there are at most
+    PART = 64 * STRIP       # the least number of elements of a part
+    PARTS = 64              # the largest number of parts
 
 cdef struct Totals:
     const Loop* loop
     const Array* x
     const Array* y
     Py_ssize_t part
-    double* of              # each part
+    double* totals          # of each part
 
 
 cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept nogil:
-    """The sum of loop(x, y) over all elements: what it would give for each is not stored. Both have the same shape. How
-    it is cut into parts follows from the size alone."""
-    cdef double of[PARTS]
+    """The sum of loop(x, y) over all elements, without storing the values. x and y have the same shape. The division
+    into parts depends only on the size."""
+    cdef double totals[PARTS]
     cdef Py_ssize_t n = x.layout.size, strips = (n + STRIP - 1) // STRIP
     cdef Py_ssize_t part = max(<Py_ssize_t>PART, (strips + PARTS - 1) // PARTS * STRIP)
-    cdef Totals job = Totals(loop, x, y, part, &of[0])
+    cdef Totals job = Totals(loop, x, y, part, &totals[0])
     cdef double total = 0
     cdef Py_ssize_t i
-    parallel_for(some_totals, &job, n, part, threads_for(2 * n))
-    for i in range((n + part - 1) // part): total += of[i]
+    parallel_for(totals_range, &job, n, part, threads_for(2 * n))
+    for i in range((n + part - 1) // part): total += totals[i]
     return total
 
 
-cdef void some_totals(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """One part, strip by strip."""
+cdef void totals_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """The sum of one part, by strips."""
     cdef const Totals* t = <const Totals*>job
     cdef char scratch[3][STRIP * 8]
-    cdef Py_ssize_t at = start, count
+    cdef Py_ssize_t i = start, count
     cdef int size = itemsize(t.x.dtype)
     cdef const char* p
     cdef const char* q
     cdef double total = 0
-    while at < stop:
-        count = min(stop - at, <Py_ssize_t>STRIP)
-        p, q = t.x.data + at * size, t.y.data + at * size
+    while i < stop:
+        count = min(stop - i, <Py_ssize_t>STRIP)
+        p, q = t.x.data + i * size, t.y.data + i * size
         if not t.x.layout.dense:
-            gather(&scratch[0][0], t.x, at, count)
+            gather(&scratch[0][0], t.x, i, count)
             p = &scratch[0][0]
         if not t.y.layout.dense:
-            gather(&scratch[1][0], t.y, at, count)
+            gather(&scratch[1][0], t.y, i, count)
             q = &scratch[1][0]
         if t.x.dtype == FLOAT32:
             (<binary_f>t.loop.f32)(view1f(<float*>p, count), view1f(<float*>q, count),
@@ -99,11 +99,11 @@ cdef void some_totals(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
             (<binary_d>t.loop.f64)(view1d(<double*>p, count), view1d(<double*>q, count),
                                    view1d(<double*>&scratch[2][0], count))
             total += sum_of[double](<const double*>&scratch[2][0], count)
-        at += count
-    t.of[start // t.part] = total
+        i += count
+    t.totals[start // t.part] = total
 
 
-# ---- what labels pick ------------------------------------------------------------------------------------------------
+# ---- selection by labels ---------------------------------------------------------------------------------------------
 
 cdef void pick(const Array* x, const int64_t* labels, char* y) noexcept nogil:
     """y_i = -x[i, label_i]"""

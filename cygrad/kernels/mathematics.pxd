@@ -1,5 +1,5 @@
-"""Functions of one number for all kernels, in both precisions: float32 by include/cygrad/single.h, float64 by
-double.h. Those functions become vectors in a plain loop."""
+"""Scalar functions for all kernels, in float32 (include/cygrad/single.h) and float64 (double.h). A plain loop over them
+is vectorized by the compiler."""
 
 from libc cimport math
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
@@ -72,7 +72,7 @@ cdef extern from "cygrad/double.h" nogil:
     double cg_normal_d(double x, bint near) noexcept
     double cg_sigmoid_d(double x, bint near) noexcept
 
-# Macros, as the C compiler is to see numbers: it would load a variable anew for each element, which might be one.
+# Macros, because the C compiler would load a variable again for each element, in case a store has changed it.
 cdef extern from *:
     """
     #define CG_ROOT_2_PI 0.39894228040143267794
@@ -83,40 +83,40 @@ cdef extern from *:
     const double TWO_ROOT_PI "CG_TWO_ROOT_PI"       # 2 / sqrt(pi)
     const double ROOT_EIGHT_PI "CG_ROOT_EIGHT_PI"   # sqrt(8 / pi)
 
-# ---- near: not so far from zero that a result may be a denormal, which takes longer (single.h)
+# ---- near: so close to zero that no result is denormal, which allows faster code (single.h)
 cdef enum Near:
     TO_EXP, TO_SIGMOID, TO_NORMAL
 
 cdef inline bint all_near(Near to, const real* x, Py_ssize_t n) noexcept nogil:
-    """Whether all of x are near; a NaN is not."""
+    """Whether all elements are near. A NaN is not."""
     cdef Py_ssize_t i
-    cdef int32_t v, most = 0
-    cdef int64_t w, top = 0
+    cdef int32_t bits, max_bits = 0
+    cdef int64_t bits64, max_bits64 = 0
     cdef real limit
     if to == TO_EXP:       limit = CG_NEAR_EXP_F if real is float else CG_NEAR_EXP_D
     elif to == TO_SIGMOID: limit = CG_NEAR_SIGMOID_F if real is float else CG_NEAR_SIGMOID_D
     else:                  limit = CG_NEAR_NORMAL_F if real is float else CG_NEAR_NORMAL_D
-    if real is float:                               # sizes, as integers: a comparison of floats looks for NaN
+    if real is float:                               # |x| as integers, because comparisons of floats check for NaN
         for i in range(n):
-            v = (<const int32_t*>x)[i] & 0x7fffffff
-            most = v if v > most else most
-        return most <= (<int32_t*>&limit)[0]
+            bits = (<const int32_t*>x)[i] & 0x7fffffff
+            max_bits = bits if bits > max_bits else max_bits
+        return max_bits <= (<int32_t*>&limit)[0]
     else:
         for i in range(n):
-            w = (<const int64_t*>x)[i] & INT64_MAX
-            top = w if w > top else top
-        return top <= (<int64_t*>&limit)[0]
+            bits64 = (<const int64_t*>x)[i] & INT64_MAX
+            max_bits64 = bits64 if bits64 > max_bits64 else max_bits64
+        return max_bits64 <= (<int64_t*>&limit)[0]
 
 # ---- exponentials and logarithms
 cdef inline real exp(real x) noexcept nogil:   return cg_exp_f(x) if real is float else cg_exp_d(x)
 cdef inline real exp_near(real x) noexcept nogil: return cg_exp_near_f(x) if real is float else cg_exp_near_d(x)
 
 cdef inline real exp_up(real x) noexcept nogil:
-    """e^x for x <= 0 times a power of two that down() takes away: a normal number, that may be multiplied."""
+    """e^x for x <= 0, times a power of two that down() removes. The result is never denormal."""
     return cg_exp_up_f(x) if real is float else cg_exp_up_d(x)
 
 cdef inline real down(real y) noexcept nogil:
-    """y >= 0 as it was before exp_up(), rounded once; of a NaN, anything."""
+    """y >= 0 without the factor of exp_up(), rounded once. Undefined for NaN."""
     return cg_down_f(y) if real is float else cg_down_d(y)
 
 cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else cg_expm1_d(x)
@@ -125,15 +125,15 @@ cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is f
 cdef inline real pow(real x, real e) noexcept nogil: return cg_pow_f(x, e) if real is float else math.pow(x, e)
 
 cdef inline bint pow_ordinary(real x, real e) noexcept nogil:
-    """Whether pow_of_ordinary will do for x to the power of e; the bits are the same as pow's, in half the time."""
+    """Whether pow_of_ordinary() computes x^e: the same bits as pow(), in half the time."""
     return cg_pow_ordinary_f(x, e) if real is float else False
 
 cdef inline real pow_of_ordinary(real x, real e) noexcept nogil:
     return cg_pow_of_ordinary_f(x, e) if real is float else math.pow(x, e)
 
-# ---- trigonometry: sin, cos and tan of what is not far; *_far of anything, and no vectors
+# ---- trigonometry: sin, cos and tan need numbers that are not far; *_far take any number and are not vectorized
 cdef inline bint far(real x) noexcept nogil:
-    """Whether x is too large for sin, cos and tan: or infinite, or NaN."""
+    """Whether x is too large for sin, cos and tan, or infinite, or NaN."""
     return not fabs(x) <= CG_FAR_F if real is float else not fabs(x) <= CG_FAR_D
 
 cdef inline real sin(real x) noexcept nogil:   return cg_sin_f(x) if real is float else cg_sin_d(x)
@@ -154,7 +154,7 @@ cdef inline real asinh(real x) noexcept nogil: return cg_asinh_f(x) if real is f
 cdef inline real acosh(real x) noexcept nogil: return cg_acosh_f(x) if real is float else cg_acosh_d(x)
 cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is float else cg_atanh_d(x)
 
-# ---- of networks
+# ---- activations
 cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else cg_erf_d(x)
 
 cdef inline real logistic(real x, bint near=False) noexcept nogil:
@@ -174,7 +174,7 @@ cdef inline real gelu(real x, bint near=False) noexcept nogil:
     return cg_gelu_f(x, near) if real is float else x * cg_normal_d(x, near)
 
 cdef inline real normal(real x, bint near=False) noexcept nogil:
-    """The normal distribution's probability of less than x, with all digits also where that is small."""
+    """The cumulative distribution function of the normal distribution, accurate also for small results."""
     return cg_normal_f(x, near) if real is float else cg_normal_d(x, near)
 
 cdef inline real bell(real x, bint near=False) noexcept nogil:
@@ -187,4 +187,4 @@ cdef inline real gauss(real x) noexcept nogil:
 
 # ---- exact, or one instruction
 cdef inline real sqrt(real x) noexcept nogil:  return math.sqrtf(x) if real is float else math.sqrt(x)
-cdef inline real fabs(real x) noexcept nogil:  return <real>math.fabs(x)     # fabsf, to the compiler
+cdef inline real fabs(real x) noexcept nogil:  return <real>math.fabs(x)     # the compiler emits fabsf for float

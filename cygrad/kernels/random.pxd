@@ -8,7 +8,8 @@ cdef enum Law:
 cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
                 char* y) except -1
-cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, Py_ssize_t n, uint64_t* y) except -1
+cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t max_value, Py_ssize_t n, uint64_t* y) except -1
 cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1
 cdef Py_ssize_t mask_blocks(Py_ssize_t n) noexcept nogil
-cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1 nogil
+cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x,
+                 char* y) except -1 nogil

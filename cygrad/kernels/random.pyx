@@ -1,11 +1,11 @@
-"""Random numbers by counting: Philox4x32-10.
+"""Counter-based random numbers: Philox4x32-10.
 
 Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011. A block of four 32-bit words is a
-function of a key and a counter and of nothing else, so element i of a draw knows its words without those before it:
-threads need not agree on anything, and what was drawn can be drawn again.
+function of a key and a counter. Each element of a draw can therefore be computed without the elements before it, by any
+thread, and again later.
 
-Of the 128 bits of a counter the lower 64 are the number of the block; the upper ones count the attempts where a number
-may have to be drawn again (integers), and are 0 elsewhere."""
+The lower 64 bits of a 128-bit counter are the number of the block. The upper 64 bits count the attempts, for integers,
+which may be drawn several times. Otherwise they are 0."""
 
 from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -14,17 +14,17 @@ from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
-    LANES = 64              # blocks that are made side by side: their words stay in the first-level cache
+    LANES = 64              # blocks that are computed together: their words stay in the first-level cache
     ROUNDS = 10
 
 cdef uint32_t M0 = 0xD2511F53, M1 = 0xCD9E8D57      # the multipliers
-cdef uint32_t W0 = 0x9E3779B9, W1 = 0xBB67AE85      # what the key grows by in each round
+cdef uint32_t W0 = 0x9E3779B9, W1 = 0xBB67AE85      # added to the key in each round
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
 
 cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil:
-    """The words of blocks first ... first + LANES - 1, one after another."""
+    """The words of blocks first to first + LANES - 1."""
     cdef uint32_t k0 = <uint32_t>key, k1 = <uint32_t>(key >> 32)
     cdef uint32_t c0[LANES]
     cdef uint32_t c1[LANES]
@@ -66,14 +66,14 @@ cdef inline void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint
 
 
 def philox(counter, key):
-    """The four words of the block at `counter` (128 bits) under `key` (64 bits)."""
+    """Return the four words of the block at `counter` (128 bits) for `key` (64 bits)."""
     cdef uint32_t w[4]
     make_block(key, counter & 0xFFFFFFFFFFFFFFFF, counter >> 64, w)
     return w[0], w[1], w[2], w[3]
 
 
 cdef inline uint64_t pair(const uint32_t* words, Py_ssize_t i) noexcept nogil:
-    """Words 2i and 2i + 1 as one number of 64 bits."""
+    """Words 2i and 2i + 1 as a 64-bit number."""
     return <uint64_t>words[2 * i + 1] << 32 | words[2 * i]
 
 
@@ -82,69 +82,69 @@ cdef inline double unit(uint64_t bits) noexcept nogil:
     return <double>(bits >> 11) * (1.0 / 9007199254740992.0)
 
 
-# ---- floating numbers ------------------------------------------------------------------------------------------------
-# Each fills y from blocks first, first + 1, ...; of the last block only as many words as there are elements left.
+# ---- floating-point numbers ------------------------------------------------------------------------------------------
+# Each function fills y from blocks first, first + 1, ... The words of the last block may not all be used.
 
 cdef void uniform_(uint64_t key, uint64_t first, double low, double span, double high, real[::1] y) noexcept nogil:
-    """y = low + span u, below high; u a multiple of 2^-24 (four a block) or 2^-53 (two a block)"""
+    """y = low + span u, below high; u a multiple of 2^-24 (four per block) or 2^-53 (two per block)"""
     cdef uint32_t words[4 * LANES]
-    cdef Py_ssize_t at = 0, n = y.shape[0], k, count
+    cdef Py_ssize_t done = 0, n = y.shape[0], k, count
     cdef real top, v
     if real is float: top = nextafterf(<float>high, <float>low)
     else:             top = nextafter(high, low)
-    while at < n:
+    while done < n:
         make_words(key, first, words)
         first += LANES
         if real is float:
-            count = min(n - at, <Py_ssize_t>(4 * LANES))
+            count = min(n - done, <Py_ssize_t>(4 * LANES))
             for k in range(count):
                 v = <float>(low + span * (<double><int>(words[k] >> 8) * (1.0 / 16777216.0)))
-                y[at + k] = v if v < <float>high else top
+                y[done + k] = v if v < <float>high else top
         else:
-            count = min(n - at, <Py_ssize_t>(2 * LANES))
+            count = min(n - done, <Py_ssize_t>(2 * LANES))
             for k in range(count):
                 v = low + span * unit(pair(words, k))
-                y[at + k] = v if v < high else top
-        at += count
+                y[done + k] = v if v < high else top
+        done += count
 
 
 cdef void normal_(uint64_t key, uint64_t first, double mean, double scale, real[::1] y) noexcept nogil:
-    """y = mean + scale sqrt(-2 log u) cos(2 pi v) and ... sin(2 pi v): Box and Muller 1958, two a block
+    """y = mean + scale sqrt(-2 log u) cos(2 pi v) and ... sin(2 pi v): Box and Muller 1958, two per block
 
-    u has 64 bits, so that the tails reach to 9.4 standard deviations; float32 gets what float64 would, rounded."""
+    u has 64 bits, so the tails reach 9.4 standard deviations. A float32 result is the float64 result, rounded."""
     cdef uint32_t words[4 * LANES]
-    cdef Py_ssize_t at = 0, n = y.shape[0], k
+    cdef Py_ssize_t done = 0, n = y.shape[0], k
     cdef double r, angle
-    while at < n:
+    while done < n:
         make_words(key, first, words)
         first += LANES
-        for k in range(min((n - at + 1) // 2, <Py_ssize_t>LANES)):
+        for k in range(min((n - done + 1) // 2, <Py_ssize_t>LANES)):
             r = scale * sqrt(-2 * log((<double>pair(words, 2 * k) + 0.5) * (1.0 / 18446744073709551616.0)))
             angle = 2 * M_PI * unit(pair(words, 2 * k + 1))
-            y[at] = <real>(mean + r * cos(angle))
-            if at + 1 < n: y[at + 1] = <real>(mean + r * sin(angle))
-            at += 2
+            y[done] = <real>(mean + r * cos(angle))
+            if done + 1 < n: y[done + 1] = <real>(mean + r * sin(angle))
+            done += 2
 
 
 cdef void bernoulli_(uint64_t key, uint64_t first, double p, uint8_t* y, Py_ssize_t n) noexcept nogil:
-    """y = 1 where u < p, two a block"""
+    """y = 1 where u < p, two per block"""
     cdef uint32_t words[4 * LANES]
-    cdef Py_ssize_t at = 0, k, count
-    while at < n:
+    cdef Py_ssize_t done = 0, k, count
+    while done < n:
         make_words(key, first, words)
         first += LANES
-        count = min(n - at, <Py_ssize_t>(2 * LANES))
-        for k in range(count): y[at + k] = unit(pair(words, k)) < p
-        at += count
+        count = min(n - done, <Py_ssize_t>(2 * LANES))
+        for k in range(count): y[done + k] = unit(pair(words, k)) < p
+        done += count
 
 
 cdef inline int per_block(int law, int dtype) noexcept nogil:
-    """How many numbers a block gives."""
+    """Numbers per block."""
     return 4 if law == UNIFORM and dtype == FLOAT32 else 2
 
 
 cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil:
-    """How many blocks `n` numbers take."""
+    """The number of blocks for `n` numbers."""
     return (n + per_block(law, dtype) - 1) // per_block(law, dtype)
 
 
@@ -155,8 +155,8 @@ cdef struct Sample:
     char* y
 
 
-cdef void some_numbers(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Elements start ... stop - 1; start is a multiple of 4."""
+cdef void sample_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Elements start to stop - 1; start is a multiple of 4."""
     cdef Sample* s = <Sample*>job
     cdef uint64_t first = s.counter + <uint64_t>start // per_block(s.law, s.dtype)
     cdef Py_ssize_t n = stop - start
@@ -171,70 +171,70 @@ cdef void some_numbers(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
 
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
                 char* y) except -1:
-    """Fill y, of n elements, with numbers of a law (see Law). They are a function of key and counter alone, whatever
-    the number of threads."""
+    """Fill y with n numbers of a law (see Law). They depend only on key and counter, not on the number of threads."""
     cdef int t = threads_for(n)
     cdef Sample s = Sample(law, dtype, key, counter, a, b, c, y)
-    with nogil: parallel_for(some_numbers, &s, n, whole_blocks(n, t), t)
+    with nogil: parallel_for(sample_range, &s, n, whole_blocks(n, t), t)
     return 0
 
 
 cdef Py_ssize_t whole_blocks(Py_ssize_t n, int t) noexcept nogil:
-    """The part of each of `t` threads in `n` numbers, four of them to a block."""
+    """Numbers per thread for `n` numbers on `t` threads, rounded up to a multiple of 4."""
     return max(4, ((n + t - 1) // t + 3) // 4 * 4)
 
 
-# ---- whole numbers ---------------------------------------------------------------------------------------------------
+# ---- integers --------------------------------------------------------------------------------------------------------
 
-cdef inline uint64_t below(uint64_t key, uint64_t block, uint64_t most, uint64_t mask) noexcept nogil:
-    """A number from 0 to `most`, each as likely: as many bits as it takes, drawn again while they say more. `mask` has
-    those bits."""
+cdef inline uint64_t bounded(uint64_t key, uint64_t block, uint64_t max_value, uint64_t mask) noexcept nogil:
+    """A number from 0 to `max_value`, uniform. Draws as many bits as max_value has (`mask`), again while they are
+    larger."""
     cdef uint32_t w[4]
     cdef uint64_t attempt = 0, v
     while True:
         make_block(key, block, attempt, w)
         v = (<uint64_t>w[1] << 32 | w[0]) & mask
-        if v <= most: return v
+        if v <= max_value: return v
         v = (<uint64_t>w[3] << 32 | w[2]) & mask
-        if v <= most: return v
+        if v <= max_value: return v
         attempt += 1
 
 
-cdef inline uint64_t mask_for(uint64_t most) noexcept nogil:
-    cdef uint64_t mask = most
+cdef inline uint64_t mask_for(uint64_t max_value) noexcept nogil:
+    cdef uint64_t mask = max_value
     cdef int shift
     for shift in range(6): mask |= mask >> (1 << shift)
     return mask
 
 
 cdef struct Draw:
-    uint64_t key, counter, low, most
+    uint64_t key, counter, low, max_value
     uint64_t* y
 
 
-cdef void some_integers(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void integers_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Draw* d = <Draw*>job
-    cdef uint64_t mask = mask_for(d.most)
+    cdef uint64_t mask = mask_for(d.max_value)
     cdef Py_ssize_t i
-    for i in range(start, stop): d.y[i] = d.low + below(d.key, d.counter + <uint64_t>i, d.most, mask)
+    for i in range(start, stop): d.y[i] = d.low + bounded(d.key, d.counter + <uint64_t>i, d.max_value, mask)
 
 
-cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t most, Py_ssize_t n, uint64_t* y) except -1:
-    """y = low + a number from 0 to `most`, each as likely; a block each. (Negative numbers in two's complement.)"""
+cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t max_value, Py_ssize_t n,
+                  uint64_t* y) except -1:
+    """y = low + a uniform number from 0 to `max_value`; one block each. Negative numbers are in two's complement."""
     cdef int t = threads_for(n)
-    cdef Draw draw = Draw(key, counter, low, most, y)
-    with nogil: parallel_for(some_integers, &draw, n, max(1, (n + t - 1) // t), t)
+    cdef Draw draw = Draw(key, counter, low, max_value, y)
+    with nogil: parallel_for(integers_range, &draw, n, max(1, (n + t - 1) // t), t)
     return 0
 
 
 cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1:
-    """y = 0 ... n - 1 in an order of which each is as likely (Fisher and Yates; Durstenfeld 1964); a block each."""
+    """y = a random permutation of 0 ... n - 1 (Fisher and Yates; Durstenfeld 1964); one block each."""
     cdef Py_ssize_t i
     cdef uint64_t j
     with nogil:
         for i in range(n): y[i] = i
         for i in range(n - 1, 0, -1):
-            j = below(key, counter + <uint64_t>i, i, mask_for(i))
+            j = bounded(key, counter + <uint64_t>i, i, mask_for(i))
             y[i], y[j] = y[j], y[i]
     return 0
 
@@ -243,19 +243,19 @@ cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) exce
 
 cdef void dropout_(uint64_t key, uint64_t first, uint64_t dropped, double scale, real[::1] x,
                    real[::1] y) noexcept nogil:
-    """y = scale x where the element's word is `dropped` at least, else 0; four a block. y may be x."""
+    """y = scale x where the element's word is at least `dropped`, else 0; four per block. y may be x."""
     cdef uint32_t words[4 * LANES]
-    cdef Py_ssize_t at = 0, n = y.shape[0], k, count
-    while at < n:
+    cdef Py_ssize_t done = 0, n = y.shape[0], k, count
+    while done < n:
         make_words(key, first, words)
         first += LANES
-        count = min(n - at, <Py_ssize_t>(4 * LANES))
-        for k in range(count): y[at + k] = <real>scale * x[at + k] if words[k] >= dropped else 0
-        at += count
+        count = min(n - done, <Py_ssize_t>(4 * LANES))
+        for k in range(count): y[done + k] = <real>scale * x[done + k] if words[k] >= dropped else 0
+        done += count
 
 
 cdef Py_ssize_t mask_blocks(Py_ssize_t n) noexcept nogil:
-    """How many blocks the mask of `n` elements takes."""
+    """The number of blocks for the mask of `n` elements."""
     return (n + 3) // 4
 
 
@@ -267,7 +267,7 @@ cdef struct Dropout:
     char* y
 
 
-cdef void dropout_some(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void dropout_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Dropout* d = <Dropout*>job
     cdef uint64_t dropped = <uint64_t>(d.p * 4294967296.0), first = d.counter + <uint64_t>start // 4
     cdef double scale = 1 / (1 - d.p) if d.p < 1 else 0
@@ -278,9 +278,10 @@ cdef void dropout_some(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
         dropout_[double](d.key, first, dropped, scale, view1d(<double*>d.x + start, n), view1d(<double*>d.y + start, n))
 
 
-cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x, char* y) except -1 nogil:
-    """y = x / (1 - p) where it is kept, 0 with probability p; which it is, key, counter and place say. y may be x."""
+cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x,
+                 char* y) except -1 nogil:
+    """y = 0 with probability p, else x / (1 - p). Key, counter and index decide which. y may be x."""
     cdef int t = threads_for(n)
     cdef Dropout d = Dropout(dtype, key, counter, p, x, y)
-    parallel_for(dropout_some, &d, n, whole_blocks(n, t), t)
+    parallel_for(dropout_range, &d, n, whole_blocks(n, t), t)
     return 0

@@ -1,5 +1,5 @@
-"""A solver's step over one parameter: fused, in place, without temporaries. Each is one pass over dense memory, in one
-range of elements to a thread."""
+"""Update steps of solvers for one parameter: fused, in place, without temporaries. Each is one pass over dense memory,
+with one range of elements for each thread."""
 
 from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
 from cygrad.kernels.threads cimport parallel_for, threads_for
@@ -27,7 +27,7 @@ cdef void adam_(real[::1] w, real[::1] g, real[::1] m, real[::1] v, real rate, r
         w[i] -= rate * a / (sqrt(b) + eps)
 
 
-# ---- the doors: from raw memory to views, one range of elements to a thread ------------------------------------------
+# ---- entry points ----------------------------------------------------------------------------------------------------
 
 cdef struct Step:
     int dtype
@@ -41,10 +41,10 @@ cdef struct Step:
 cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil:
     cdef Step step = Step(dtype, w, g, NULL, NULL, lr, 0, 0, 0)
     cdef int t = threads_for(n)
-    parallel_for(some_sgd, &step, n, (n + t - 1) // t, t)
+    parallel_for(sgd_range, &step, n, (n + t - 1) // t, t)
 
 
-cdef void some_sgd(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+cdef void sgd_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Step* s = <Step*>job
     if s.dtype == FLOAT32: sgd_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), <float>s.rate)
     else:                  sgd_[double](view1d(<double*>s.w + a, b - a), view1d(<double*>s.g + a, b - a), s.rate)
@@ -54,10 +54,10 @@ cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v
                double beta2, double eps) noexcept nogil:
     cdef Step step = Step(dtype, w, g, m, v, rate, beta1, beta2, eps)
     cdef int t = threads_for(n)
-    parallel_for(some_adam, &step, n, (n + t - 1) // t, t)
+    parallel_for(adam_range, &step, n, (n + t - 1) // t, t)
 
 
-cdef void some_adam(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+cdef void adam_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Step* s = <Step*>job
     if s.dtype == FLOAT32:
         adam_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), view1f(<float*>s.m + a, b - a),
