@@ -2,16 +2,16 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport MAX_NDIM, Array
 
-cdef struct Places:         # which element of x goes with which of y; an aim function makes it, borrowing from both
-    int ndim                # of the grid that is walked; trailing dimensions that lie in one run in both are a row
-    int n                   # index arrays
-    int masked              # the first so many dimensions are those of a mask; 0: there is none
+cdef struct Places:         # maps elements of x to elements of y; the aim functions fill it and borrow from both
+    int ndim                # dimensions of the grid. Trailing dimensions that are contiguous in x and y form a row.
+    int n                   # number of index arrays
+    int masked              # number of leading dimensions that a mask covers; 0 without a mask
     int dtype
     Py_ssize_t count        # elements of the grid
     Py_ssize_t row          # elements of a row
-    bint good               # all indices were seen in range
-    bint y_row              # ... in y too; False: one element of y goes with the whole row
-    Py_ssize_t each         # step of y from one chosen place of a mask to the next
+    bint in_range           # all indices are in range
+    bint y_row              # y has a row too; if not, one element of y is repeated for the row
+    Py_ssize_t chosen_stride  # stride of y from one true element of the mask to the next
     char* x
     char* y
     const char* mask
@@ -21,8 +21,8 @@ cdef struct Places:         # which element of x goes with which of y; an aim fu
     Py_ssize_t mask_step[MAX_NDIM]
     const int64_t* index[MAX_NDIM]
     Py_ssize_t index_step[MAX_NDIM][MAX_NDIM]
-    Py_ssize_t size[MAX_NDIM]           # of the dimension of x that an index array chooses from,
-    Py_ssize_t stride[MAX_NDIM]         # and its step
+    Py_ssize_t size[MAX_NDIM]           # size and stride of the dimension of x that an index array selects from
+    Py_ssize_t stride[MAX_NDIM]
 
 cdef bint bad_index(const Array* index, Py_ssize_t size, int64_t* bad) noexcept nogil
 cdef Py_ssize_t count_true(const Array* mask) noexcept nogil

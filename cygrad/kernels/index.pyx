@@ -1,9 +1,9 @@
-"""Kernels that move elements by index: taking, putting and adding rows, for index arrays, masks and plain copies.
+"""Kernels that move elements by index: take, put and add, for index arrays, masks and plain copies.
 
-One walk serves them all. The places of two arrays x and y are found in strips, as offsets of the rows that go with each
-other; then one plain loop moves the rows. Single elements that one index array chooses are moved without offsets.
-Nothing is read or written at an index that is out of range: the walk ends before it and says so. Additions go in
-row-major order of y by one thread, so that repeated indices add up the same way every time."""
+All of them use the same walk. For each strip it computes the offsets of corresponding rows of x and y, and then one
+loop moves the rows. Single elements selected by one index array are moved without storing offsets. Indices are
+checked before they are used: the walk ends at an index out of range and reports it, and never reads or writes there.
+Additions run on one thread in row-major order of y, so sums over repeated indices have the same bits every time."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -12,13 +12,13 @@ from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, ite
 from cygrad.kernels.driver cimport STRIP, gather
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
-ctypedef fused word:        # elements by their size alone
+ctypedef fused word:        # an element, by its size
     uint8_t
     uint16_t
     uint32_t
     uint64_t
 
-ctypedef fused number:      # what adds: two's complement needs no sign
+ctypedef fused number:      # an element of a sum; in two's complement, signed and unsigned sums have the same bits
     uint8_t
     uint16_t
     uint32_t
@@ -26,8 +26,8 @@ ctypedef fused number:      # what adds: two's complement needs no sign
     float
     double
 
-cdef struct Spot:           # where a row of the grid begins
-    Py_ssize_t at[MAX_NDIM]
+cdef struct Spot:           # the position of a row of the grid, and its offsets
+    Py_ssize_t position[MAX_NDIM]
     Py_ssize_t x
     Py_ssize_t y
     Py_ssize_t index[MAX_NDIM]
@@ -36,47 +36,47 @@ cdef enum Way:
     TAKE, PUT, ADD          # y = x[places]      x[places] = y      x[places] += y
 
 
-# ---- looking at indices ----------------------------------------------------------------------------------------------
+# ---- checks of indices -----------------------------------------------------------------------------------------------
 
 cdef bint bad_index(const Array* index, Py_ssize_t size, int64_t* bad) noexcept nogil:
-    """Whether an index is outside -size .. size - 1; the first such goes to `bad`."""
+    """Whether some index is outside -size .. size - 1. `bad` receives the first one."""
     cdef int64_t strip[STRIP]
-    cdef const int64_t* at = <const int64_t*>index.data
+    cdef const int64_t* values = <const int64_t*>index.data
     cdef Py_ssize_t n = index.layout.size, start = 0, count, i
     cdef int64_t signs
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        if index.layout.dense: at = <const int64_t*>index.data + start
+        if index.layout.dense: values = <const int64_t*>index.data + start
         else:
             gather(<char*>strip, index, start, count)
-            at = strip
+            values = strip
         signs = 0
-        for i in range(count): signs |= sign(at[i], size)
+        for i in range(count): signs |= sign(values[i], size)
         for i in range(count if signs < 0 else 0):
-            if at[i] < -size or at[i] >= size:
-                bad[0] = at[i]
+            if values[i] < -size or values[i] >= size:
+                bad[0] = values[i]
                 return True
         start += count
     return False
 
 
 cdef Py_ssize_t count_true(const Array* mask) noexcept nogil:
-    """How many elements of a bool array are true."""
+    """The number of true elements of a bool array."""
     cdef uint8_t strip[STRIP]
-    cdef const uint8_t* at
+    cdef const uint8_t* values
     cdef Py_ssize_t n = mask.layout.size, start = 0, count, i, total = 0
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        at = <const uint8_t*>mask.data + start
+        values = <const uint8_t*>mask.data + start
         if not mask.layout.dense:
             gather(<char*>strip, mask, start, count)
-            at = strip
-        for i in range(count): total += at[i] != 0
+            values = strip
+        for i in range(count): total += values[i] != 0
         start += count
     return total
 
 
-# ---- which element goes with which -----------------------------------------------------------------------------------
+# ---- corresponding elements ------------------------------------------------------------------------------------------
 
 cdef void begin(Places* p, const Array* x, const Array* y, const Layout* grid) noexcept nogil:
     cdef int d
@@ -86,8 +86,8 @@ cdef void begin(Places* p, const Array* x, const Array* y, const Layout* grid) n
 
 
 cdef void finish(Places* p, int first) noexcept nogil:
-    """Put trailing dimensions from `first` on into the row: those that lie in one run in x, and in y too or are one
-    element of y."""
+    """Merge trailing dimensions, from `first` on, into the row if they are contiguous in x and, in y, contiguous or one
+    repeated element."""
     cdef int d
     p.row, p.count, p.y_row = 1, 1, 1
     while p.ndim > first:
@@ -102,7 +102,7 @@ cdef void finish(Places* p, int first) noexcept nogil:
 
 
 cdef void squeeze(Places* p) noexcept nogil:
-    """Leave out dimensions of one element, so that runs are long."""
+    """Remove dimensions of size 1, so that runs are long."""
     cdef int d, k, to = 0
     for d in range(p.ndim):
         if p.shape[d] == 1: continue
@@ -113,10 +113,10 @@ cdef void squeeze(Places* p) noexcept nogil:
 
 
 cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const Array* index) noexcept nogil:
-    """y[a.., b.., c..] goes with x[a.., index_1[b..], .. index_n[b..], c..], the first index array choosing from
-    dimension `axis`; the arrays broadcast. With n = 0: element with element."""
+    """y[a.., b.., c..] corresponds to x[a.., index_1[b..], .. index_n[b..], c..]. The first index array selects from
+    dimension `axis`, and the index arrays broadcast. With n = 0, y[a..] corresponds to x[a..]."""
     cdef const Layout* l = y.layout
-    cdef const Layout* at
+    cdef const Layout* li
     cdef int extra = l.ndim - x.layout.ndim + n     # dimensions of the broadcast index arrays
     cdef int d, k, i
     begin(p, x, y, l)
@@ -127,17 +127,17 @@ cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const 
         elif d < axis + extra: p.x_step[d] = 0
         else: p.x_step[d] = x.layout.strides[d - extra + n]
     for k in range(n):
-        at = index[k].layout
+        li = index[k].layout
         p.index[k] = <const int64_t*>index[k].data
         p.size[k], p.stride[k] = x.layout.shape[axis + k], x.layout.strides[axis + k]
         for d in range(l.ndim):
-            i = d - axis - extra + at.ndim
-            p.index_step[k][d] = at.strides[i] if 0 <= i < at.ndim and at.shape[i] != 1 else 0
+            i = d - axis - extra + li.ndim
+            p.index_step[k][d] = li.strides[i] if 0 <= i < li.ndim and li.shape[i] != 1 else 0
     finish(p, axis + extra if n else 0)
 
 
 cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil:
-    """y[.. a ..] goes with x[.. index[.. a ..] ..], at `axis`; y has the shape of the index array."""
+    """y[.. a ..] corresponds to x[.. index[.. a ..] ..], at `axis`. y has the shape of the index array."""
     cdef int d
     begin(p, x, y, index.layout)
     p.n = 1
@@ -151,10 +151,10 @@ cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const A
 
 
 cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask) noexcept nogil:
-    """y[j, c..] goes with x[place.., c..], where `place` is the j-th at which the mask is true."""
+    """y[j, c..] corresponds to x[place.., c..], where `place` is the position of the j-th true element of the mask."""
     cdef int d, m = mask.layout.ndim
     begin(p, x, y, x.layout)
-    p.masked, p.mask, p.each = m, mask.data, y.layout.strides[0]
+    p.masked, p.mask, p.chosen_stride = m, mask.data, y.layout.strides[0]
     for d in range(p.ndim):
         p.x_step[d] = x.layout.strides[d]
         p.y_step[d] = 0 if d < m else y.layout.strides[d - m + 1]
@@ -163,46 +163,46 @@ cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask)
 
 
 cdef void seek(const Places* p, Py_ssize_t start, Spot* spot) noexcept nogil:
-    """Row `start` of the grid."""
+    """Set `spot` to row `start` of the grid."""
     cdef Py_ssize_t rest = start
     cdef int d, k
     spot.x = spot.y = 0
     for k in range(p.n): spot.index[k] = 0
     for d in range(p.ndim - 1, -1, -1):
-        spot.at[d] = rest % p.shape[d]
+        spot.position[d] = rest % p.shape[d]
         rest = rest // p.shape[d]
-        spot.x += spot.at[d] * p.x_step[d]
-        spot.y += spot.at[d] * p.y_step[d]
-        for k in range(p.n): spot.index[k] += spot.at[d] * p.index_step[k][d]
+        spot.x += spot.position[d] * p.x_step[d]
+        spot.y += spot.position[d] * p.y_step[d]
+        for k in range(p.n): spot.index[k] += spot.position[d] * p.index_step[k][d]
 
 
 cdef void next_run(const Places* p, Spot* spot) noexcept nogil:
-    """The row after the last one of its run: there is one."""
+    """Advance from the last row of a run to the next row, which must exist."""
     cdef int d = p.ndim - 1, k
-    spot.x -= spot.at[d] * p.x_step[d]
-    spot.y -= spot.at[d] * p.y_step[d]
-    for k in range(p.n): spot.index[k] -= spot.at[d] * p.index_step[k][d]
-    spot.at[d] = 0
+    spot.x -= spot.position[d] * p.x_step[d]
+    spot.y -= spot.position[d] * p.y_step[d]
+    for k in range(p.n): spot.index[k] -= spot.position[d] * p.index_step[k][d]
+    spot.position[d] = 0
     while True:
         d -= 1
-        spot.at[d] += 1
+        spot.position[d] += 1
         spot.x += p.x_step[d]
         spot.y += p.y_step[d]
         for k in range(p.n): spot.index[k] += p.index_step[k][d]
-        if spot.at[d] < p.shape[d]: return
+        if spot.position[d] < p.shape[d]: return
         spot.x -= p.shape[d] * p.x_step[d]
         spot.y -= p.shape[d] * p.y_step[d]
         for k in range(p.n): spot.index[k] -= p.shape[d] * p.index_step[k][d]
-        spot.at[d] = 0
+        spot.position[d] = 0
 
 
 cdef inline int64_t sign(int64_t i, Py_ssize_t size) noexcept nogil:
-    """Negative if the index is outside -size .. size - 1: one of the two is, overflow or not."""
+    """Negative if i is outside -size .. size - 1: then one of the two terms is, even if the other overflows."""
     return (i + size) | (size - 1 - i)
 
 
 cdef bint locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t* xs, Py_ssize_t* ys) noexcept nogil:
-    """The offsets of rows start .. start + count of the grid; whether all indices are in range."""
+    """Compute the offsets of rows start to start + count - 1 of the grid. Returns whether all indices are in range."""
     cdef Spot spot
     cdef Py_ssize_t run, j, x_step, y_step, index_step
     cdef int64_t i, signs = 0
@@ -211,7 +211,7 @@ cdef bint locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t
     while True:
         run, x_step, y_step = 1, 0, 0
         if last >= 0:
-            run, x_step, y_step = p.shape[last] - spot.at[last], p.x_step[last], p.y_step[last]
+            run, x_step, y_step = p.shape[last] - spot.position[last], p.x_step[last], p.y_step[last]
             if run > count: run = count
         for j in range(run):
             xs[j] = spot.x + j * x_step
@@ -234,7 +234,7 @@ cdef bint locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t
 
 cdef void move_words(word* x, word* y, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys,
                      Way way) noexcept nogil:
-    """Single elements."""
+    """Move n single elements."""
     cdef Py_ssize_t j
     if way == TAKE:
         for j in range(n): y[ys[j]] = x[xs[j]]
@@ -244,30 +244,30 @@ cdef void move_words(word* x, word* y, Py_ssize_t n, const Py_ssize_t* xs, const
 
 cdef void spread_rows(const Places* p, word* x, const word* y, Py_ssize_t n, const Py_ssize_t* xs,
                       const Py_ssize_t* ys) noexcept nogil:
-    """Rows of x, each filled with one element of y (which is never written this way: results do not repeat)."""
+    """Fill each row of x with one element of y. Only for PUT, because results are not broadcast."""
     cdef Py_ssize_t i, j
-    cdef word one
+    cdef word value
     for j in range(n):
-        one = y[ys[j]]
-        for i in range(p.row): x[xs[j] + i] = one
+        value = y[ys[j]]
+        for i in range(p.row): x[xs[j] + i] = value
 
 
 cdef void add_rows(const Places* p, number* x, const number* y, Py_ssize_t n, const Py_ssize_t* xs,
                    const Py_ssize_t* ys) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef number* to
-    cdef const number* of
+    cdef number* target
+    cdef const number* source
     for j in range(n):
-        to = x + xs[j]
-        of = y + ys[j]
+        target = x + xs[j]
+        source = y + ys[j]
         if p.y_row:
-            for i in range(p.row): to[i] += of[i]
+            for i in range(p.row): target[i] += source[i]
         else:
-            for i in range(p.row): to[i] += of[0]
+            for i in range(p.row): target[i] += source[0]
 
 
 cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys, Way way) noexcept nogil:
-    """Move `n` rows, from or to the offsets given."""
+    """Move n rows between the offsets xs of x and ys of y."""
     cdef Py_ssize_t j
     cdef int size = itemsize(p.dtype)
     if way == ADD:
@@ -293,10 +293,10 @@ cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssi
     else: move_words(<uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys, way)
 
 
-# ---- single elements by one index array: no offsets are written down -------------------------------------------------
+# ---- single elements by one index array, without stored offsets ------------------------------------------------------
 
 cdef void run_words(const Places* p, word* x, word* y, const int64_t* index, Py_ssize_t n, Way way) noexcept nogil:
-    """n elements of a run. (Four at a time, as the counting would take a third of the time.)"""
+    """Move n elements of a run, four at a time: loop counting would otherwise take a third of the time."""
     cdef Py_ssize_t stride = p.stride[0], x_step = p.x_step[p.ndim - 1], y_step = p.y_step[p.ndim - 1], j, l
     if way == PUT:
         for j in range(n): x[j * x_step + index[j] * stride] = y[j * y_step]
@@ -309,7 +309,7 @@ cdef void run_words(const Places* p, word* x, word* y, const int64_t* index, Py_
 
 
 cdef void run_sums(const Places* p, number* x, const number* y, const int64_t* index, Py_ssize_t n) noexcept nogil:
-    """n additions of a run, in order."""
+    """Add n elements of a run, in order."""
     cdef Py_ssize_t stride = p.stride[0], x_step = p.x_step[p.ndim - 1], y_step = p.y_step[p.ndim - 1], j
     if y_step == 1 and x_step == 0 and stride == 1:
         for j in range(n): x[index[j]] += y[j]
@@ -318,26 +318,26 @@ cdef void run_sums(const Places* p, number* x, const number* y, const int64_t* i
 
 
 cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
-    """Elements start .. stop of a grid that has dimensions, by one thread, until an index is out of range: whether none
-    is. Indices are looked at a strip ahead, and copied only if some count from the end or lie apart."""
+    """Move elements start to stop - 1 of a grid with ndim > 0, on one thread, up to an index out of range. Returns
+    whether there is none. Each strip of indices is checked first, and copied only if some are negative or strided."""
     cdef int64_t strip[STRIP]
     cdef Spot spot
     cdef const int64_t* index
-    cdef int64_t i, signs, least
+    cdef int64_t i, signs, negative
     cdef Py_ssize_t n, j, step = p.index_step[0][p.ndim - 1]
     cdef int size = itemsize(p.dtype), last = p.ndim - 1
     cdef char* x
     cdef char* y
     seek(p, start, &spot)
     while True:
-        n = min(min(p.shape[last] - spot.at[last], stop - start), <Py_ssize_t>STRIP)
+        n = min(min(p.shape[last] - spot.position[last], stop - start), <Py_ssize_t>STRIP)
         index = p.index[0] + spot.index[0]
-        signs = least = 0
+        signs = negative = 0
         if step == 1:
             for j in range(n):
                 signs |= sign(index[j], p.size[0])
-                least |= index[j]
-        if step != 1 or least < 0:
+                negative |= index[j]
+        if step != 1 or negative < 0:
             for j in range(n):
                 i = index[j * step]
                 signs |= sign(i, p.size[0])
@@ -358,18 +358,18 @@ cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noex
         else: run_words(p, <uint64_t*>x, <uint64_t*>y, index, n, way)
         start += n
         if start == stop: return True
-        if spot.at[last] + n == p.shape[last]: next_run(p, &spot)
+        if spot.position[last] + n == p.shape[last]: next_run(p, &spot)
         else:
-            spot.at[last] += n
+            spot.position[last] += n
             spot.x += n * p.x_step[last]
             spot.y += n * p.y_step[last]
             spot.index[0] += n * step
 
 
-# ---- all of them -----------------------------------------------------------------------------------------------------
+# ---- the walk --------------------------------------------------------------------------------------------------------
 
 cdef bint span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
-    """Rows start .. stop of the grid by one thread, in strips, until an index is out of range: whether none is."""
+    """Move rows start to stop - 1 on one thread, up to an index out of range. Returns whether there is none."""
     cdef Py_ssize_t xs[STRIP]
     cdef Py_ssize_t ys[STRIP]
     cdef Py_ssize_t count
@@ -383,44 +383,44 @@ cdef bint span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noex
 
 
 cdef void span_mask(const Places* p, Way way) noexcept nogil:
-    """All rows at which the mask is true; the dimensions behind the mask that are no row are walked outside."""
-    cdef Py_ssize_t at[MAX_NDIM]
+    """Move all rows for which the mask is true. The outer loop is over dimensions between the mask and the row."""
+    cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t x = 0, y = 0, times = 1, _i
     cdef int d
     for d in range(p.masked, p.ndim): times *= p.shape[d]
-    for d in range(p.ndim): at[d] = 0
+    for d in range(p.ndim): index[d] = 0
     for _i in range(times if p.count else 0):
         span_places(p, x, y, way)
         d = p.ndim
         while d > p.masked:
             d -= 1
-            at[d] += 1
+            index[d] += 1
             x += p.x_step[d]
             y += p.y_step[d]
-            if at[d] < p.shape[d]: break
+            if index[d] < p.shape[d]: break
             x -= p.shape[d] * p.x_step[d]
             y -= p.shape[d] * p.y_step[d]
-            at[d] = 0
+            index[d] = 0
 
 
 cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noexcept nogil:
-    """One row for each true element of the mask, from the offsets `x` and `y` on. Offsets are written whether the mask
-    is true or not, and counted if it is: a branch for each would be guessed wrong half of the time."""
+    """Move one row for each true element of the mask, from the offsets `x` and `y` on. An offset is written for every
+    element of the mask but counted only if it is true: a branch would be mispredicted half of the time."""
     cdef Py_ssize_t xs[STRIP]
     cdef Py_ssize_t ys[STRIP]
-    cdef Py_ssize_t at[MAX_NDIM]
-    cdef Py_ssize_t m = 0, n = 0, chosen = 0, run, count, start, j, x_step, mask_step
+    cdef Py_ssize_t index[MAX_NDIM]
+    cdef Py_ssize_t m = 0, n = 0, moved = 0, run, count, start, j, x_step, mask_step
     cdef int d, last = p.masked - 1
-    for d in range(p.masked): at[d] = 0
+    for d in range(p.masked): index[d] = 0
     run, x_step, mask_step = p.shape[last], p.x_step[last], p.mask_step[last]
     while True:
         start = 0
         while start < run:
             count = run - start if run - start < STRIP else STRIP
             if n + count > STRIP:
-                for j in range(n): ys[j] = y + (chosen + j) * p.each
+                for j in range(n): ys[j] = y + (moved + j) * p.chosen_stride
                 move(p, n, xs, ys, way)
-                chosen += n
+                moved += n
                 n = 0
             for j in range(start, start + count):
                 xs[n] = x + j * x_step
@@ -428,47 +428,47 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
             start += count
         d = last - 1
         while d >= 0:                               # carry into the next run
-            at[d] += 1
+            index[d] += 1
             x += p.x_step[d]
             m += p.mask_step[d]
-            if at[d] < p.shape[d]: break
+            if index[d] < p.shape[d]: break
             x -= p.shape[d] * p.x_step[d]
             m -= p.shape[d] * p.mask_step[d]
-            at[d] = 0
+            index[d] = 0
             d -= 1
         if d < 0: break
-    for j in range(n): ys[j] = y + (chosen + j) * p.each
+    for j in range(n): ys[j] = y + (moved + j) * p.chosen_stride
     move(p, n, xs, ys, way)
 
 
 cdef bint take(Places* p) noexcept nogil:
-    """y = what it goes with in x; whether all indices were seen in range. If not, some of y may not be written."""
+    """y = the corresponding elements of x. Returns whether all indices are in range; if not, y is incomplete."""
     cdef int t
-    p.good = p.count * p.row > 0
+    p.in_range = p.count * p.row > 0
     if p.masked: span_mask(p, TAKE)
     elif p.row:
         t = threads_for(p.count * p.row)
-        parallel_for(take_some, <void*>p, p.count, (p.count + t - 1) // t, t)
-    return p.good
+        parallel_for(take_range, <void*>p, p.count, (p.count + t - 1) // t, t)
+    return p.in_range
 
 
-cdef void take_some(void* places, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    if not span(<const Places*>places, start, stop, TAKE): (<Places*>places).good = False
+cdef void take_range(void* places, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    if not span(<const Places*>places, start, stop, TAKE): (<Places*>places).in_range = False
 
 
 cdef void put(const Places* p) noexcept nogil:
-    """What y goes with in x = y; of several the last stays."""
+    """The corresponding elements of x = y. For repeated indices, the last element of y remains."""
     if p.masked: span_mask(p, PUT)
     elif p.row: span(p, 0, p.count, PUT)
 
 
 cdef bint add(const Places* p) noexcept nogil:
-    """What y goes with in x += y, as often as it does; whether all indices were seen in range."""
+    """The corresponding elements of x += y, repeated indices included. Returns whether all indices are in range."""
     return p.count * p.row > 0 and span(p, 0, p.count, ADD)
 
 
 cdef void copy(const Array* x, const Array* y) noexcept nogil:
-    """y = x, of one shape and dtype, any strides."""
+    """y = x, with the same shape and dtype and any strides."""
     cdef Places p
     aim(&p, x, y, 0, 0, NULL)
     take(&p)
@@ -477,13 +477,13 @@ cdef void copy(const Array* x, const Array* y) noexcept nogil:
 # ---- triangles -------------------------------------------------------------------------------------------------------
 
 cdef void wipe(const Array* x, Py_ssize_t k, bint upper) noexcept nogil:
-    """Zeros in the dense matrices x (..., m, n) above diagonal k (upper) or below it."""
+    """Set the dense matrices x (..., m, n) to 0 above diagonal k (upper) or below it."""
     cdef const Layout* l = x.layout
     cdef Py_ssize_t m = l.shape[l.ndim - 2], n = l.shape[l.ndim - 1], i, first, last
     cdef int size = itemsize(x.dtype)
     if l.size == 0: return
     for i in range(l.size // n):
-        first, last = 0, i % m + k                  # columns first .. last - 1 go
+        first, last = 0, i % m + k                  # columns first .. last - 1 become 0
         if upper: first, last = last + 1, n
         if first < 0: first = 0
         if last > n: last = n

@@ -1,9 +1,9 @@
-"""Order. The few largest or smallest of every row, without sorting it; the places of all its elements in order.
+"""Sorting: the k largest or smallest elements of each row without sorting it (topk), and argsort (order).
 
-Places are sorted, not elements: by counting digits of 11 bits from the lowest to the highest (LSD radix sort), where
-rows are long, by merging where they are short. What decides is a key of unsigned bits, for which floating numbers and
-integers are one: both zeros have the same, and all NaN the largest. Both ways are stable, so the result is unique.
-Beside the places this takes as much memory again, and none for copies of elements."""
+Indices are sorted, not elements. Long rows are sorted by digits of 11 bits, from the lowest to the highest (LSD radix
+sort), and short rows by merging. Both compare keys of unsigned bits, which work for integers and floating-point numbers
+alike: 0 and -0 have the same key, and NaN has the largest. Both sorts are stable, so the result is unique. The
+workspace has the size of the indices; contiguous elements are not copied."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -14,12 +14,12 @@ from cygrad.kernels.array cimport (
 )
 
 cdef enum:
-    RUN = 16                # elements that are inserted, one after the other
-    LONG = 128              # from so many elements for each digit on digits are counted: there both ways take as long
-    DIGIT = 11              # bits; of those, six digits make 64 bits
-    MOST = 6
-    VALUES = 1 << DIGIT
-    BLOCK = 32              # rows and columns that are turned at a time
+    RUN = 16                # elements of a run that is sorted by insertion
+    LONG = 128              # elements per digit from which on radix sort is used: there both sorts take the same time
+    DIGIT = 11              # bits of a digit
+    MAX_DIGITS = 6          # digits of 64 bits
+    VALUES = 1 << DIGIT     # values of a digit
+    BLOCK = 32              # rows and columns that are transposed at a time
 
 ctypedef fused element:
     integer
@@ -29,7 +29,7 @@ ctypedef fused place:
     int32_t
     int64_t
 
-ctypedef fused word:        # elements by their size alone
+ctypedef fused word:        # an element, by its size
     uint8_t
     uint16_t
     uint32_t
@@ -38,33 +38,33 @@ ctypedef fused word:        # elements by their size alone
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-cdef inline void next_row(const Layout* x, const Layout* y, int axis, Py_ssize_t* at, Py_ssize_t* from_x,
+cdef inline void next_row(const Layout* x, const Layout* y, int axis, Py_ssize_t* index, Py_ssize_t* from_x,
                           Py_ssize_t* to_y) noexcept nogil:
-    """The beginnings of the next rows along `axis` of two arrays that are as long in all other dimensions. `at` counts
-    there, from zeros."""
+    """Advance to the next rows along `axis` of two arrays whose other dimensions have the same sizes. `index` is the
+    position in those dimensions; it starts with zeros."""
     cdef int d
     for d in range(x.ndim - 1, -1, -1):
         if d == axis: continue
-        at[d] += 1
+        index[d] += 1
         from_x[0] += x.strides[d]
         to_y[0] += y.strides[d]
-        if at[d] < x.shape[d]: return
+        if index[d] < x.shape[d]: return
         from_x[0] -= x.shape[d] * x.strides[d]
         to_y[0] -= x.shape[d] * y.strides[d]
-        at[d] = 0
+        index[d] = 0
 
 
-# ---- the few first ---------------------------------------------------------------------------------------------------
+# ---- the first k -----------------------------------------------------------------------------------------------------
 
 cdef inline bint before(real a, real b, bint largest) noexcept nogil:
-    """Whether `a` comes before `b`; nan is the largest of all."""
+    """Whether a comes before b. NaN is the largest number."""
     if largest: return a > b or (a != a and b == b)
     return a < b or (b != b and a == a)
 
 
 cdef void topk_row(const real* x, Py_ssize_t n, Py_ssize_t step, int64_t* y, Py_ssize_t k, Py_ssize_t y_step,
                    bint largest) noexcept nogil:
-    """The places of the first k of a row. A list of the best so far stays in order; most elements do not reach it."""
+    """The indices of the first k elements of a row. Keeps a sorted list of the best; most elements do not enter it."""
     cdef real best[SHORT]
     cdef int64_t place[SHORT]
     cdef Py_ssize_t i, j, count = 0
@@ -82,14 +82,14 @@ cdef void topk_row(const real* x, Py_ssize_t n, Py_ssize_t step, int64_t* y, Py_
 
 
 cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept nogil:
-    """y = the places of the first y.shape[axis] (up to SHORT) elements of x along `axis`; floating x, int64 y."""
+    """y (int64) = the indices of the first y.shape[axis] <= SHORT elements of x (floating-point) along `axis`."""
     cdef const Layout* l = x.layout
     cdef const Layout* m = y.layout
-    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t from_x = 0, to_y = 0, n = l.shape[axis], k = m.shape[axis], _i
     cdef int d
     if m.size == 0: return
-    for d in range(l.ndim): at[d] = 0
+    for d in range(l.ndim): index[d] = 0
     for _i in range(m.size // k):
         if x.dtype == FLOAT32:
             topk_row(<const float*>x.data + from_x, n, l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis],
@@ -97,25 +97,25 @@ cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept 
         else:
             topk_row(<const double*>x.data + from_x, n, l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis],
                      largest)
-        next_row(l, m, axis, at, &from_x, &to_y)
+        next_row(l, m, axis, index, &from_x, &to_y)
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
 cdef inline uint64_t key(element v, uint64_t flip) noexcept nogil:
-    """Bits whose order as an unsigned number is that of the elements; `flip`, all ones or none, turns it round."""
-    cdef uint32_t single
-    cdef uint64_t double_
+    """An unsigned number with the order of the elements. With all bits of `flip` set, the order is reversed."""
+    cdef uint32_t bits32
+    cdef uint64_t bits64
     if element is float:
         if v != v: return <uint64_t>0xFFFFFFFF ^ flip
         if v == 0: return <uint64_t>0x80000000 ^ flip
-        memcpy(&single, &v, 4)
-        return (<uint32_t>~single if single >> 31 else single | <uint32_t>0x80000000) ^ flip
+        memcpy(&bits32, &v, 4)
+        return (<uint32_t>~bits32 if bits32 >> 31 else bits32 | <uint32_t>0x80000000) ^ flip
     elif element is double:
         if v != v: return ~<uint64_t>0 ^ flip
         if v == 0: return (<uint64_t>1 << 63) ^ flip
-        memcpy(&double_, &v, 8)
-        return (~double_ if double_ >> 63 else double_ | <uint64_t>1 << 63) ^ flip
+        memcpy(&bits64, &v, 8)
+        return (~bits64 if bits64 >> 63 else bits64 | <uint64_t>1 << 63) ^ flip
     elif element is int8_t:  return (<uint8_t>v ^ <uint64_t>0x80) ^ flip
     elif element is int16_t: return (<uint16_t>v ^ <uint64_t>0x8000) ^ flip
     elif element is int32_t: return (<uint32_t>v ^ <uint64_t>0x80000000) ^ flip
@@ -123,10 +123,10 @@ cdef inline uint64_t key(element v, uint64_t flip) noexcept nogil:
     else: return <uint64_t>v ^ flip
 
 
-# ---- places in order -------------------------------------------------------------------------------------------------
+# ---- sorted indices --------------------------------------------------------------------------------------------------
 
 cdef int in_order(const element* x, Py_ssize_t n, uint64_t flip) noexcept nogil:
-    """1: the elements are in order; -1: each is behind the next; 0: neither."""
+    """1 if the elements are in order, -1 if each comes strictly after the next, else 0."""
     cdef Py_ssize_t i
     cdef uint64_t before = key(x[0], flip), now
     cdef bint rises = True, falls = True
@@ -140,8 +140,8 @@ cdef int in_order(const element* x, Py_ssize_t n, uint64_t flip) noexcept nogil:
 
 
 cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
-    """a = the places of x in order; b is as long."""
-    cdef place counts[MOST][VALUES]
+    """Radix sort. a = the sorted indices of x; b is scratch of the same size."""
+    cdef place counts[MAX_DIGITS][VALUES]
     cdef place* source = a
     cdef place* target = b
     cdef place* swap
@@ -159,7 +159,7 @@ cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
         k = (key(x[0], flip) >> (DIGIT * d)) & (VALUES - 1)
         if counts[d][k] == n: continue              # all have the same digit
         total = 0
-        for i in range(values):                     # from how many there are to where they begin
+        for i in range(values):                     # counts become starting positions
             count = counts[d][i]
             counts[d][i] = total
             total += count
@@ -183,14 +183,14 @@ cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
 
 
 cdef void by_merging(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
-    """The same; of equal elements the first comes from the left."""
+    """Merge sort, with the same arguments and result."""
     cdef uint64_t keys[RUN]
     cdef place* source = a
     cdef place* target = b
     cdef place* swap
     cdef Py_ssize_t start, stop, middle, i, j, k, width = RUN
     cdef uint64_t left = 0, right = 0
-    for i in range(n):                              # insert within runs
+    for i in range(n):                              # insertion sort within runs
         start = i - i % RUN
         right, j = key(x[i], flip), i - start
         while j > 0 and right < keys[j - 1]:
@@ -238,7 +238,7 @@ cdef inline void order_(const element* x, Py_ssize_t n, place* a, place* b, uint
 
 
 cdef void order_row(const char* x, int dtype, Py_ssize_t n, place* a, place* b, bint descending) noexcept nogil:
-    """a = the places of the n elements at x in order, b is as long. (Bools are 0 and 1 here.)"""
+    """a = the sorted indices of the n elements at x; b is scratch of the same size. Bools must be 0 or 1."""
     cdef uint64_t flip = (~<uint64_t>0 >> (64 - 8 * itemsize(dtype))) if descending else 0
     if dtype == FLOAT32:   order_(<const float*>x, n, a, b, flip)
     elif dtype == FLOAT64: order_(<const double*>x, n, a, b, flip)
@@ -254,7 +254,7 @@ cdef void order_row(const char* x, int dtype, Py_ssize_t n, place* a, place* b, 
 
 
 cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char* row) noexcept nogil:
-    """A row in one piece, its bools as 0 and 1."""
+    """row = a contiguous copy of x; bools become 0 or 1."""
     cdef Py_ssize_t i
     cdef int size = itemsize(dtype)
     if dtype == BOOL:
@@ -269,22 +269,23 @@ cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char*
         for i in range(n): (<uint64_t*>row)[i] = (<const uint64_t*>x)[i * step]
 
 
-cdef void write_places(const place* a, Py_ssize_t count, const Array* y, Py_ssize_t at, Py_ssize_t step) noexcept nogil:
-    """`count` places to y, of INT64 or of any unsigned dtype that has room for them, from its element `at` on. Where y
-    is INT64 a may be the first half of where they go: to a compiler memory of two types is two memories; memcpy says
-    that it is one."""
+cdef void write_places(const place* a, Py_ssize_t count, const Array* y, Py_ssize_t first,
+                       Py_ssize_t step) noexcept nogil:
+    """Write `count` indices to y, from its element `first` on. y is INT64 or an unsigned dtype that can hold them. If y
+    is INT64, a may be the first half of the same memory. memcpy is used because the compiler would otherwise assume
+    that pointers of two types do not alias."""
     cdef Py_ssize_t i
     cdef int64_t v
     if y.dtype == INT64:
         for i in range(count - 1, -1, -1):
             v = a[i]
-            memcpy(y.data + (at + i * step) * 8, &v, 8)
+            memcpy(y.data + (first + i * step) * 8, &v, 8)
     elif y.dtype == UINT8:
-        for i in range(count): (<uint8_t*>y.data)[at + i * step] = <uint8_t>a[i]
+        for i in range(count): (<uint8_t*>y.data)[first + i * step] = <uint8_t>a[i]
     elif y.dtype == UINT16:
-        for i in range(count): (<uint16_t*>y.data)[at + i * step] = <uint16_t>a[i]
+        for i in range(count): (<uint16_t*>y.data)[first + i * step] = <uint16_t>a[i]
     else:
-        for i in range(count): (<uint32_t*>y.data)[at + i * step] = <uint32_t>a[i]
+        for i in range(count): (<uint32_t*>y.data)[first + i * step] = <uint32_t>a[i]
 
 
 cdef void write_elements(const char* x, Py_ssize_t step, const place* a, Py_ssize_t n, int size, char* y,
@@ -301,43 +302,43 @@ cdef void write_elements(const char* x, Py_ssize_t step, const place* a, Py_ssiz
         for i in range(n): y[i * y_step] = x[a[i] * step]
 
 
-cdef size_t order_room(const Array* x, int axis, bint lends) noexcept nogil:
-    """The bytes of workspace that order() wants; `lends`: places go to an int64 array whose rows lie in one piece."""
+cdef size_t order_room(const Array* x, int axis, bint in_place) noexcept nogil:
+    """Bytes of workspace that order() needs. in_place: y is int64 with contiguous rows, so its memory can be used."""
     cdef const Layout* l = x.layout
     cdef Py_ssize_t n = l.shape[axis]
-    cdef size_t each = 8 if n >> 31 else 4, capacity = 0
+    cdef size_t each = 8 if n >> 31 else 4, nbytes = 0
     if l.size == 0: return 0
-    if l.strides[axis] != 1 or x.dtype == BOOL: capacity += (n * itemsize(x.dtype) + 7) // 8 * 8
-    if not lends: capacity += 2 * n * each
-    elif each == 8: capacity += n * each
-    return capacity
+    if l.strides[axis] != 1 or x.dtype == BOOL: nbytes += (n * itemsize(x.dtype) + 7) // 8 * 8
+    if not in_place: nbytes += 2 * n * each
+    elif each == 8: nbytes += n * each
+    return nbytes
 
 
-cdef void order(const Array* x, int axis, bint descending, const Array* values, const Array* y, bint lends,
+cdef void order(const Array* x, int axis, bint descending, const Array* values, const Array* y, bint in_place,
                 char* workspace) noexcept nogil:
-    """y = the places of the elements of x in order along `axis`, or of the first of them where y is shorter there;
-    values = those elements, if it is not NULL."""
+    """y = the indices that sort x along `axis`, or the first of them if y is shorter there. If `values` is not NULL, it
+    receives the sorted elements."""
     cdef const Layout* l = x.layout
     cdef const Layout* m = y.layout
-    cdef Py_ssize_t at[MAX_NDIM]
+    cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t from_x = 0, to_y = 0, n = l.shape[axis], count = m.shape[axis], _i
     cdef int d, size = itemsize(x.dtype)
     cdef bint packs = l.strides[axis] != 1 or x.dtype == BOOL, large = n >> 31 != 0
     cdef char* row = workspace
-    cdef char* space = workspace
+    cdef char* indices = workspace
     cdef const char* p
     cdef char* a
     cdef char* b
     if m.size == 0: return
-    if packs: space += (n * size + 7) // 8 * 8
-    for d in range(l.ndim): at[d] = 0
+    if packs: indices += (n * size + 7) // 8 * 8
+    for d in range(l.ndim): index[d] = 0
     for _i in range(m.size // count):
         p = x.data + from_x * size
         if packs:
             collect(p, l.strides[axis], x.dtype, n, row)
             p = row
-        a = y.data + to_y * 8 if lends else space   # (a row of y has room for two of 32 bits)
-        b = space if lends and large else a + n * (8 if large else 4)
+        a = y.data + to_y * 8 if in_place else indices  # an int64 has space for two 32-bit indices
+        b = indices if in_place and large else a + n * (8 if large else 4)
         if large:
             order_row(p, x.dtype, n, <int64_t*>a, <int64_t*>b, descending)
             write_places(<const int64_t*>a, count, y, to_y, m.strides[axis])
@@ -350,10 +351,10 @@ cdef void order(const Array* x, int axis, bint descending, const Array* values, 
                 write_elements(x.data + from_x * size, l.strides[axis], <const int32_t*>a, n, size,
                                values.data + to_y * size, m.strides[axis])
             write_places(<const int32_t*>a, count, y, to_y, m.strides[axis])
-        next_row(l, m, axis, at, &from_x, &to_y)
+        next_row(l, m, axis, index, &from_x, &to_y)
 
 
-# ---- values in order: what is around NumPy's sort of rows ------------------------------------------------------------
+# ---- sorted values: helpers for NumPy's sort of rows -----------------------------------------------------------------
 
 cdef inline void reverse_(word* x, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
@@ -365,7 +366,7 @@ cdef inline void reverse_(word* x, Py_ssize_t n) noexcept nogil:
 
 
 cdef void reverse(char* x, int size, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
-    """Turn each of the rows of n elements round."""
+    """Reverse each row of n elements."""
     cdef Py_ssize_t r
     for r in range(rows):
         if size == 1:   reverse_(<uint8_t*>x + r * n, n)
@@ -388,7 +389,7 @@ cdef inline void turn_(const word* x, Py_ssize_t rows, Py_ssize_t columns, Py_ss
 
 cdef void turn(const char* x, int size, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t x_step, char* y,
                Py_ssize_t y_step) noexcept nogil:
-    """y_ji = x_ij; the steps are from row to row, in elements."""
+    """y_ji = x_ij. The steps are between rows, in elements."""
     if size == 1:   turn_(<const uint8_t*>x, rows, columns, x_step, <uint8_t*>y, y_step)
     elif size == 2: turn_(<const uint16_t*>x, rows, columns, x_step, <uint16_t*>y, y_step)
     elif size == 4: turn_(<const uint32_t*>x, rows, columns, x_step, <uint32_t*>y, y_step)
