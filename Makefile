@@ -1,4 +1,4 @@
-# The short verbs. `make demo` and `make test` need python3 (headers, venv), a C compiler and make; the rest they fetch.
+# `make demo` and `make test` need python3 with headers and venv, a C compiler and make. They install everything else.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -7,8 +7,8 @@ PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
 
-# A demo alone compiles kernels for this machine only, while pip gets what the demo needs; what is asked for later adds
-# the other levels to what is there.
+# `make demo` builds kernels for this machine only, while pip installs the packages of the demo. Other targets add the
+# other instruction levels later.
 ifeq ($(or $(MAKECMDGOALS),demo),demo)
 export CYGRAD_LEVELS ?= native
 MAKEFLAGS += --jobs=2
@@ -20,11 +20,11 @@ endif
 demo: $(VENV)/has-demo $(VENV)/built
 	$(PY) -m cygrad demo
 
-# The tests but for the slow ones. TESTS="tests/ops/test_table.py -k exp" picks some.
+# The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some.
 test: $(VENV)/has-test $(VENV)/built
 	$(PY) -m pytest -q $(TESTS)
 
-# Everything, the long sweeps whole.
+# All tests, with full sweeps.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	CYGRAD_PROGRAMS=10000 CYGRAD_STEPS=100000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
 
@@ -33,7 +33,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.memory --output benchmarks/results/memory
 	$(PY) -m benchmarks.steps --output benchmarks/results
 
-# A look, in two minutes on two cores, under out/; OLD=benchmarks/results/results.json says what moved against it.
+# A short benchmark (two minutes on two cores), written to out/. OLD=benchmarks/results/results.json compares with it.
 bench-quick: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --quick --output out/benchmarks $(if $(OLD),--compare $(OLD))
 
@@ -43,31 +43,31 @@ lint: $(VENV)/has-lint
 
 build: $(VENV)/has-test $(VENV)/built
 
-# The type stubs and the generated pages of docs/, from the table and the modules.
+# Generates the type stubs and the generated pages of docs/ from the operator table and the modules.
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
 pages: $(VENV)/has-run $(VENV)/built
 	$(PY) tools/make_docs.py
 
-# The documentation site: out/docs/index.html. A warning is an error, and so is a name that leads nowhere.
+# The documentation site: out/docs/index.html. Warnings are errors, and so are unresolved references.
 docs: pages $(VENV)/has-docs
 	rm -rf out/docs
 	$(PY) -m sphinx -q -E -n -W --keep-going -d out/doctrees docs out/docs
 	@echo "the site: out/docs/index.html"
 
-# The site built, its links followed, its pages opened in a browser where there is one.
+# Builds the site, checks its links and opens its pages in a browser, if there is one.
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	$(PY) -m pytest -q -m slow tests/project/test_site.py
 
-# Whether they are what they would be written as, and the stubs true of the compiled modules.
+# Checks that stubs and pages are up to date, and that the stubs match the compiled modules.
 check: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py --check
 	$(PY) tools/make_docs.py --check
 	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
 
-# Under AddressSanitizer; what is tested of files and of other libraries, not of memory, is left out.
+# The tests under AddressSanitizer, without those of files and of other libraries, which do not test memory.
 asan: $(VENV)/has-test
 	PYTHON=$(abspath $(PY)) sh tests/asan.sh \
 		--ignore=tests/project --ignore=tests/test_demo.py
@@ -76,8 +76,8 @@ clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
 	find cygrad -name '*.so' -delete
 
-# An environment is made once, this tree on its path; extras are installed when pyproject.toml has changed, and the
-# build follows its sources and the switches of setup.py.
+# The environment is created once, with this directory on its path. Extras are installed again when pyproject.toml has
+# changed, and cygrad is built again when its sources or the switches of setup.py have changed.
 $(PY):
 	@sh tools/machine.sh "$(PYTHON)"
 	$(PYTHON) -m venv $(VENV)
@@ -88,7 +88,7 @@ $(VENV)/has-%: pyproject.toml tools/requirements.py | $(VENV)/has-build
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
 	@touch $@
 
-# Two pips do not work in one environment at a time.
+# A separate rule, because two runs of pip in one environment at the same time fail.
 $(VENV)/has-build: pyproject.toml tools/requirements.py | $(PY)
 	$(PY) tools/requirements.py build > $@.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt

@@ -1,19 +1,21 @@
-"""The build: a module for each .pyx, found by globbing; every directive and flag stands here, once.
+"""The build. Each .pyx file becomes a module; all directives and flags are in this file.
 
-The modules lie in bundles, shared objects that hold many (cygrad/bundles.py says why): cygrad/_modules has all but the
-kernels, cygrad/kernels/_LEVEL the kernels for one level of instructions. A changed .pyx is one file to compile.
+The modules are linked into bundles, shared objects with many modules each (cygrad/bundles.py has the reason).
+cygrad/_modules has everything except the kernels, and cygrad/kernels/_LEVEL has the kernels for one instruction level.
+After a change to one .pyx file, one file is compiled.
 
-    CYGRAD_DEBUG=1      bounds checks in every kernel, freed memory filled with NaN, assertions
+    CYGRAD_DEBUG=1      bounds checks in all kernels, freed memory filled with NaN, assertions
     CYGRAD_NO_OPENMP=1  one thread, no OpenMP
     CYGRAD_ASAN=1       AddressSanitizer (see `make asan`)
-    CYGRAD_LEVELS=avx2  instruction levels to build kernels for beside the one for any processor (unset: all); "native"
-                        is this machine's best level, without the one for any processor, and what is built here already
+    CYGRAD_LEVELS=avx2  instruction levels to build in addition to "baseline", which runs on any CPU (default: all).
+                        "native" builds the highest level of this machine and the levels already built here, and not
+                        the baseline.
     CYGRAD_SYMBOLS=1    keep the symbols, for perf and gdb
     CYGRAD_WERROR=1     warnings of Cython and of the C compiler are errors
 
-Each object file is compiled again when its sources or its own flags have changed, so that other switches than those of
-the build before compile only what they concern. In-place builds remove the kernels of levels that are not wanted: they
-would be of another build than the rest.
+An object file is compiled again if its sources or its flags have changed. After a change of switches, only the affected
+files are compiled. A build in place removes the kernels of levels that were not requested, because they would belong to
+another build.
 """
 
 import multiprocessing
@@ -34,13 +36,13 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.modified import newer_group
 
-Options.buffer_max_dims = 3     # kernels need two: memoryviews of 88 bytes instead of 208 are cheap to pass by value
+Options.buffer_max_dims = 3     # kernels need two. Memoryviews of 88 bytes instead of 208 are cheap to pass.
 
 DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
 ASAN = bool(os.environ.get("CYGRAD_ASAN"))
 WERROR = bool(os.environ.get("CYGRAD_WERROR"))
-FORKS = multiprocessing.get_start_method() == "fork"    # otherwise Cython's workers would not see our Options
-# The kernels are built once for each level of instructions, and the best that the machine has is taken at import.
+FORKS = multiprocessing.get_start_method() == "fork"    # otherwise Cython's workers do not inherit Options
+# The kernels are built once for each instruction level. The import selects the highest level of the machine.
 LEVELS = {
     "baseline": [],
     "avx2": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"],
@@ -50,33 +52,33 @@ LEVELS = {
 
 
 def best_level():
-    """The best level that this machine has, found as the package will find it (include/cygrad/platform.h)."""
+    """The highest level of this machine, from the function that the package uses too (include/cygrad/platform.h)."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     program = '#include <stdio.h>\n#include "cygrad/platform.h"\nint main(void) { return puts(cg_best_level()) < 0; }\n'
-    with TemporaryDirectory() as where:
-        best = where + "/best"
+    with TemporaryDirectory() as directory:
+        best = directory + "/best"
         subprocess.run([*compiler, "-Iinclude", "-xc", "-", "-o", best], input=program, text=True, check=True)
         return subprocess.run([best], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def levels_here():
-    """The levels for which kernels have been built in place, by file."""
+    """The levels whose kernels were built in place, with their files."""
     return {file.name.partition(".")[0][1:]: file for file in Path("cygrad/kernels").glob(f"_*{SUFFIX}")}
 
 
-def levels(asked):
-    """The names of the levels to build, of those that CYGRAD_LEVELS may name."""
-    asked = set(asked.replace(",", " ").split())
-    if asked - {*LEVELS, "native"}:
+def levels(requested):
+    """The levels to build, for a value of CYGRAD_LEVELS."""
+    requested = set(requested.replace(",", " ").split())
+    if requested - {*LEVELS, "native"}:
         sys.exit(f"CYGRAD_LEVELS is {os.environ['CYGRAD_LEVELS']!r}; the levels that can be built are "
                  f"{', '.join(LEVELS)}, and native")
-    asked |= {best_level(), *levels_here()} if "native" in asked else {"baseline"}
-    return [level for level in LEVELS if level in asked]
+    requested |= {best_level(), *levels_here()} if "native" in requested else {"baseline"}
+    return [level for level in LEVELS if level in requested]
 
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-ONE = DEBUG or ASAN or platform.machine() != "x86_64"
-LEVELS = {level: LEVELS[level] for level in levels("" if ONE else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS)))}
+SINGLE = DEBUG or ASAN or platform.machine() != "x86_64"
+LEVELS = {level: LEVELS[level] for level in levels("" if SINGLE else os.environ.get("CYGRAD_LEVELS", " ".join(LEVELS)))}
 OPENMP = not os.environ.get("CYGRAD_NO_OPENMP") and sys.platform == "linux"
 
 DIRECTIVES = dict(
@@ -91,31 +93,31 @@ DIRECTIVES = dict(
     c_api_binop_methods=True,
 )
 
-ANSWERS = str(Path("include", "cygrad", "answers.h"))     # goes before Cython's own helpers
+ANSWERS = str(Path("include", "cygrad", "answers.h"))     # included before Cython's helpers
 
-# What -Wall -Wextra say of code that Cython wrote, for which no source of ours can be changed.
+# Warnings of -Wall -Wextra about code generated by Cython, which no change to our sources avoids.
 CYTHON_WARNS = [
-    "-Wno-unused-function",     # helpers of its own that a module happens not to call
+    "-Wno-unused-function",     # Cython's helpers that a module does not call
 ]
 
 
 class Build(build_ext):
-    """Flags by compiler, chosen when the compiler is known. Cython runs here alone: an sdist needs none of its work."""
+    """Selects flags for the compiler and runs Cython. An sdist does not run Cython."""
 
     def finalize_options(self):
         super().finalize_options()
-        self.parallel = self.parallel or True       # as many compilers as there are processors
+        self.parallel = self.parallel or True       # one compiler process for each CPU
 
     def build_extensions(self):
         if self.compiler.compiler_type == "msvc":
             compile_args, loops, link_args = ["/O2"], [], []
         else:
             # -fno-math-errno: square roots without a call. No fast-math: NaN, infinities and denormals are NumPy's.
-            # -fno-trapping-math: both sides of a choice may be computed; nobody reads the processor's exception flags.
-            # -fno-strict-aliasing: memory is moved as whole words, whatever lies in it.
-            # max-inline-insns-single: gelu's function in float64 is 309 of its units long, 200 are allowed, and a call
-            # in a loop is the end of its vectors: 25 ns an element, for 3.3. No other loop gets longer by it.
-            # -O3 for the kernels alone: elsewhere it is not faster, and a twentieth larger.
+            # -fno-trapping-math: both sides of a select may be computed. The CPU's exception flags are not read.
+            # -fno-strict-aliasing: memory is copied as whole words, independent of its type.
+            # max-inline-insns-single: gelu in float64 has 309 units, and the default limit is 200. A loop with a call
+            # is not vectorized: 25 ns per element instead of 3.3. No other loop becomes longer.
+            # -O3 only for the kernels: elsewhere it is not faster, and the code is 5 % larger.
             compile_args = ["-O2", "-g0", "-std=c11", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing",
                             "--param=max-inline-insns-single=1000", "-fvisibility=hidden", *CYTHON_WARNS]
             loops = ["-O3"]
@@ -130,17 +132,17 @@ class Build(build_ext):
                 compile_args = ["-Wall", "-Wextra", "-Werror", *compile_args]
             if OPENMP:
                 link_args += ["-fopenmp"]
-        if self.editable_mode:                      # setuptools would compile all of it in a directory that it removes
+        if self.editable_mode:                      # setuptools would use a directory that it removes
             self.build_temp = os.path.join("build", f"temp.{self.plat_name}-{sys.implementation.cache_tag}")
         forced = self.force
         written = {module.name: module for module in written_by_cython(modules(), WERROR or forced)}
         parts = [[self.part(written[name], compile_args, loops, level_of(bundle)) for name in bundle.modules]
                  for bundle in self.extensions]
-        todo = [part for group in parts for part in group if forced or part.old()]
-        todo.sort(key=lambda part: -os.path.getsize(part.module.sources[0]))    # no long one last, alone
+        outdated = [part for group in parts for part in group if forced or part.old()]
+        outdated.sort(key=lambda part: -os.path.getsize(part.module.sources[0]))     # longest first
         with ThreadPoolExecutor(None if self.parallel is True else self.parallel or 1) as pool:
-            list(pool.map(lambda part: part.compile(self.compiler), todo))
-        for bundle, group in zip(self.extensions, parts, strict=True):      # not at once: they share a source
+            list(pool.map(lambda part: part.compile(self.compiler), outdated))
+        for bundle, group in zip(self.extensions, parts, strict=True):      # one after the other: they share a source
             bundle.extra_objects = bundle.depends = [part.target for part in group]
             bundle.define_macros = [("BUNDLE_INIT", "PyInit_" + bundle.name.rpartition(".")[2]),
                                     ("BUNDLE_TABLE", f'"{self.table(bundle)}"')]
@@ -154,14 +156,14 @@ class Build(build_ext):
         self.force = forced
 
     def part(self, module, flags, loops, level):
-        """What is to be compiled of a module that Cython has written, for a level ("" for all but kernels)."""
+        """The Part for a module, for an instruction level ("" for everything except kernels)."""
         if level: flags = [*flags, *loops, *LEVELS[level]]
         if OPENMP and uses_openmp(module): flags = [*flags, "-fopenmp"]
         if module.name == "cygrad._cyutility":
             flags = [*flags, "/FI" + ANSWERS if self.compiler.compiler_type == "msvc" else "-include" + ANSWERS]
-        where = os.path.join(self.build_temp, level)
-        [target] = self.compiler.object_filenames(module.sources, output_dir=where)
-        return Part(module, flags, where, target, getattr(self.compiler, "compiler_so", None))
+        directory = os.path.join(self.build_temp, level)
+        [target] = self.compiler.object_filenames(module.sources, output_dir=directory)
+        return Part(module, flags, directory, target, getattr(self.compiler, "compiler_so", None))
 
     def copy_extensions_to_source(self):
         super().copy_extensions_to_source()
@@ -169,7 +171,7 @@ class Build(build_ext):
             if level not in LEVELS: file.unlink()
 
     def table(self, bundle):
-        """The header that lists the modules of a bundle for cygrad/bundle.c."""
+        """Write the header that lists the modules of a bundle for cygrad/bundle.c; returns its path."""
         path = Path(self.build_temp, bundle.name + ".h").absolute()
         lines = "".join(f'MODULE({init_name(name)}, "{name}")\n' for name in bundle.modules)
         if not path.exists() or path.read_text() != lines:
@@ -178,7 +180,7 @@ class Build(build_ext):
 
 
 class Note:
-    """A file beside what was built that says with which flags; without it, that was not finished."""
+    """A file beside a built file that records its flags. If it is missing, the build of that file did not finish."""
 
     def __init__(self, built, flags):
         self.file, self.text = Path(f"{built}.flags"), repr(flags)
@@ -195,10 +197,10 @@ class Note:
 
 
 class Part:
-    """The object file of a module: what it depends on, and how it is compiled."""
+    """The object file of a module, with its dependencies and flags."""
 
-    def __init__(self, module, flags, where, target, compiler):
-        self.module, self.flags, self.where, self.target = module, flags, where, target
+    def __init__(self, module, flags, directory, target, compiler):
+        self.module, self.flags, self.directory, self.target = module, flags, directory, target
         self.note = Note(target, (compiler, flags))
 
     def __repr__(self):
@@ -209,14 +211,14 @@ class Part:
 
     def compile(self, compiler):
         self.note.forget()
-        compiler.compile(self.module.sources, output_dir=self.where, include_dirs=self.module.include_dirs,
+        compiler.compile(self.module.sources, output_dir=self.directory, include_dirs=self.module.include_dirs,
                          macros=[("PyInit_" + self.module.name.rpartition(".")[2], init_name(self.module.name))],
                          extra_postargs=self.flags)
         self.note.write()
 
 
 class BuildPython(build_py):
-    """The Python files, and the headers of include/ as cygrad/include (an editable install has them in their place)."""
+    """Copies the Python files, and the headers of include/ to cygrad/include (not for an editable install)."""
 
     def run(self):
         super().run()
@@ -228,7 +230,7 @@ class BuildPython(build_py):
 
 
 class Bundle(Extension):
-    """A shared object that holds the modules of those names."""
+    """A shared object with the named modules."""
 
     def __init__(self, name, modules):
         super().__init__(name, ["cygrad/bundle.c"])
@@ -236,7 +238,7 @@ class Bundle(Extension):
 
 
 def modules():
-    """An extension for each .pyx, and one for Cython's helpers: what Cython translates."""
+    """The extensions that Cython translates: one for each .pyx, and one for Cython's helpers."""
     sources = sorted(map(str, Path("cygrad").rglob("*.pyx")))
     made = [Extension(source[:-4].replace(os.sep, "."), [source], include_dirs=["include"]) for source in sources]
     utility = Extension("cygrad._cyutility", ["cygrad/_cyutility.c"], include_dirs=["include"], depends=[ANSWERS])
@@ -244,7 +246,7 @@ def modules():
 
 
 def bundles():
-    """What is built. cygrad.kernels.cpu, which chooses the level, is with the rest."""
+    """The bundles to build. cygrad.kernels.cpu, which selects the level, is not in a bundle of kernels."""
     names = [module.name for module in modules()]
     kernels = [name for name in names if name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"]
     return [Bundle("cygrad._modules", [name for name in names if name not in kernels]),
@@ -252,25 +254,25 @@ def bundles():
 
 
 def level_of(bundle):
-    """The level that a bundle has kernels for; "" for all but the kernels."""
+    """The instruction level of a bundle of kernels; "" for another bundle."""
     return bundle.name.rpartition("._")[2] if ".kernels." in bundle.name else ""
 
 
 def uses_openmp(module):
-    """Whether OpenMP's flag makes a difference to a module: it has parallel loops, or says whether there are any."""
+    """Whether a module needs the OpenMP flag: it has parallel loops or tests CG_HAVE_OPENMP."""
     return any(word in Path(module.sources[0]).read_text() for word in ("omp parallel", "CG_HAVE_OPENMP"))
 
 
 def init_name(module):
-    """What the init function of a module is called in its bundle, where two modules may have the same last name."""
+    """The name of a module's init function, with the full name, because last names are not unique in a bundle."""
     return "init_" + module.replace(".", "_")
 
 
 def written_by_cython(wanted, force):
-    """The extensions as Cython translates them; what it did before with these directives and finds unchanged, only with
-    `force`, as then alone it warns again."""
-    where = Path("build", "cython" + ("-debug" if DEBUG else ""))
-    directives = Note(where / "directives", DIRECTIVES)
+    """Translate the extensions with Cython. With `force`, also those that have not changed, because Cython repeats its
+    warnings only then. A change of directives forces a translation too."""
+    directory = Path("build", "cython" + ("-debug" if DEBUG else ""))
+    directives = Note(directory / "directives", DIRECTIVES)
     if not directives.holds():
         force = True
         directives.forget()

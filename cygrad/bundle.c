@@ -1,7 +1,8 @@
-/* One shared object that holds many of the package's modules: what Python's own import does for a file of each, done
-   for a table. setup.py writes the table: MODULE(init, name) for each module, in a header named BUNDLE_TABLE, and
-   BUNDLE_INIT, the name that Python looks for. Each module's init function gives its definition (multi-phase
-   initialization, PEP 489): a module is made from that and a spec, and executed after, as for a file of its own. */
+/* A shared object with many modules of the package. The functions below import a module from it, as Python imports one
+   from a file of its own. setup.py writes a header with MODULE(init, name) for each module and defines its path as
+   BUNDLE_TABLE. BUNDLE_INIT is the name of the init function that Python calls. Each module's own init function returns
+   its definition (multi-phase initialization, PEP 489). create_module() makes a module from the definition and a spec,
+   and exec_module() executes it. */
 
 #include <Python.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static PyObject* create_module(PyObject* self, PyObject* spec) {
     if (wanted) {
         Py_ssize_t i = 0;
         while (i < COUNT && strcmp(modules[i].name, wanted)) ++i;
-        if (i == COUNT) PyErr_Format(PyExc_ImportError, "no module is named %R here", name);
+        if (i == COUNT) PyErr_Format(PyExc_ImportError, "this bundle has no module named %R", name);
         else {
             PyObject* definition = modules[i].init();
             if (definition) result = PyModule_FromDefAndSpec((PyModuleDef*)definition, spec);

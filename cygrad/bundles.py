@@ -1,8 +1,8 @@
-"""Where cygrad's compiled modules are: in a few shared objects, each of which holds many (bundle.c, setup.py).
+"""Loads cygrad's compiled modules, which are in a few shared objects with many modules each (bundle.c, setup.py).
 
-A file for each would be opened, mapped and linked, 79 times: a quarter of the time and of the memory of the import. The
-modules are those of the .pyx files, under their names, for `import` and `cimport` alike. Importing this takes the
-bundle of all but the kernels, of which there is one for each level of instructions (kernels/__init__.py)."""
+With one file for each of the 79 modules, opening, mapping and linking them took a quarter of the time and of the memory
+of the import. Each .pyx file is a module of its own name, for both `import` and `cimport`. Importing this module opens
+the bundle of everything except the kernels, which have one bundle for each instruction level (kernels/__init__.py)."""
 
 import os
 import sys
@@ -13,42 +13,42 @@ from importlib.util import module_from_spec
 
 
 class Bundle:
-    """Finds and loads the modules that one shared object holds; `names` are theirs."""
+    """Finds and loads the modules of one shared object; `names` are their names."""
 
-    def __init__(self, held):
-        self.names = frozenset(held.names())
-        self.file = held.__file__
-        self.create_module = held.create_module
-        self.exec_module = held.exec_module
+    def __init__(self, library):
+        self.names = frozenset(library.names())
+        self.file = library.__file__
+        self.create_module = library.create_module
+        self.exec_module = library.exec_module
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names: return None
         spec = ModuleSpec(name, self, origin=self.file)
-        spec.has_location = True                    # so that the module has a __file__
+        spec.has_location = True                    # gives the module a __file__
         return spec
 
     def get_source(self, name):
-        """None, as of a module that is a file of its own: there is nothing in Python."""
+        """Return None, as for any compiled module: there is no Python source."""
         return None
 
-    get_code = get_source                           # for `python -m`, which then says that there is none
+    get_code = get_source                           # `python -m` then reports that there is no code
 
 
 def take(*names):
-    """From now on the modules of a bundle are found there, before anywhere else: of the first of these names that the
-    build has. Raises ModuleNotFoundError when it has none."""
+    """Open the first of these bundles that was built. Its modules are found there before anywhere else. Raises
+    ModuleNotFoundError if none was built."""
     for name in names:
-        try: held = import_module(name)
+        try: library = import_module(name)
         except ModuleNotFoundError: continue
-        sys.meta_path.insert(alone.open, Bundle(held))          # (behind the scope below, where that is open)
+        sys.meta_path.insert(alone.open, Bundle(library))       # (after the scope below, if it is open)
         return
     raise ModuleNotFoundError(f"no {name} for this Python ({sys.implementation.cache_tag}) in "
                               f"{os.path.dirname(__file__)}: build cygrad there (make build), or install it (pip "
-                              f"install .); from a zip file it cannot be imported", name=name)
+                              f"install .); it cannot be imported from a zip file", name=name)
 
 
 class Whole:
-    """A loader that has nothing to do: the module is there."""
+    """A loader for a module that is already in sys.modules."""
 
     def __init__(self, spec):
         self.spec = spec
@@ -57,19 +57,23 @@ class Whole:
         return sys.modules[spec.name]
 
     def exec_module(self, module):
-        module.__spec__ = self.spec                 # (Python has put another there)
+        module.__spec__ = self.spec                 # Python has replaced it
 
 
 class Alone:
-    """A scope in which one thread imports the whole package and others wait for it.
+    """A scope in which one thread imports the whole package while others wait.
 
-    Python has a lock for each module, and takes that of a part before it imports the whole: a thread that imports a
-    part holds what the thread at the whole needs, and waits for it. One of the two then gets an error. So the thread
-    at the whole takes none of the package's locks here. It finds and runs the modules itself, and whoever wants one
-    meanwhile waits, holding nothing that is needed. A thread that had begun with a part before this scope was open
-    waits too: as it looks for the part, or at the first line of that, which imports cygrad.bundles and thereby the
-    whole; its module gets the names of ours. Where Python has not the functions that this takes the place of, it does
-    nothing."""
+    Python has a lock for each module. A thread that imports a submodule takes the lock of the submodule first and then
+    imports the package. If another thread is importing the package, each of the two waits for a lock that the other one
+    holds, and one of them gets an error. Inside this scope the importing thread therefore takes no module locks of the
+    package: it finds and executes the modules itself. Other threads that need one of them wait without holding a lock
+    that it needs.
+
+    A thread that began to import a submodule before the scope was open waits too, either when it looks for the
+    submodule or at its first line, which imports cygrad.bundles and therefore the package. Its module object then
+    receives the contents of the module that was loaded here.
+
+    If importlib does not have the two private functions that this scope replaces, the scope does nothing."""
 
     def __init__(self):
         self.lock, self.ours, self.open = threading.RLock(), {}, False
@@ -92,31 +96,31 @@ class Alone:
         self.lock.release()
 
     def find_spec(self, name, path=None, target=None):
-        """What Python calls for a module that it does not have, where it holds that module's lock."""
+        """Called by Python for a module that is not in sys.modules, while it holds the lock of that module."""
         if not name.startswith("cygrad."): return None
         with self.lock:
             if self.open or name not in sys.modules: return None
         return ModuleSpec(name, Whole(sys.modules[name].__spec__))
 
     def find_and_load(self, name, import_):
-        """What Python calls for a module that is not in sys.modules, or not whole."""
+        """Called by Python for a module that is not in sys.modules or not fully initialized."""
         if name.startswith("cygrad."):
             with self.lock:
                 if self.open: return self.ours.get(name) or self.load(name)
         return self.found[0](name, import_)
 
     def wait(self, name):
-        """What Python calls for a module that is in sys.modules, but not whole."""
+        """Called by Python for a module that is in sys.modules but not fully initialized."""
         if name.partition(".")[0] != "cygrad": return self.found[1](name)
         with self.lock:
             if not self.open: return self.found[1](name)
             if name == "cygrad" or sys.modules.get(name) is self.ours.get(name): return None
-            begun = sys.modules[name]               # by another thread
+            begun = sys.modules[name]               # import begun by another thread
             begun.__dict__.update((self.ours.get(name) or self.load(name)).__dict__)
             sys.modules[name] = self.ours[name]
 
     def load(self, name):
-        """Import a module without its lock."""
+        """Import a module without taking its lock."""
         parent, _, child = name.rpartition(".")
         package = import_module(parent)
         found = (finder.find_spec(name, package.__path__) for finder in sys.meta_path)

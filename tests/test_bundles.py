@@ -127,7 +127,7 @@ def test_a_module_has_no_code_in_python():
 
 
 def test_wording_of_what_is_not_there():
-    with pytest.raises(ImportError, match=r"no module is named 'cygrad\.sums' here"):
+    with pytest.raises(ImportError, match=r"this bundle has no module named 'cygrad\.sums'"):
         _modules.create_module(ModuleSpec("cygrad.sums", None))
     with pytest.raises(ImportError, match="<module 'os' .* is not a module of a bundle"):
         _modules.exec_module(os)

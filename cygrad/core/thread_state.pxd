@@ -1,4 +1,4 @@
-"""The two flags of every thread, and the tape that its operations are recorded on."""
+"""The state of a thread: recording and training flags, the open tape and scopes, and what runs now."""
 
 cdef extern from "cygrad/flags.h":
     ctypedef struct Flags "struct cg_flags":

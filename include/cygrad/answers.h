@@ -1,6 +1,6 @@
-/* Compiled into cygrad/_cyutility alone, before what Cython wrote: there the functions stand that read the keywords of a
- * call, for all modules. Where they refuse one that a function has not, core/answers.py may know what it is called
- * here. A call that succeeds never comes this way. */
+/* Improves the error for an unexpected keyword argument. This file is included only in cygrad/_cyutility, before the
+   code that Cython generates there, which parses the keyword arguments of all modules. If a function does not have a
+   keyword, core/answers.py may have a message that names cygrad's keyword. Successful calls do not run this code. */
 
 #ifndef CYGRAD_ANSWERS_H
 #define CYGRAD_ANSWERS_H
@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* The sentence for `keyword`, or NULL without an error. */
+/* The message for `keyword`, or NULL without an exception. */
 static PyObject *cg_answer(const char *function, PyObject *keyword)
 {
     PyObject *module = PyImport_ImportModule("cygrad.core.answers");
@@ -26,22 +26,22 @@ static PyObject *cg_answer(const char *function, PyObject *keyword)
 static PyObject *cg_format(PyObject *type, const char *format, ...)
 {
     PyObject *answer = NULL;
-    va_list given;
+    va_list arguments;
     if (type == PyExc_TypeError && strcmp(format, "%s() got an unexpected keyword argument '%U'") == 0) {
         const char *function;
-        va_start(given, format);
-        function = va_arg(given, const char *);
-        answer = cg_answer(function, va_arg(given, PyObject *));
-        va_end(given);
+        va_start(arguments, format);
+        function = va_arg(arguments, const char *);
+        answer = cg_answer(function, va_arg(arguments, PyObject *));
+        va_end(arguments);
     }
     if (answer != NULL) {
         PyErr_SetObject(type, answer);
         Py_DECREF(answer);
         return NULL;
     }
-    va_start(given, format);
-    PyErr_FormatV(type, format, given);
-    va_end(given);
+    va_start(arguments, format);
+    PyErr_FormatV(type, format, arguments);
+    va_end(arguments);
     return NULL;
 }
 

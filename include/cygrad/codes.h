@@ -1,13 +1,13 @@
-/* Sixty-four elements at a time, as the bits of a word: comparisons, what is not zero, and bits as bytes again. Compilers
-   do not find the instructions for this: from bytes that a loop had written before, packing an abs of a million float32
-   took half as long as the abs; this takes a tenth. A NaN is neither greater nor equal. */
+/* Operations on 64 elements and the bits of a word: comparisons, tests for nonzero, and conversion of bits to bytes.
+   Compilers do not generate the instructions for this. When a loop wrote bytes that were packed afterwards, packing the
+   signs of a million float32 took half as long as their abs; this takes a tenth. Comparisons with NaN are false. */
 #ifndef CYGRAD_CODES_H
 #define CYGRAD_CODES_H
 
 #include <stdint.h>
 #include <string.h>
 
-static const double cg_zeros[64]; /* sixty-four zeros, of either precision */
+static const double cg_zeros[64]; /* 64 zeros, readable as float too */
 
 #if defined(__AVX512BW__) && defined(__AVX512DQ__)
 #include <immintrin.h>
@@ -29,7 +29,7 @@ static inline uint64_t cg_nonzero(const uint8_t *x) {
     return _cvtmask64_u64(_mm512_test_epi8_mask(v, v));
 }
 
-/* 64 bytes of 0 to 3, by their bits. */
+/* 64 bytes of 0 to 3 from their low and high bits. */
 static inline void cg_spread(uint64_t low, uint64_t high, uint8_t *codes) {
     const __m512i v = _mm512_maskz_set1_epi8(_cvtu64_mask64(low), 1);
     _mm512_storeu_si512(codes, _mm512_mask_add_epi8(v, _cvtu64_mask64(high), v, _mm512_set1_epi8(2)));
@@ -52,7 +52,7 @@ static inline void cg_spread(uint64_t low, uint64_t high, uint8_t *codes) {
         return CG_SIXTEEN_D(0, HOW) | CG_SIXTEEN_D(16, HOW) | CG_SIXTEEN_D(32, HOW) | CG_SIXTEEN_D(48, HOW);         \
     }
 
-/* A bit for each of 32 masks of 32 bits. Packing goes by halves of vectors; the permutation puts them in order. */
+/* A bit for each of 32 masks of 32 bits. Packing works on halves of vectors; the permutation restores the order. */
 static inline uint64_t cg_joined(__m256i a, __m256i b, __m256i c, __m256i d) {
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -65,7 +65,7 @@ static inline uint64_t cg_zero_bytes(const uint8_t *x) {
 }
 static inline uint64_t cg_nonzero(const uint8_t *x) { return ~(cg_zero_bytes(x) | cg_zero_bytes(x + 32) << 32); }
 
-/* 32 bytes of 0 or -1: byte k of a word goes to bytes 8 k to 8 k + 7, of which each keeps its own bit. */
+/* 32 bytes of 0 or -1. Byte k of the word is copied to bytes 8 k to 8 k + 7, and each of these tests its own bit. */
 static inline __m256i cg_bytes_of(uint64_t bits) {
     const __m256i places = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
                                             2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
@@ -113,7 +113,7 @@ static inline void cg_spread(uint64_t low, uint64_t high, uint8_t *codes) {
     }
 #endif
 
-/* Eight bytes of a word are 0 or 1 first; then bit 8 k goes to bit 56 + k, and no two of the products meet. */
+/* Turns eight bytes into 0 or 1. Then the product moves bit 8 k to bit 56 + k, without carries. */
 static inline uint64_t cg_nonzero(const uint8_t *x) {
     const uint64_t low = 0x7F7F7F7F7F7F7F7F, ones = 0x0101010101010101;
     uint64_t bits = 0, eight;
@@ -125,7 +125,7 @@ static inline uint64_t cg_nonzero(const uint8_t *x) {
     return bits;
 }
 
-/* Each byte of a word gets eight bits, keeps its own, and is 1 where that is not 0. */
+/* Copies the lowest eight bits to each byte of a word; byte k becomes bit k, 0 or 1. */
 static inline uint64_t cg_bytes_of(uint64_t bits) {
     const uint64_t low = 0x7F7F7F7F7F7F7F7F, ones = 0x0101010101010101;
     return (((bits & 0xFF) * ones & 0x8040201008040201) + low) >> 7 & ones;
@@ -138,7 +138,7 @@ static inline void cg_spread(uint64_t low, uint64_t high, uint8_t *codes) {
 }
 #endif
 
-/* Which of 64 elements of x are greater than those of y; which are greater or equal. */
+/* x > y and x >= y for 64 elements, as bits. */
 CG_COMPARISON(cg_greater, _mm_cmpgt_ps, _mm_cmpgt_pd, _CMP_GT_OQ, >)
 CG_COMPARISON(cg_at_least, _mm_cmpge_ps, _mm_cmpge_pd, _CMP_GE_OQ, >=)
 

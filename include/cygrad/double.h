@@ -1,8 +1,8 @@
-/* Functions of float64 without a branch, a call or a table, so that the compiler makes vectors of a plain loop over
-   them. At most 1 ulp off, denormals included; NaN, infinities and the signs of zeros as in C99's Annex F.
+/* Mathematical functions of float64 without branches, calls or tables, so that the compiler vectorizes a plain loop
+   over them. Errors are at most 1 ulp, for denormals too. NaN, infinities and signed zeros are as in C99, Annex F.
 
-   Where one double does not hold enough, a value is a pair, high + low, and low rounds into the result last.
-   Coefficients are minimax fits by tools/fit.py; hexadecimal constants are roundings of the number in their name. */
+   Where one double is not precise enough, a value is a pair, high + low, and low is added to the result last.
+   Coefficients are minimax fits by tools/fit.py. Hexadecimal constants are rounded mathematical constants. */
 #ifndef CYGRAD_DOUBLE_H
 #define CYGRAD_DOUBLE_H
 
@@ -12,7 +12,7 @@
 
 #include "cygrad/platform.h"
 
-/* Inlined whatever its size: a call in a loop is the end of its vectors. */
+/* Always inlined, because a loop with a call is not vectorized. */
 #if defined(__GNUC__)
 #define CG_INLINE static inline __attribute__((always_inline))
 #else
@@ -26,7 +26,7 @@
 #define CG_LAST4(z, a, b, c, d) cg_fma_d(z, CG_LAST3(z, b, c, d), a)
 #define CG_NEXT4(z, a, b, c, d, rest) cg_fma_d(z, cg_fma_d(z, cg_fma_d(z, cg_fma_d(z, rest, d), c), b), a)
 
-/* 1.5 * 2^52: added, it leaves a number of up to 2^51 rounded to an integer, whose low bits are those of the sum. */
+/* 1.5 * 2^52: adding it rounds a number up to 2^51 to an integer, and the low bits of the sum are that integer. */
 #define CG_ROUND 0x1.8p52
 
 #define CG_LOG2_E 0x1.71547652b82fep+0
@@ -45,8 +45,8 @@ CG_INLINE double cg_from_bits_d(uint64_t u) {
 }
 CG_INLINE double cg_abs_d(double x) { return __builtin_fabs(x); }
 
-/* a where mask is all ones, b where it is 0. By bits, for `?:` lets the compiler move the computation of a or b into a
-   branch, and a branch is the end of vectors. */
+/* a if mask is all ones, b if it is 0. Uses bit operations, because with `?:` the compiler may move the computation of
+   a or b into a branch, and a loop with a branch is not vectorized. */
 CG_INLINE double cg_choose_d(uint64_t mask, double a, double b) {
     return cg_from_bits_d((cg_bits_d(a) & mask) | (cg_bits_d(b) & ~mask));
 }
@@ -56,20 +56,20 @@ CG_INLINE uint64_t cg_negative_d(double x) { return 0 - (cg_bits_d(x) >> 63); }
 /* x with the sign of s. */
 CG_INLINE double cg_sign_d(double x, double s) { return __builtin_copysign(x, s); }
 
-/* 2^k for an integral k from -1022 to 1023. */
+/* 2^k for an integer k from -1022 to 1023. */
 CG_INLINE double cg_power_of_2_d(double k) { return cg_from_bits_d(cg_bits_d(k + (CG_ROUND + 1023)) << 52); }
 
-/* x 2^k for |k| up to 1076; a denormal result is rounded by the last step. */
+/* x 2^k for |k| up to 1076. A denormal result is rounded once, in the last step. */
 CG_INLINE double cg_scale_d(double x, double k) {
     double half = (k * 0.5 + CG_ROUND) - CG_ROUND;
     return x * cg_power_of_2_d(half) * cg_power_of_2_d(k - half);
 }
 
-/* A product that is a denormal, or too small for one, takes an Intel processor 150 cycles. So denormals are made by a
-   sum: 2^-422 is 2^52 times the smallest denormal times 2^600, and in y 2^600 + 2^-422 the lowest bits are y as a
-   denormal, rounded. `bits` are those of y as far as its exponent reaches, and below 2^52 where it does not. */
+/* A product whose result is denormal or underflows takes an Intel CPU 150 cycles. Denormals are therefore computed by a
+   sum: 2^-422 is 2^52 times the smallest denormal times 2^600, and the lowest bits of y 2^600 + 2^-422 are y as a
+   denormal, rounded. `bits` are the bits of y if y is normal; otherwise they are below 2^52. */
 #define CG_DOWN_D ((uint64_t)600 << 52)
-#define CG_NEAR_EXP_D 700.0 /* the limits of what is near (single.h) */
+#define CG_NEAR_EXP_D 700.0 /* the limits of `near` (single.h) */
 #define CG_NEAR_SIGMOID_D 700.0
 #define CG_NEAR_NORMAL_D 37.0
 
@@ -81,7 +81,7 @@ CG_INLINE double cg_small_d(uint64_t bits) {
 /* y 2^-600 for y >= 0, rounded once. */
 CG_INLINE double cg_down_d(double y) { return cg_small_d(cg_bits_d(y) - CG_DOWN_D); }
 
-/* y 2^k for y from 1/4 to 2 and an integral k, where it is a normal number; and from -1600 to 1023, rounded once. */
+/* y 2^k for y from 1/4 to 2 and an integer k, if the result is normal; then for k from -1600 to 1023, rounded once. */
 CG_INLINE double cg_times_power_d(double y, double k) {
     return cg_from_bits_d(cg_bits_d(y) + (cg_bits_d(k + CG_ROUND) << 52));
 }
@@ -91,21 +91,21 @@ CG_INLINE double cg_scale_down_d(double y, double k, int near) {
 }
 
 
-/* ---- pairs: exact sums, products and what is made of them (Dekker 1971, Knuth 4.2.2) ----------------------------- */
+/* ---- pairs: exact sums and products, and quotients (Dekker 1971, Knuth 4.2.2) ------------------------------------ */
 
-/* a + b, the larger first. */
+/* a + b for |a| >= |b|. */
 CG_INLINE double cg_plus_d(double a, double b, double *low) {
     double s = a + b;
     *low = (a - s) + b;
     return s;
 }
-/* a + b, of any sizes. */
+/* a + b for any a and b. */
 CG_INLINE double cg_sum_d(double a, double b, double *low) {
     double s = a + b, t = s - a;
     *low = (a - (s - t)) + (b - t);
     return s;
 }
-/* a b, of sizes below 2^996. */
+/* a b for |a| and |b| below 2^996. */
 CG_INLINE double cg_times_d(double a, double b, double *low) {
     double p = a * b;
 #if CG_FUSED
@@ -126,7 +126,8 @@ CG_INLINE double cg_ratio_d(double nh, double nl, double dh, double dl, double *
 
 /* ---- exponentials ------------------------------------------------------------------------------------------------ */
 
-/* exp(x + xl) = 2^k (1 + r + rest), for |x| < 1000 and xl far below x: |r| <= ln 2 / 2, rest = exp(r) - 1 - r. */
+/* exp(x + xl) = 2^k (1 + r + rest) for |x| < 1000 and xl much smaller than x; |r| <= ln 2 / 2 and
+   rest = exp(r) - 1 - r. */
 CG_INLINE double cg_exponent_d(double x, double xl, double *k, double *rest) {
     double n = cg_fma_d(x, CG_LOG2_E, CG_ROUND) - CG_ROUND;
     double t = cg_fma_d(n, -CG_LN2_HIGH, x), c = cg_fma_d(n, -CG_LN2_LOW, xl), r = t + c, low = (t - r) + c;
@@ -139,7 +140,7 @@ CG_INLINE double cg_exponent_d(double x, double xl, double *k, double *rest) {
 #if CG_FUSED
     *rest = cg_fma_d(0.5 * r, r, more);
 #else
-    double square = cg_times_d(0.5 * r, r, &low); /* what rounding takes from it is 0.1 ulp of expm1 */
+    double square = cg_times_d(0.5 * r, r, &low); /* its rounding error is 0.1 ulp of expm1 */
     *rest = square + (low + more);
 #endif
     return r;
@@ -151,10 +152,10 @@ CG_INLINE double cg_exp_pair_d(double x, double xl, double *k, double *low) {
     return cg_plus_d(s, one + rest, low);
 }
 
-/* exp(x) - 1 = 2^k (high + low), from -50 to 1000. */
+/* exp(x) - 1 = 2^k (high + low) for x from -50 to 1000. */
 CG_INLINE double cg_expm1_pair_d(double x, double *k, double *low) {
     double rest, one, r = cg_exponent_d(x, 0, k, &rest), n = *k, p = cg_power_of_2_d(n > 80 ? -80 : -n);
-    double u = 1 - p, s = cg_plus_d(u, r, &one); /* u is 0, or at least 0.5 in size: not below r */
+    double u = 1 - p, s = cg_plus_d(u, r, &one); /* u is 0 or |u| >= 0.5, so |u| >= |r| */
     return cg_plus_d(s, one + (rest + ((1 - u) - p)), low);
 }
 
@@ -169,7 +170,7 @@ CG_INLINE double cg_exp_near_d(double x) {
     return cg_times_power_d(high, k);
 }
 
-/* 2^600 e^x for x <= 0, which is never a denormal; cg_down_d brings it back once nothing is multiplied any more. */
+/* 2^600 e^x for x <= 0, which is never denormal. cg_down_d removes the factor after the last multiplication. */
 CG_INLINE double cg_exp_up_d(double x) {
     double k, low, high = cg_exp_pair_d(x < -746 ? -746 : x, 0, &k, &low);
     double y = cg_times_power_d(high, k + 600);
@@ -213,7 +214,7 @@ CG_INLINE double cg_cosh_d(double x) {
     return cg_scale_d(s + (low + el), k - 1);
 }
 
-/* exp(-x^2 / 2) and exp(-x^2), whose last digits are in what the square lacks */
+/* exp(-x^2 / 2) and exp(-x^2). The last digits depend on the rounding error of the square, pl. */
 CG_INLINE double cg_bell_d(double x, int near) {
     double a = cg_abs_d(x), v = a > 40 ? 40 : a, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low;
     double high = cg_exp_pair_d(-p, -pl, &k, &low), y = cg_scale_down_d(high, k, near);
@@ -228,7 +229,7 @@ CG_INLINE double cg_gauss_d(double x) {
 
 /* ---- logarithms -------------------------------------------------------------------------------------------------- */
 
-/* x = 2^k m with m from sqrt(1/2) to sqrt(2); of 0, infinity and NaN, numbers of no meaning. */
+/* x = 2^k m with m from sqrt(1/2) to sqrt(2). Undefined for 0, infinity and NaN. */
 CG_INLINE double cg_split_d(double x, double *k) {
     int small = x < 0x1p-1022;
     uint64_t root = 0x3fe6a09e667f3bcd, u = cg_bits_d(small ? x * 0x1p54 : x) - root + ((uint64_t)1023 << 52);
@@ -236,8 +237,8 @@ CG_INLINE double cg_split_d(double x, double *k) {
     return cg_from_bits_d((u & 0x000fffffffffffff) + root);
 }
 
-/* log(2^k (1 + f + fl)), for 1 + f from sqrt(1/2) to sqrt(2): with s = f / (2 + f), log(1 + f) is 2 atanh(s), and
-   s = f / 2 - s f / 2 brings the exact f to the front: f - f^2/2 + s (f^2/2 + (2/3) s^2 + (2/5) s^4 + ...) */
+/* log(2^k (1 + f + fl)) for 1 + f from sqrt(1/2) to sqrt(2). With s = f / (2 + f), log(1 + f) is 2 atanh(s). Replacing
+   s by f / 2 - s f / 2 makes the exact f the first term: f - f^2/2 + s (f^2/2 + (2/3) s^2 + (2/5) s^4 + ...) */
 CG_INLINE double cg_log_sum_d(double f, double fl, double k) {
     double s = f / (2 + f), z = s * s, h = 0.5 * f, square = h * f;
     double series = z *
@@ -248,7 +249,7 @@ CG_INLINE double cg_log_sum_d(double f, double fl, double k) {
     return sum + (one + (low + cg_fma_d(s, square + series, cg_fma_d(k, CG_LN2_LOW, cg_fma_d(-fl, f, fl)))));
 }
 
-/* log(2^more (x + xl)), for a positive normal x and xl far below it. */
+/* log(2^more (x + xl)) for a positive normal x and xl much smaller than x. */
 CG_INLINE double cg_log_pair_d(double x, double xl, double more) {
     double k, f = cg_split_d(x, &k) - 1, fl = xl * cg_power_of_2_d(k > 1000 ? -1000 : -k), low;
     f = cg_sum_d(f, fl, &low);
@@ -307,8 +308,8 @@ CG_INLINE double cg_atanh_d(double x) {
 
 /* ---- the error function ------------------------------------------------------------------------------------------ */
 
-/* erfc(a + al) = 2^k (high + low) for 0 <= a <= 28, with its square p + pl, by (1 + a) exp(a^2) erfc(a), which is
-   smooth in t = (a - 4) / (a + 4) */
+/* erfc(a + al) = 2^k (high + low) for 0 <= a <= 28; p + pl is the square of a + al. Computed from
+   h = (1 + a) exp(a^2) erfc(a), which is smooth in t = (a - 4) / (a + 4). */
 CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double *k, double *low) {
     double nl, n = cg_sum_d(a, -4, &nl), dl, d = cg_sum_d(a, 4, &dl), tl, t = cg_ratio_d(n, nl + al, d, dl + al, &tl);
     double rest = t *
@@ -318,16 +319,16 @@ CG_INLINE double cg_erfc_tail_d(double a, double al, double p, double pl, double
         CG_NEXT4(t, -4.138663962762527e-06, 2.6506804492577064e-06, 4.722796859042984e-09, -3.6483112129281517e-07,
         CG_NEXT4(t, 5.013004096879819e-08, 4.755225361303687e-08, -1.0199351527774014e-08, -6.166490650287975e-09,
         CG_LAST2(t, 1.035516914862258e-09, 5.803983317601271e-10))))));
-    double slope = CG_LAST4(t, -0.21, 0.35, -0.06, -0.33); /* h' is about this: it moves what t lacks */
+    double derivative = CG_LAST4(t, -0.21, 0.35, -0.06, -0.33); /* h', approximately; for the low part of t */
     double ml, m = cg_times_d(t, -0.1993445828003671, &ml);
     double one, hl, h = cg_plus_d(0.6849972881253069, m, &one);
-    h = cg_plus_d(h, cg_fma_d(t, rest, cg_fma_d(tl, slope, one + (ml + 3.631643462186649e-17))), &hl);
+    h = cg_plus_d(h, cg_fma_d(t, rest, cg_fma_d(tl, derivative, one + (ml + 3.631643462186649e-17))), &hl);
     double el, eh = cg_exp_pair_d(-p, -pl, k, &el);
     double yl, y = cg_times_d(eh, h, &yl), ol, o = cg_sum_d(1, a, &ol);
     return cg_ratio_d(y, yl + cg_fma_d(eh, hl, el * h), o, ol + al, low);
 }
 
-/* erfc(-x / sqrt(2)) / 2: the part of a normal distribution below x */
+/* erfc(-x / sqrt(2)) / 2: the cumulative distribution function of the normal distribution */
 CG_INLINE double cg_normal_d(double x, int near) {
     double full = cg_abs_d(x), v = full > 39 ? 39 : full, pl, p = cg_times_d(v, 0.5 * v, &pl), k, low, one;
     double al, a = cg_times_d(v, 0x1.6a09e667f3bcdp-1, &al);
@@ -339,7 +340,7 @@ CG_INLINE double cg_normal_d(double x, int near) {
     return near || x == x ? y : x;
 }
 
-/* x (2 / sqrt(pi) + x^2 (...)) as far as 0.65, then 1 - erfc(x) */
+/* x (2 / sqrt(pi) + x^2 (...)) up to 0.65, then 1 - erfc(x) */
 CG_INLINE double cg_erf_d(double x) {
     double full = cg_abs_d(x), a = full > 6 ? 6 : full, zl, z = cg_times_d(a, a, &zl);
     double pl, p = cg_times_d(a, 0x1.20dd750429b6dp+0, &pl), k, low, tail = cg_erfc_tail_d(a, 0, z, zl, &k, &low);
@@ -348,17 +349,17 @@ CG_INLINE double cg_erf_d(double x) {
         CG_NEXT4(z, -0.37612638903183615, 0.11283791670942189, -0.02686617064088521, 0.005223977557075694,
         CG_NEXT4(z, -0.000854832079023307, 0.00012054989158549318, -1.491392963850513e-05, 1.6219773652718875e-06,
         CG_LAST1(z, -1.355051312894103e-07))), 0x1.1ae3a914fed80p-56);
-    double more = cg_fma_d(a, series, pl), near = p + (a < 0x1p-900 ? 0 : more); /* (there pl is not exact) */
+    double more = cg_fma_d(a, series, pl), near = p + (a < 0x1p-900 ? 0 : more); /* (pl is not exact there) */
     return cg_sign_d(cg_choose_d(cg_negative_d(a - 0.65), near, far), x);
 }
 
 
 /* ---- trigonometry ------------------------------------------------------------------------------------------------ */
 
-/* As far as this the functions below are right: beyond, kernels ask the C library. */
+/* The functions below are accurate up to this limit. Beyond it, kernels call the C library. */
 #define CG_FAR_D 0x1p30
 
-/* |x| = n pi/2 + r + low, with |r| up to pi/4 and n the low bits of what is returned; pi / 2 in three parts */
+/* |x| = n pi/2 + r + low with |r| up to pi/4. Returns a number whose low bits are n. pi / 2 has three parts. */
 CG_INLINE uint64_t cg_quadrant_d(double x, double *r, double *low) {
     double turns = cg_fma_d(x, 0x1.45f306dc9c883p-1, CG_ROUND), n = turns - CG_ROUND;
     double pl, p = cg_times_d(n, 0x1.921fb54442d18p+0, &pl), t = (x - p) - pl; /* exact: a multiple of 2^-52 below 1 */
@@ -381,7 +382,7 @@ CG_INLINE double cg_cosine_d(double r, double rl, double *low) {
     return cg_plus_d(w, one + cg_fma_d(z * z, series, -r * rl), low);
 }
 
-/* The sine at n more quadrants. */
+/* sin(r + rl + n pi / 2) */
 CG_INLINE double cg_turned_d(uint64_t n, double r, double rl) {
     double low, s = cg_sine_d(r, rl, &low), c = cg_cosine_d(r, rl, &low);
     return cg_from_bits_d(cg_bits_d(cg_choose_d(0 - (n & 1), c, s)) ^ (n & 2) << 62);
@@ -409,7 +410,8 @@ CG_INLINE double cg_tan_d(double x) {
     return cg_from_bits_d(cg_bits_d(q) ^ (cg_bits_d(x) & 0x8000000000000000));
 }
 
-/* asin(v) = v + v series(v^2) to 0.5; beyond, pi/2 - 2 asin(v) with v = sqrt((1 - |x|) / 2), whose low part is kept */
+/* Returns v, and *low with asin(v) = v + *low. Up to 0.5, v = a. Beyond, v = sqrt((1 - a) / 2), and then
+   asin(a) = pi/2 - 2 asin(v). */
 CG_INLINE double cg_arc_d(double a, double *low) {
     int far = a > 0.5;
     double z = far ? 0.5 * (1 - a) : a * a, v = far ? __builtin_sqrt(z) : a, pl, p = cg_times_d(v, v, &pl);
@@ -439,7 +441,8 @@ CG_INLINE double cg_acos_d(double x) {
     return high + (one + cg_fma_d(times, vl, more));
 }
 
-/* base + atan(t): t = a to tan(pi/8); (a - 1) / (a + 1), with pi/4, to tan(3 pi/8); -1 / a, with pi/2 */
+/* base + atan(t). Up to tan(pi/8), t = a and base = 0; up to tan(3 pi/8), t = (a - 1) / (a + 1) and base = pi/4;
+   beyond, t = -1 / a and base = pi/2. */
 CG_INLINE double cg_atan_d(double x) {
     const double tan1 = 0.41421356237309503, tan3 = 2.414213562373095;
     double full = cg_abs_d(x), a = full > 0x1p60 ? 0x1p60 : full;

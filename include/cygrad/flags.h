@@ -1,21 +1,23 @@
-/* What every operation asks of its thread, in one struct so that it is read once. It lives in core/thread_state.pyx alone. */
+/* The state of a thread that operations need, in one struct, so that an operation looks it up once. The only variable
+   of this type is in core/thread_state.pyx. A pointer is NULL if there is no object. `tape`, `scope`, `pack` and
+   `collector` are strong references. The other pointers are borrowed; the function that sets one holds the object. */
 #ifndef CYGRAD_FLAGS_H
 #define CYGRAD_FLAGS_H
 
 struct cg_flags {
     int recording;
     int training;
-    int passes;    /* backward passes that this thread is in, nested ones counted */
-    void *tape;    /* the innermost open tape (a borrowed core.graph.Tape), or NULL */
-    void *scope;   /* the innermost open memory.scope() (counted), or NULL */
-    void *capture; /* a borrowed list that takes note of every operation, or NULL */
-    void *pack;    /* a borrowed pair (pack, unpack) that has all that is kept for backward, or NULL */
-    void *collector; /* a borrowed core.engine.Collected: the open GradientCollector's, or NULL */
-    int anomaly;   /* detect_anomaly scopes that are open: nodes know their lines, gradients are searched for NaN */
-    void *op;      /* the innermost operator that runs, or a str that names what else does; borrowed, or NULL */
-    void *node;    /* the node whose turn it is in the innermost backward pass; borrowed, or NULL */
-    int telling;   /* whether it is in a listener to memory events */
-    void *inputs;  /* a borrowed tuple: what the innermost Function.forward was given, which it may write; or NULL */
+    int passes;      /* number of backward passes that run in this thread, including nested ones */
+    void *tape;      /* the innermost open tape, a core.graph.tape.Tape */
+    void *scope;     /* the innermost open memory.scope(), a core.graph.freed.scope */
+    void *capture;   /* the open capture, a core.execute.capture.Capture; operations are added to it */
+    void *pack;      /* a pair (pack, unpack) of hooks for tensors saved for backward */
+    void *collector; /* a core.backward.gradients.Collected, that of the open GradientCollector */
+    int anomaly;     /* number of open detect_anomaly scopes */
+    void *op;        /* the operator that runs, or a str that names other work; the innermost one */
+    void *node;      /* the node that the innermost backward pass processes */
+    int telling;     /* whether a listener to memory events runs */
+    void *inputs;    /* the tuple of inputs of the innermost Function.forward, which forward may write to */
 };
 
 #endif

@@ -1,14 +1,14 @@
-/* Where the frames of Python that run are, the innermost first: addresses of instructions, each inside its code object.
+/* The Python frames of this thread, the innermost first, each with the address of its current instruction.
 
-The public functions make an object of each frame, which takes longer than a profile may take for an event, and which
-counts for the garbage collector. So the frames of Python 3.11 are read as they are. */
+   The public functions create an object for each frame. That is too slow for a profile, and the objects trigger the
+   garbage collector. For Python 3.11 the frames are therefore read from the interpreter's own structs. */
 #ifndef CYGRAD_FRAMES_H
 #define CYGRAD_FRAMES_H
 
 #include <Python.h>
 
 typedef struct {
-    void *frame;    /* to ask for the code object, as long as Python does not go on */
+    void *frame;    /* valid until the frame returns */
     void *at;
 } cg_frame;
 
@@ -23,11 +23,11 @@ typedef struct {
 #undef CG_BUILD_CORE
 #endif
 
-static inline int cg_stack(cg_frame *stack, int most) {
+static inline int cg_stack(cg_frame *stack, int capacity) {
     int n = 0;
     _PyInterpreterFrame *f = PyThreadState_Get()->cframe->current_frame;
-    while (f != NULL && _PyFrame_IsIncomplete(f)) f = f->previous; /* (those that have called have begun) */
-    for (; f != NULL && n < most; f = f->previous) {
+    while (f != NULL && _PyFrame_IsIncomplete(f)) f = f->previous; /* a frame that has called another is complete */
+    for (; f != NULL && n < capacity; f = f->previous) {
         stack[n].frame = f;
         stack[n++].at = f->prev_instr;
     }
@@ -44,15 +44,15 @@ static inline int cg_instruction(const cg_frame *f) {
 
 #else
 
-static inline int cg_stack(cg_frame *stack, int most) {
+static inline int cg_stack(cg_frame *stack, int capacity) {
     int n = 0;
     PyFrameObject *back, *f = PyEval_GetFrame();
     Py_XINCREF(f);
-    while (f != NULL && n < most) {
+    while (f != NULL && n < capacity) {
         PyCodeObject *code = PyFrame_GetCode(f);
         stack[n].frame = f;
         stack[n++].at = (char *)code + PyFrame_GetLasti(f);
-        Py_DECREF((PyObject *)code); /* (the frame has it, and the frame's caller the frame) */
+        Py_DECREF((PyObject *)code); /* the frame holds the code object, and its caller holds the frame */
         back = PyFrame_GetBack(f);
         Py_DECREF(f);
         f = back;

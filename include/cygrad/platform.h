@@ -1,4 +1,4 @@
-/* Every #ifdef of cygrad: threads, thread-local storage, page-aligned memory, hints. */
+/* Differences between platforms and compilers: OpenMP, thread-local storage, memory from the system, prefetching. */
 #ifndef CYGRAD_PLATFORM_H
 #define CYGRAD_PLATFORM_H
 
@@ -16,7 +16,7 @@ static inline int omp_get_thread_num(void) { return 0; }
 static inline int omp_get_num_procs(void) { return 1; }
 #endif
 
-/* What built this, for show_config. */
+/* The compiler and the instruction level of this build, for show_config. */
 #define CG_TEXT_(x) #x
 #define CG_TEXT(x) CG_TEXT_(x)
 #if defined(__clang__)
@@ -35,7 +35,7 @@ static inline int omp_get_num_procs(void) { return 1; }
 #else
 #define CG_LEVEL "baseline"
 #endif
-/* The best level of instructions that this machine has, of those that setup.py builds kernels for. */
+/* The highest instruction level that this CPU supports, of those in setup.py. */
 static inline const char *cg_best_level(void) {
 #if (defined(__x86_64__) || defined(_M_X64)) && defined(__GNUC__)
     __builtin_cpu_init();
@@ -69,7 +69,7 @@ static inline const char *cg_best_level(void) {
 #define CG_LIKELY(x) __builtin_expect(!!(x), 1)
 #endif
 
-/* Bytes of this thread's C stack that are not in use; very many where the system does not say. */
+/* Unused bytes of this thread's C stack; the largest size_t if unknown. */
 #if defined(__linux__) && defined(_GNU_SOURCE)
 #include <pthread.h>
 static inline size_t cg_stack_left(void) {
@@ -89,8 +89,8 @@ static inline size_t cg_stack_left(void) {
 static inline size_t cg_stack_left(void) { return (size_t)-1; }
 #endif
 
-/* a b + c, rounded once where the processor has an instruction for it, and twice where it has none: for sums that are
-   right either way. */
+/* a b + c, rounded once if the CPU has an instruction for it, otherwise twice. Code that uses these must be correct in
+   both cases. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define CG_FUSED 1
 static inline float cg_fma_f(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -101,7 +101,7 @@ static inline float cg_fma_f(float a, float b, float c) { return a * b + c; }
 static inline double cg_fma_d(double a, double b, double c) { return a * b + c; }
 #endif
 
-/* The place of the lowest bit that is set, of a mask with one at least. */
+/* The index of the lowest or highest set bit, which must exist, and the number of set bits. */
 static inline int cg_lowest_bit64(unsigned long long x) { return __builtin_ctzll(x); }
 static inline int cg_highest_bit(unsigned long long x) { return 63 - __builtin_clzll(x); }
 static inline int cg_count_bits(unsigned long long x) { return __builtin_popcountll(x); }
@@ -115,9 +115,9 @@ static inline int cg_lowest_bit(unsigned mask) {
 #endif
 }
 
-/* A typed memoryview over raw memory, as a value: no object and no count (its owner is None), so it may be made without
-   the GIL and costs a few stores. It must not outlive the memory. Shapes count elements, strides bytes. Cython's struct
-   has room for few dimensions (buffer_max_dims in setup.py), so that it is small enough to be passed by value. */
+/* A typed memoryview over raw memory, as a value. It has no owner (None) and no reference count, so creating it takes a
+   few stores and does not need the GIL. It must not outlive the memory. Shapes count elements, strides count bytes.
+   setup.py limits Cython's struct to three dimensions (buffer_max_dims), so it is cheap to pass by value. */
 #define CG_VIEW1(p, n)                                                                                               \
     ((__Pyx_memviewslice){.memview = (void *)Py_None,                                                                \
                           .data = (char *)(p),                                                                       \
@@ -131,14 +131,14 @@ static inline int cg_lowest_bit(unsigned mask) {
                           .strides = {(Py_ssize_t)((columns) * sizeof(*(p))), sizeof(*(p))},                         \
                           .suboffsets = {-1, -1}})
 
-/* Does not compile where memoryviews have another size than those that the driver hands to kernels (plug.pxd). */
+/* Does not compile if memoryviews have another size than in the driver (kernels/registry.pxd). */
 #define CG_SAME_VIEWS()                                                                                              \
     do {                                                                                                             \
         _Static_assert(sizeof(__Pyx_memviewslice) == 2 * sizeof(void *) + 9 * sizeof(Py_ssize_t),                    \
                        "set Cython.Compiler.Options.buffer_max_dims = 3 in setup.py, as cygrad does");               \
     } while (0)
 
-/* The same with steps of their own, in elements: of the one dimension, or of the rows. */
+/* The same with a stride, in elements, for the only dimension or for the rows. */
 #define CG_VIEW1S(p, n, step)                                                                                        \
     ((__Pyx_memviewslice){.memview = (void *)Py_None,                                                                \
                           .data = (char *)(p),                                                                       \
@@ -152,9 +152,10 @@ static inline int cg_lowest_bit(unsigned mask) {
                           .strides = {(Py_ssize_t)(step) * (Py_ssize_t)sizeof(*(p)), sizeof(*(p))},                  \
                           .suboffsets = {-1, -1}})
 
-/* Memory from the system: addresses are reserved, in huge pages' places, and pages of them committed. A page that is not
-   committed costs nothing, under strict overcommit too, and touching it ends the process. Huge pages are a wish: the
-   first touch of fresh memory runs at 14 GB/s with them instead of 2.2 (measured, 2 MiB pages against 4 KiB). */
+/* Memory from the system. cg_reserve() reserves addresses, aligned to huge pages, and cg_commit() makes pages of them
+   usable. A page that is not committed uses no memory, even under strict overcommit, and accessing it ends the process.
+   Huge pages are requested but not guaranteed. With them the first access to new memory runs at 14 GB/s instead of 2.2
+   (measured; 2 MiB pages against 4 KiB). */
 #include <sys/mman.h>
 #include <unistd.h>
 #if !defined(MAP_NORESERVE)
@@ -181,7 +182,7 @@ static inline int cg_commit(char *p, size_t nbytes) { return mprotect(p, nbytes,
 
 static inline int cg_decommit(char *p, size_t nbytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-    if (mmap(p, nbytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) return 0; /* too many ranges: they stay committed */
+    if (mmap(p, nbytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) return 0; /* too many mappings: stays committed */
 #if defined(MADV_HUGEPAGE)
     madvise(p, nbytes, MADV_HUGEPAGE);
 #endif
@@ -190,8 +191,8 @@ static inline int cg_decommit(char *p, size_t nbytes) {
 
 static inline void cg_unreserve(char *p, size_t nbytes) { munmap(p, nbytes); }
 
-/* Store past the cache: what is larger than it would be read into it before it is written, and drive out what others
-   have there. The target starts at a cache line; cg_stream_end() orders the stores before all that follow. */
+/* Copy with stores that bypass the cache. Ordinary stores read each line into the cache first and evict other data. The
+   target starts at a cache line. cg_stream_end() orders the stores before all later ones. */
 #include <string.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -214,7 +215,7 @@ static inline void cg_stream(char *target, const char *source, size_t nbytes) { 
 static inline void cg_stream_end(void) {}
 #endif
 
-/* Ask for memory that will be read soon, a cache line at a time; it may lie beyond what is ours. */
+/* Prefetch the cache lines of a range. The range may extend beyond allocated memory. */
 static inline void cg_prefetch(const char *p, size_t nbytes) {
 #if defined(__GNUC__)
     for (size_t i = 0; i < nbytes; i += 64) __builtin_prefetch(p + i);
@@ -223,8 +224,8 @@ static inline void cg_prefetch(const char *p, size_t nbytes) {
 #endif
 }
 
-/* Let others have the processor for a moment; nanoseconds on a clock that never goes back; ticks of whatever clock is
-   read the fastest, at a steady rate that nobody knows. */
+/* cg_rest() gives up the CPU for a moment. cg_now() is a monotonic clock in nanoseconds. cg_ticks() is the fastest
+   clock, with a constant but unknown rate. */
 #if defined(_MSC_VER)
 #include <windows.h>
 static inline void cg_rest(void) { Sleep(0); }
@@ -246,7 +247,7 @@ static inline void cg_rest(void) {
     nanosleep(&t, NULL);
 }
 #endif
-/* A lock for a few instructions, without the GIL. */
+/* A spin lock for short critical sections; does not need the GIL. */
 #if defined(_MSC_VER)
 static inline void cg_lock(long *lock) { while (_InterlockedExchange(lock, 1)) cg_rest(); }
 static inline void cg_unlock(long *lock) { _InterlockedExchange(lock, 0); }
@@ -260,7 +261,7 @@ static inline long long cg_ticks(void) { return (long long)__builtin_ia32_rdtsc(
 static inline long long cg_ticks(void) { return cg_now(); }
 #endif
 
-/* Debug builds fill freed memory with a NaN pattern; under AddressSanitizer they make it unreachable instead. */
+/* Debug builds fill freed memory with NaN. Builds with AddressSanitizer mark it as inaccessible instead. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define CG_POISON(p, n) ASAN_POISON_MEMORY_REGION((p), (n))

@@ -1,10 +1,10 @@
-/* Mathematics in float32, for loops that become vectors: no function here has a branch, a call or a table, so a plain
-   loop over one of them is compiled to 4, 8 or 16 elements at a time. Within 2 ulp of the exact result, for denormals
-   too; NaN, infinities and signed zeros as NumPy has them (tests/support/ulps.py). What networks use is computed in
-   float32; tan, and the logarithm in pow, in float64, which is shorter and half as fast.
+/* Mathematical functions of float32 that the compiler can vectorize. They have no branches, calls or tables, so a plain
+   loop over one of them computes 4, 8 or 16 elements at a time. Errors are at most 2 ulp, for denormals too. Results
+   for NaN, infinities and signed zeros are NumPy's (tests/support/ulps.py measures all this). tan and the logarithm in pow are
+   computed in float64, which is shorter and half as fast; all other functions in float32.
 
-   Polynomials are minimax for the relative error of the function (Remez's exchange in 200 bits), their coefficients
-   rounded to float32 one by one, lowest first, and the rest fitted anew each time. */
+   Polynomials are minimax fits of the relative error (Remez algorithm with 200 bits). Their coefficients are rounded to
+   float32 one by one, the lowest first, and the others are fitted again each time. */
 #ifndef CYGRAD_SINGLE_H
 #define CYGRAD_SINGLE_H
 
@@ -26,14 +26,14 @@ static inline float cg_from_bits_f(int32_t i) {
     return x;
 }
 
-/* Added and taken away again, it rounds to an integer, and the integer stands in the sum's lowest bits. */
+/* Adding and subtracting it rounds to an integer. The lowest bits of the sum are that integer. */
 #define CG_ROUNDER_F 12582912.0f /* 1.5 * 2^23 */
 #define CG_LN2_HIGH_F 0.693359375f /* 9 bits: its product with an exponent is exact */
 #define CG_LN2_LOW_F -2.12194440e-4f
 
 /* ---- exponentials ------------------------------------------------------------------------------------------------ */
 
-/* e^r for |r| <= log(2) / 2; error of the polynomial 2^-28. */
+/* e^r for |r| <= log(2) / 2. The error of the polynomial is 2^-28. */
 static inline float cg_exp_core_f(float r) {
     float p = 0x1.6b03e6p-10f;
     p = cg_fma_f(p, r, 0x1.1244ccp-7f);
@@ -43,14 +43,15 @@ static inline float cg_exp_core_f(float r) {
     return cg_fma_f(r * r, p, r) + 1;
 }
 
-/* A product that is a denormal, or too small for one, takes an Intel processor 150 cycles: exp of what underflows took
-   seven times as long. So denormals are made by a sum, of numbers that are 2^64 times as large: 2^-62 is the smallest
-   normal number then, and in y + 2^-62 the bits of the fraction are those of y as a denormal, rounded. Half of that sum
-   has the exponent that becomes 0. It is larger than y where y becomes a denormal, and else y is.
+/* A product whose result is denormal or underflows takes an Intel CPU 150 cycles: exp took seven times as long for such
+   results. Denormals are therefore computed by a sum of numbers that are 2^64 times as large. There 2^-62 is the
+   smallest normal number, and the fraction bits of y + 2^-62 are those of y as a denormal, rounded. Half of that sum
+   has the exponent that becomes 0. It is larger than y exactly where y becomes denormal, so the result is the larger of
+   the two.
 
-   This costs up to a third of the time of a function. So those that have a parameter `near`, a constant, do without
-   where it is 1, which is right for |x| up to a limit below; kernels look whether a run keeps within. The bits are the
-   same. */
+   This takes up to a third of a function's time. Functions with a parameter `near`, a constant, omit it for near = 1,
+   which is correct for |x| up to the limits below. Kernels check whether all elements of a run are within the limit.
+   The bits are the same. */
 #define CG_NEAR_EXP_F 87.0f
 #define CG_NEAR_SIGMOID_F 40.0f /* silu and softplus too */
 #define CG_NEAR_NORMAL_F 12.0f  /* gelu and bell too */
@@ -64,38 +65,38 @@ static inline float cg_down_f(float y) {
 
 static inline float cg_finish_f(float y, int near) { return near ? 0x1p-64f * y : cg_down_f(y); }
 
-/* y >= 0, but at least 1; as integers, for of floats the compiler makes a choice, and multiplies before it chooses. */
+/* max(y, 1) for y >= 0. Compares integers: with floats the compiler would move a multiplication into a select. */
 static inline float cg_from_one_f(float y) {
     int32_t i = cg_bits_f(y), one = cg_bits_f(1);
     return cg_from_bits_f(i > one ? i : one);
 }
 
-/* y >= 0, but 0 if it is less than `least`; by a shift, as the compiler knows a choice of integers too. */
-static inline float cg_or_zero_f(float y, float least) {
+/* y >= 0, but 0 if y < minimum. Uses a shift, because the compiler would turn a comparison into a select. */
+static inline float cg_or_zero_f(float y, float minimum) {
     int32_t i = cg_bits_f(y);
-    return cg_from_bits_f(i & ((cg_bits_f(least) - 1 - i) >> 31));
+    return cg_from_bits_f(i & ((cg_bits_f(minimum) - 1 - i) >> 31));
 }
 
-/* y 2^n for y from 1/2 to 2 and -180 <= n <= 128, rounded once; n is in the lowest bits of `shifted`, and the others
-   leave to the left. What times 2^64 would overflow is held at 4: the larger is y 2^n itself there. */
+/* y 2^n for y from 1/2 to 2 and -180 <= n <= 128, rounded once. n is in the lowest bits of `shifted`; the shift removes
+   the others. A number that would overflow when multiplied by 2^64 is limited to 4; there y 2^n is the larger one. */
 static inline float cg_scale_f(float y, float shifted) {
     int32_t i = (int32_t)((uint32_t)cg_bits_f(y) + ((uint32_t)cg_bits_f(shifted) << 23)), four = cg_bits_f(4);
     float up = cg_from_bits_f((i < four ? i : four) + CG_DOWN_F);
-    int32_t small = cg_bits_f(cg_fma_f(up, 0.5f, 0x1p-63f)) - CG_DOWN_F, most = cg_bits_f(INFINITY);
+    int32_t small = cg_bits_f(cg_fma_f(up, 0.5f, 0x1p-63f)) - CG_DOWN_F, infinity = cg_bits_f(INFINITY);
     i = i > small ? i : small;
-    return cg_from_bits_f(i < most ? i : most);
+    return cg_from_bits_f(i < infinity ? i : infinity);
 }
 
-/* e^(x + low) for x + low in [-120, 89], where x alone has too few digits: low is what it lacks. */
+/* e^(x + low) for x + low in [-120, 89]. low is the part of the argument that does not fit into x. */
 static inline float cg_exp_sum_f(float x, float low) {
     float shifted = cg_fma_f(x + low, 0x1.715476p+0f, CG_ROUNDER_F), n = shifted - CG_ROUNDER_F;
     float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x) + low);
     return cg_scale_f(cg_exp_core_f(r), shifted);
 }
 
-/* e^x for a number, not NaN. The limits, beyond which it is 0 or infinite, are compared as integers: two instructions
-   where comparing floats, because of NaN, takes seven with masks. As unsigned, what is below -104 is above its bits;
-   as signed, what is above 89 is above its bits. */
+/* e^x for x that is not NaN. The limits, beyond which the result is 0 or infinite, are compared as integers. That takes
+   two instructions; comparisons of floats take seven, because of NaN. As unsigned integers, the bits of numbers below
+   -104 are larger than its bits. As signed integers, the bits of numbers above 89 are larger than its bits. */
 static inline float cg_exp_of_number_f(float x) {
     uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
     int32_t i = (int32_t)(u < low ? u : low), high = cg_bits_f(89.0f);
@@ -109,7 +110,7 @@ static inline float cg_exp_f(float x) {
     return x == x ? y : x;
 }
 
-/* The same where the result is neither a denormal nor infinite: n goes into the exponent by one addition. */
+/* The same for results that are neither denormal nor infinite: one addition adds n to the exponent. */
 static inline float cg_times_power_f(float y, float shifted) {
     return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(y) + ((uint32_t)cg_bits_f(shifted) << 23)));
 }
@@ -119,7 +120,7 @@ static inline float cg_exp_near_f(float x) {
     return cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
 }
 
-/* 2^64 e^x for x <= 0, which is never a denormal; cg_down_f brings it back once nothing is multiplied any more. */
+/* 2^64 e^x for x <= 0, which is never denormal. cg_down_f removes the factor after the last multiplication. */
 static inline float cg_exp_up_f(float x) {
     uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
     float b = cg_from_bits_f((int32_t)(u < low ? u : low));
@@ -128,8 +129,8 @@ static inline float cg_exp_up_f(float x) {
     return x == x ? y : x;
 }
 
-/* 2^n (e^r - 1) + (2^n - 1), where n is 0 below 1/2: a sum that loses half of its digits is then never made. Halves,
-   so that 2^128 does not overflow too soon. */
+/* 2^n (e^r - 1) + (2^n - 1). n is 0 for |x| < 1/2, which avoids a sum that cancels half of its digits. The terms are
+   halved so that 2^128 does not overflow. */
 static inline float cg_expm1_f(float x) {
     float b = x > 89.0f ? 89.0f : x < -25.0f ? -25.0f : x, shifted, n, r, p = 0x1.b16142p-13f, half, y;
     shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F);
@@ -148,20 +149,20 @@ static inline float cg_expm1_f(float x) {
     return x == 0 ? x : y;
 }
 
-/* e^(-x^2 / 2) and e^(-x^2): x^2 in two parts, the square of the upper 12 bits, which is exact, and the rest. (Rounded,
-   the square has an error of up to 50 in the exponential's 2^-24.) The first times 2^64, so that it is never a denormal
-   and 2^n is put into the exponent by one addition; for 0 <= b <= 15. */
+/* e^(-x^2 / 2) and e^(-x^2). x^2 has two parts: the square of the upper 12 bits, which is exact, and the rest. The
+   rounding error of the whole square would be up to 50 times 2^-24 in the exponential. cg_bell_core_f takes
+   0 <= b <= 15 and has a factor of 2^64, so that it is never denormal and one addition adds n to the exponent. */
 static inline float cg_bell_core_f(float b) {
-    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff), most = -0.5f * (high * high), rest = (b - high) * (b + high);
-    float shifted = cg_fma_f(most, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
-    float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(rest, -0.5f, cg_fma_f(-n, CG_LN2_HIGH_F, most)));
+    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff), leading = -0.5f * (high * high), rest = (b - high) * (b + high);
+    float shifted = cg_fma_f(leading, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
+    float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(rest, -0.5f, cg_fma_f(-n, CG_LN2_HIGH_F, leading)));
     return cg_times_power_f(cg_exp_core_f(r), shifted);
 }
 
-/* |x|, but at most `most`, which a NaN becomes: one instruction for integers, seven with masks for floats. */
-static inline float cg_size_f(float x, float most) {
-    uint32_t size = (uint32_t)cg_bits_f(x) & 0x7fffffff, top = (uint32_t)cg_bits_f(most);
-    return cg_from_bits_f((int32_t)(size < top ? size : top));
+/* min(|x|, limit); limit for NaN. One instruction with integers, seven with floats. */
+static inline float cg_size_f(float x, float limit) {
+    uint32_t bits = (uint32_t)cg_bits_f(x) & 0x7fffffff, limit_bits = (uint32_t)cg_bits_f(limit);
+    return cg_from_bits_f((int32_t)(bits < limit_bits ? bits : limit_bits));
 }
 
 static inline float cg_bell_f(float x, int near) {
@@ -186,14 +187,14 @@ static inline float cg_tanh_f(float x) {
     return copysignf(a >= 0.625f ? large : cg_fma_f(z * p, a, a), x);
 }
 
-/* 1 / (1 + e^-x), by e^-|x|, which is at most 1: no overflow, and small results keep all their digits. What 1 + e lost
-   in rounding is put right afterwards (2.3 ulp without), too far where e is near 1, but there it matters little. e has
-   a factor of 2^64 until the end, so that it is never a denormal. */
+/* 1 / (1 + e^-x), computed from e = e^-|x| <= 1. This does not overflow, and small results are accurate. The rounding
+   error of 1 + e is corrected afterwards (2.3 ulp without). The correction is too large for e near 1, where it matters
+   little. e has a factor of 2^64 until the end, so that it is never denormal. */
 static inline float cg_sigmoid_parts_f(float x, int near, float *top, float *sum, float *lost) {
     float b = near ? -fabsf(x) : -cg_size_f(x, 110), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
     float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
     float e = cg_times_power_f(cg_exp_core_f(r), shifted);
-    float large = near ? e : cg_or_zero_f(e, 1); /* what is less is far below the digits of 1 */
+    float large = near ? e : cg_or_zero_f(e, 1); /* smaller numbers do not change 1 + e */
     *sum = cg_fma_f(large, 0x1p-64f, 1);
     *lost = cg_fma_f(large, 0x1p-64f, 1 - *sum);
     *top = x >= 0 ? 0x1p64f : e;
@@ -206,24 +207,25 @@ static inline float cg_sigmoid_f(float x, int near) {
     return near || x == x ? y : x;
 }
 
-/* x times that, with what the quotient lost too, so that the product is rounded once (3.1 ulp without; 1.7 with fused
-   multiplication, 2.5 else); 1 / (1 + e) is the quotient or what is left of 1. The factor goes before large numbers are
-   multiplied and after small ones. */
+/* x / (1 + e^-x). The rounding error of the quotient is included, so that the product is rounded once: errors are 3.1
+   ulp without this, 1.7 with it and fused multiply-add, 2.5 with it and without fused multiply-add. 1 / (1 + e) is the
+   quotient or 1 minus the quotient. The factor 2^64 is removed before large numbers are multiplied, and after small
+   ones. */
 static inline float cg_silu_f(float x, int near) {
     float top, sum, lost, y = cg_sigmoid_parts_f(x, near, &top, &sum, &lost), b = near || x > -110 ? x : -110;
     float q = 0x1p-64f * (near ? y : cg_from_one_f(y));
     float more = cg_fma_f(-y, lost, cg_fma_f(-y, sum, top)) * (x >= 0 ? q : 1 - q);
     y = x >= 0 ? cg_fma_f(b, q, b * (0x1p-64f * more)) : -cg_finish_f(cg_fma_f(-b, y, -b * more), near);
     if (near) return y;
-    y = x > -INFINITY ? y : NAN; /* as inf / inf is */
+    y = x > -INFINITY ? y : NAN; /* the result of inf / inf */
     return x < INFINITY ? y : x;
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x|: e + e^2 (log 2 - 1 + (1 - e) P(e)), where 1 - e takes the
-   rounding errors of P from where they would count most. Of a small e it is e. */
+/* log(1 + e^x) = max(x, 0) + log(1 + e) with e = e^-|x|. log(1 + e) = e + e^2 (log 2 - 1 + (1 - e) P(e)), where the
+   factor 1 - e reduces the rounding errors of P for e near 1, where they are largest. For small e, log(1 + e) is e. */
 static inline float cg_softplus_f(float x, int near) {
-    float whole = near ? cg_exp_near_f(-fabsf(x)) : cg_exp_of_number_f(-fabsf(x)), p = 0x1.a66146p-9f;
-    float e = near ? whole : cg_or_zero_f(whole, 0x1p-40f);
+    float full = near ? cg_exp_near_f(-fabsf(x)) : cg_exp_of_number_f(-fabsf(x)), p = 0x1.a66146p-9f;
+    float e = near ? full : cg_or_zero_f(full, 0x1p-40f);
     p = cg_fma_f(p, e, -0x1.0f92d8p-6f);
     p = cg_fma_f(p, e, 0x1.4ac1eep-5f);
     p = cg_fma_f(p, e, -0x1.0d5abep-4f);
@@ -234,13 +236,13 @@ static inline float cg_softplus_f(float x, int near) {
     p = cg_fma_f(1 - e, p, -0x1.3a37a0p-2f);
     p = cg_fma_f(e * e, p, e);
     if (near) return (x <= 0 ? 0 : x) + p;
-    p = e > 0 ? p : whole;
-    return x <= 0 ? p : x + p; /* a NaN stays a NaN */
+    p = e > 0 ? p : full;
+    return x <= 0 ? p : x + p; /* propagates NaN */
 }
 
-/* For |x| = n log 2 + r: sinh and cosh of r by polynomials, and from these e^r - 1 and e^-r, so that e^-|x| needs no
-   division. h = 2^(n - 2) and its reciprocal's sixteenth: the result is doubled last, which alone may overflow. n is
-   0 below `from`. */
+/* For |x| = n log 2 + r: sinh r and cosh r - 1 by polynomials. They give e^r - 1 and e^-r, so e^-|x| needs no division.
+   h = 2^(n - 2) and q = 2^(-n - 2): the result is doubled at the end, and only that step can overflow. n is 0 for
+   |x| < from. */
 static inline void cg_hyperbolic_f(float x, float from, float *s, float *c, float *h, float *q) {
     float b = cg_size_f(x, 89.5f), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F), n, r, z;
     int32_t i, j;
@@ -275,7 +277,7 @@ static inline float cg_cosh_f(float x) {
 
 /* ---- logarithms -------------------------------------------------------------------------------------------------- */
 
-/* k log 2 + log(1 + f) for 1 + f in [sqrt(1/2), sqrt 2); error of the polynomial 2^-27. */
+/* k log 2 + log(1 + f) for 1 + f in [sqrt(1/2), sqrt 2). The error of the polynomial is 2^-27. */
 static inline float cg_log_core_f(float f, float k) {
     float p = -0x1.392d7cp-4f, z = f * f;
     p = cg_fma_f(p, f, 0x1.0596a4p-3f);
@@ -293,25 +295,25 @@ static inline float cg_log_core_f(float f, float k) {
 static inline float cg_log_f(float x) {
     int denormal = x < 0x1p-126f;
     float y = denormal ? x * 0x1p23f : x, m;
-    int32_t i = cg_bits_f(y) - 0x3f3504f3, k = i >> 23; /* from sqrt(1/2) on */
+    int32_t i = cg_bits_f(y) - 0x3f3504f3, k = i >> 23; /* 0x3f3504f3: sqrt(1/2) */
     m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3);
     y = cg_log_core_f(m - 1, (float)(denormal ? k - 23 : k));
     y = x > 0 ? y : x == 0 ? -INFINITY : NAN;
     return x < INFINITY ? y : x; /* inf, and NaN with its sign */
 }
 
-/* log(1 + x): what 1 + x lost in rounding is added to f. Where x is small, f is x itself. */
+/* log(1 + x). The rounding error of 1 + x is added to f. For small x, f is x. */
 static inline float cg_log1p_f(float x) {
     float u = 1 + x, lost = x >= 1 ? 1 - (u - x) : x - (u - 1), m, y;
-    int32_t i = cg_bits_f(u) - 0x3f3504f3, k = i >> 23, most = k > 126 ? 126 : k; /* 2^-k is a normal number */
+    int32_t i = cg_bits_f(u) - 0x3f3504f3, k = i >> 23, exponent = k > 126 ? 126 : k; /* 2^-k is a normal number */
     m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3);
-    y = cg_log_core_f(cg_fma_f(lost, cg_from_bits_f((127 - most) << 23), m - 1), (float)k);
+    y = cg_log_core_f(cg_fma_f(lost, cg_from_bits_f((127 - exponent) << 23), m - 1), (float)k);
     y = x > -1 ? y : x == -1 ? -INFINITY : NAN;
     y = x == 0 ? x : y; /* -0 */
     return x < INFINITY ? y : x;
 }
 
-/* log u + more log 2 for positive normal u; and with what u lost in rounding. */
+/* log u + more log 2 for positive normal u; cg_log_sum_f computes it for u + lost, where `lost` is a rounding error. */
 static inline float cg_log_near_f(float u, int32_t more) {
     int32_t i = cg_bits_f(u) - 0x3f3504f3;
     return cg_log_core_f(cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3) - 1, (float)((i >> 23) + more));
@@ -323,7 +325,7 @@ static inline float cg_log_sum_f(float u, float lost, int32_t more) {
     return cg_log_core_f(cg_fma_f(lost, power, cg_from_bits_f(j) - 1), (float)((i >> 23) + more));
 }
 
-/* log(a + sqrt(a^2 + 1)); below 0.53, a + a^3 P(a^2); above 2^13, log(2 a). (2.2 ulp without `lost`.) */
+/* log(a + sqrt(a^2 + 1)); below 0.53, a + a^3 P(a^2); above 2^13, log(2 a). The error is 2.2 ulp without `lost`. */
 static inline float cg_asinh_f(float x) {
     float a = fabsf(x), z = a * a, s = sqrtf(z + 1), u = a + s, lost = a - (u - s), p = -0x1.992688p-7f, y;
     int large = a > 0x1p13f;
@@ -384,8 +386,9 @@ static inline float cg_erf_f(float x) {
     return copysignf(a >= 1 ? 1 - cg_exp_near_f(q) : cg_fma_f(b, p, b), x);
 }
 
-/* The normal distribution's probability of more than b, 0 <= b <= 15: e^(-b^2 / 2) w P(b w) with w = 1 / (b + 1.875).
-   Errors of up to 5 ulp: five factors are rounded. Times 2^64 `unit`, a constant, for the 2^64 of cg_bell_core_f. */
+/* The probability that a standard normal variable exceeds b, for 0 <= b <= 15: e^(-b^2 / 2) w P(b w) with
+   w = 1 / (b + 1.875). Errors are up to 5 ulp, because five factors are rounded. The result has a factor of 2^64 unit,
+   because cg_bell_core_f has a factor of 2^64; unit is a constant. */
 static inline float cg_tail_f(float b, float unit) {
     float w = 1 / (b + 1.875f), u = b * w, p = 0x1.08d464p-3f * unit;
     p = cg_fma_f(p, u, -0x1.8ef4ecp-2f * unit);
@@ -400,32 +403,32 @@ static inline float cg_tail_f(float b, float unit) {
     return cg_bell_core_f(b) * (w * p);
 }
 
-/* The probability of less than x, all digits also where that is small; a NaN counts as a large number. */
+/* The cumulative distribution function, accurate also for small results. NaN is treated as a large number. */
 static inline float cg_normal_f(float x, int near) {
     float tail = near ? cg_tail_f(fabsf(x), 0x1p-64f) : cg_tail_f(cg_size_f(x, 15), 1);
     float y = near ? tail : cg_down_f(tail), more = near ? tail : 0x1p-64f * cg_from_one_f(tail);
     return x > 0 ? 1 - more : y;
 }
 
-/* x times that: for x > 0, x - x (probability of more than x), which fused rounds less, and else would not do for the
-   smallest numbers, of which half is no number. For x > 0 a tail below 2^-64 counts for nothing; where b is not |x|, it
-   is 0. */
+/* x times the cumulative distribution function. With fused multiply-add, x > 0 gives x - x (tail probability), which
+   has less rounding error. Without it, that would be wrong for the smallest denormals, whose halves are not
+   representable. For x > 0, a tail below 2^-64 does not matter. Where b is not |x|, the tail is 0. */
 static inline float cg_gelu_f(float x, int near) {
     float b = near ? fabsf(x) : cg_size_f(x, 15), tail = cg_tail_f(b, near ? 0x1p-64f : 1);
     float more = near ? tail : 0x1p-64f * cg_from_one_f(tail), y = CG_FUSED ? cg_fma_f(-b, more, x) : x * (1 - more);
     if (near && CG_FUSED) return cg_fma_f(x > 0 ? -b : x, more, x > 0 ? x : -0.0f);
     if (near) return x > 0 ? y : x * more;
     y = x > 0 ? y : copysignf(cg_down_f(b * tail), x);
-    return x > -INFINITY ? y : x * 0; /* NaN, as -inf times 0 is */
+    return x > -INFINITY ? y : x * 0; /* NaN, the result of -inf times 0 */
 }
 
 /* ---- trigonometry ------------------------------------------------------------------------------------------------ */
 
-/* Up to here x less its multiples of pi / 2 is exact to 2^-60 in what follows: far from the nearest that a float32
-   comes to one. Beyond, kernels go to the C library. */
+/* Up to this limit, the reduction of x by a multiple of pi / 2 below is exact to 2^-60, and no float32 is that close to
+   such a multiple. Beyond it, kernels call the C library. */
 #define CG_FAR_F 1e7f
 
-/* x - n pi / 2 with n the nearest, where n stands in the lowest bits of *turns; pi / 2 in two parts, the first of 30
+/* x - n pi / 2 for the nearest integer n, whose lowest bits are in *turns. pi / 2 has two parts, the first with 30
    bits, so that its product with n is exact. */
 static inline double cg_reduce_f(float x, int64_t *turns) {
     double shifted = cg_fma_d(x, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
@@ -487,8 +490,8 @@ static inline float cg_asin_core_f(float z) {
 /* Above 1/2, asin x = pi / 2 - 2 asin b with b = sqrt((1 - x) / 2). */
 static inline float cg_asin_f(float x) {
     float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z), p = z * cg_asin_core_f(z);
-    float most = CG_HALF_PI_F - 2 * b, lost = (CG_HALF_PI_F - most) - 2 * b; /* lost in rounding; 2.003 ulp without */
-    float large = most + (lost + cg_fma_f(-2 * b, p, CG_HALF_PI_LOW_F));
+    float leading = CG_HALF_PI_F - 2 * b, lost = (CG_HALF_PI_F - leading) - 2 * b; /* 2.003 ulp without `lost` */
+    float large = leading + (lost + cg_fma_f(-2 * b, p, CG_HALF_PI_LOW_F));
     return copysignf(a <= 0.5f ? cg_fma_f(a, p, a) : large, x);
 }
 
@@ -518,20 +521,20 @@ static inline float cg_atan_f(float x) {
 
 /* ---- powers --------------------------------------------------------------------------------------------------- */
 
-static inline int64_t cg_wide_bits(double x) {
+static inline int64_t cg_bits64(double x) {
     int64_t i;
     memcpy(&i, &x, sizeof i);
     return i;
 }
 
-/* 2^(e log2 a) for a = 2^k m, from the bits of a less those of sqrt(1/2): log2 m = s P(s^2) with s = (m - 1) / (m + 1),
-   to 2^-36, as the exponent makes its error 2^7 times as large. `clamped`: where the result may be a denormal, 0 or
-   infinite; otherwise the same bits for less. */
+/* 2^(e log2 a) for a = 2^k m. i is the bits of a minus those of sqrt(1/2). log2 m = s P(s^2) with s = (m - 1) / (m + 1)
+   has an error of 2^-36, because the exponent multiplies it by up to 2^7. `clamped` is needed if the result may be
+   denormal, 0 or infinite. Without it the function is faster and returns the same bits. */
 static inline float cg_pow_core_f(int32_t i, int32_t k, float e, int clamped) {
     float m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3), q = 1 / (m + 1), r, y = 0x1.442fd4p-13f;
     double f = m - 1, s = f * q, z, p = 0x1.5ceaef3851218p-2, t, n;
     uint32_t bits, half;
-    s = cg_fma_d(cg_fma_d(-s, f + 2, f), q, s); /* Newton's step: q has 24 bits */
+    s = cg_fma_d(cg_fma_d(-s, f + 2, f), q, s); /* a Newton step, because q has 24 bits */
     z = s * s;
     p = cg_fma_d(p, z, 0x1.a58d6154fb6e7p-2);
     p = cg_fma_d(p, z, 0x1.27778045f6973p-1);
@@ -550,13 +553,13 @@ static inline float cg_pow_core_f(int32_t i, int32_t k, float e, int clamped) {
     y = cg_fma_f(y, r, 0x1.ebfbe0p-3f);
     y = cg_fma_f(y, r, 0x1.62e430p-1f);
     y = cg_fma_f(y, r, 1);
-    bits = (uint32_t)(uint64_t)cg_wide_bits(n);
+    bits = (uint32_t)(uint64_t)cg_bits64(n);
     if (!clamped) return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(y) + ((bits - 254) << 23)));
     half = (bits & 0xfff) >> 1;
     return y * cg_from_bits_f((int32_t)(half << 23)) * cg_from_bits_f((int32_t)((bits - half) << 23));
 }
 
-/* Whether x^e is ordinary: of a positive normal number, and a normal number itself. */
+/* Whether x^e is ordinary: x is a positive normal number, and the result is normal. */
 static inline int cg_pow_ordinary_f(float x, float e) {
     int32_t i = cg_bits_f(x), k = (i - 0x3f3504f3) >> 23;
     return (i >= 0x800000) & (i < 0x7f800000) & (fabsf(e) * (float)((k < 0 ? -k : k) + 1) <= 120);
@@ -567,18 +570,18 @@ static inline float cg_pow_of_ordinary_f(float x, float e) {
     return cg_pow_core_f(i, i >> 23, e, 0);
 }
 
-/* x^e for any, its sign where e is an odd number, and what C99 says of zeros, infinities and NaN. */
+/* x^e for any numbers, with the sign of x if e is odd, and zeros, infinities and NaN as in C99. */
 static inline float cg_pow_f(float x, float e) {
-    float a = fabsf(x), near = cg_size_f(e, 0x1p24f), y; /* from there on numbers are even */
+    float a = fabsf(x), near = cg_size_f(e, 0x1p24f), y; /* larger numbers are even */
     int denormal = a < 0x1p-126f;
-    int32_t i = cg_bits_f(denormal ? a * 0x1p23f : a) - 0x3f3504f3, k = i >> 23, whole = (int32_t)near;
-    int32_t broken = (float)whole != near, odd = (int32_t)((uint32_t)(whole & (broken - 1)) << 31);
+    int32_t i = cg_bits_f(denormal ? a * 0x1p23f : a) - 0x3f3504f3, k = i >> 23, integer = (int32_t)near;
+    int32_t fractional = (float)integer != near, odd = (int32_t)((uint32_t)(integer & (fractional - 1)) << 31);
     y = cg_pow_core_f(i, denormal ? k - 23 : k, e, 1);
     y = a == 0 ? e > 0 ? 0 : INFINITY : y;
     y = a == INFINITY ? e > 0 ? INFINITY : 0 : y;
     y = fabsf(e) == INFINITY ? a == 1 ? 1 : y : y; /* (-1)^inf is 1 too */
     y = cg_from_bits_f(cg_bits_f(y) ^ (odd & cg_bits_f(x)));
-    y = broken & (x < 0) & (a < INFINITY) ? NAN : y;
+    y = fractional & (x < 0) & (a < INFINITY) ? NAN : y;
     y = x == x ? y : x;
     y = e == e ? y : e;
     y = x == 1 ? 1 : y;

@@ -28,7 +28,7 @@ CASES = [
      "No module named 'cygrad.sums'"),
     (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
-     "from a zip file it cannot be imported"),
+     "it cannot be imported from a zip file"),
     (lambda: cg.set_num_threads(0), ValueError,
      "set_num_threads wants a whole number of at least 1, got 0"),
     (lambda: cg.record("yes"), TypeError,
