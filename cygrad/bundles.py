@@ -1,8 +1,9 @@
 """Loads cygrad's compiled modules, which are in a few shared objects with many modules each (bundle.c, setup.py).
 
-With one file for each of the 79 modules, opening, mapping and linking them took a quarter of the time and of the memory
-of the import. Each .pyx file is a module of its own name, for both `import` and `cimport`. Importing this module opens
-the bundle of everything except the kernels, which have one bundle for each instruction level (kernels/__init__.py)."""
+When cygrad had 79 modules in one file each, opening, mapping and linking them took a quarter of the time and of the
+memory of the import. Each .pyx file is a module of its own name, for both `import` and `cimport`. Importing this module
+opens the bundle of everything except the kernels. The kernels have one bundle for each instruction level
+(kernels/__init__.py)."""
 
 import os
 import sys
@@ -47,7 +48,7 @@ def take(*names):
                               f"install .); it cannot be imported from a zip file", name=name)
 
 
-class Whole:
+class LoadedLoader:
     """A loader for a module that is already in sys.modules."""
 
     def __init__(self, spec):
@@ -76,11 +77,11 @@ class Alone:
     If importlib does not have the two private functions that this scope replaces, the scope does nothing."""
 
     def __init__(self):
-        self.lock, self.ours, self.open = threading.RLock(), {}, False
+        self.lock, self.loaded, self.open = threading.RLock(), {}, False
 
     def __enter__(self):
         self.lock.acquire()
-        self.ours.clear()
+        self.loaded.clear()
         self.found = getattr(_bootstrap, "_find_and_load", None), getattr(_bootstrap, "_lock_unlock_module", None)
         if None not in self.found:
             self.open = True
@@ -92,7 +93,7 @@ class Alone:
             _bootstrap._find_and_load, _bootstrap._lock_unlock_module = self.found
             self.open = False
             sys.meta_path.remove(self)
-            sys.modules.update(self.ours)
+            sys.modules.update(self.loaded)
         self.lock.release()
 
     def find_spec(self, name, path=None, target=None):
@@ -100,13 +101,13 @@ class Alone:
         if not name.startswith("cygrad."): return None
         with self.lock:
             if self.open or name not in sys.modules: return None
-        return ModuleSpec(name, Whole(sys.modules[name].__spec__))
+        return ModuleSpec(name, LoadedLoader(sys.modules[name].__spec__))
 
     def find_and_load(self, name, import_):
         """Called by Python for a module that is not in sys.modules or not fully initialized."""
         if name.startswith("cygrad."):
             with self.lock:
-                if self.open: return self.ours.get(name) or self.load(name)
+                if self.open: return self.loaded.get(name) or self.load(name)
         return self.found[0](name, import_)
 
     def wait(self, name):
@@ -114,10 +115,10 @@ class Alone:
         if name.partition(".")[0] != "cygrad": return self.found[1](name)
         with self.lock:
             if not self.open: return self.found[1](name)
-            if name == "cygrad" or sys.modules.get(name) is self.ours.get(name): return None
-            begun = sys.modules[name]               # import begun by another thread
-            begun.__dict__.update((self.ours.get(name) or self.load(name)).__dict__)
-            sys.modules[name] = self.ours[name]
+            if name == "cygrad" or sys.modules.get(name) is self.loaded.get(name): return None
+            partial = sys.modules[name]             # import begun by another thread
+            partial.__dict__.update((self.loaded.get(name) or self.load(name)).__dict__)
+            sys.modules[name] = self.loaded[name]
 
     def load(self, name):
         """Import a module without taking its lock."""
@@ -126,12 +127,12 @@ class Alone:
         found = (finder.find_spec(name, package.__path__) for finder in sys.meta_path)
         spec = next(filter(None, found), None)
         if spec is None: raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        module = self.ours[name] = sys.modules[name] = module_from_spec(spec)
+        module = self.loaded[name] = sys.modules[name] = module_from_spec(spec)
         spec._initializing = True
         try:
             spec.loader.exec_module(module)
         except BaseException:
-            del self.ours[name]
+            del self.loaded[name]
             sys.modules.pop(name, None)
             raise
         finally:

@@ -19,7 +19,7 @@ ctypedef fused number:
 # ---- comparisons -----------------------------------------------------------------------------------------------------
 
 cdef inline number value(number x) noexcept nogil:
-    """x; a bool is 1 for every byte but 0."""
+    """x; for a bool, 1 if the byte is not 0."""
     if number is uint8_t: return x != 0
     else: return x
 

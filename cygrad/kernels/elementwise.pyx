@@ -112,8 +112,8 @@ cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
 
-# pow_of_ordinary takes half the time of pow. Kernels use it if all elements of a strip are ordinary, as most are. Both
-# compute the same bits, so an element's result does not depend on its neighbours.
+# pow_of_ordinary takes half the time of pow. Kernels use it if all elements of a strip are ordinary, which is common.
+# Both compute the same bits, so an element's result does not depend on its neighbours.
 cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
     cdef int all = real is float

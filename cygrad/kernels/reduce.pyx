@@ -355,14 +355,14 @@ cdef int sum_into(const Array* x, const Array* y) except -1 nogil:
 
 cdef int sum_to(const Array* x, const Array* y) except -1 nogil:
     """y = x summed over broadcast dimensions. y is dense, and its shape broadcasts to that of x."""
-    cdef Layout seen = x.layout[0]
+    cdef Layout expanded = x.layout[0]
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef Array z = y[0]
     cdef int d, i
     if y.layout.size == 0: return 0                 # nothing to write; the strides may be anything
-    for d in range(seen.ndim):
-        i = d - seen.ndim + y.layout.ndim
+    for d in range(expanded.ndim):
+        i = d - expanded.ndim + y.layout.ndim
         strides[d] = y.layout.strides[i] if i >= 0 and y.layout.shape[i] != 1 else 0
-    seen.strides = strides
-    z.layout = &seen
+    expanded.strides = strides
+    z.layout = &expanded
     return sum_into(x, &z)

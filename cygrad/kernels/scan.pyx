@@ -64,7 +64,7 @@ cdef void arg_(real[:, ::1] x, int64_t* y, bint is_min) noexcept nogil:
             if ((v < best) if is_min else (v > best)) or (v != v and best == best): y[j] = k
 
 
-cdef inline integer seen(integer v, bint is_bool) noexcept nogil:
+cdef inline integer normalized(integer v, bint is_bool) noexcept nogil:
     """v; a bool, which may be any byte, becomes 0 or 1."""
     return <integer>(v != 0) if is_bool else v
 
@@ -75,18 +75,18 @@ cdef void arg_integers(const integer* x, Py_ssize_t n, Py_ssize_t inner, int64_t
     cdef Py_ssize_t k, j
     cdef integer best, v
     if inner == 1:
-        best = seen(x[0], is_bool)
+        best = normalized(x[0], is_bool)
         for k in range(n):
-            v = seen(x[k], is_bool)
+            v = normalized(x[k], is_bool)
             if (v < best) if is_min else (v > best): best = v
         k = 0
-        while seen(x[k], is_bool) != best: k += 1
+        while normalized(x[k], is_bool) != best: k += 1
         y[0] = k
         return
     for j in range(inner): y[j] = 0
     for k in range(1, n):
         for j in range(inner):
-            best, v = seen(x[y[j] * inner + j], is_bool), seen(x[k * inner + j], is_bool)
+            best, v = normalized(x[y[j] * inner + j], is_bool), normalized(x[k * inner + j], is_bool)
             if (v < best) if is_min else (v > best): y[j] = k
 
 
