@@ -13,7 +13,7 @@ cdef extern from "cygrad/flags.h":
         int anomaly
         void* op
         void* node
-        int telling
+        int notifying
         void* inputs
 
 cdef Flags* flags() noexcept nogil

@@ -535,7 +535,7 @@ def test_a_hook_that_writes_what_a_later_node_needs(graph):
         with cg.no_grad(): d[:] = 7.0
 
     handle = a.register_post_accumulate_grad_hook(write)
-    with pytest.raises(cg.InplaceError, match=r"mul kept a tensor of shape \(2,\) for backward at version 0, but it"):
+    with pytest.raises(cg.InplaceError, match=r"mul saved a tensor of shape \(2,\) for backward at version 0, but it"):
         q.backward(create_graph=graph)
     assert c.grad.tolist() == [0, 0] and a.fresh_grad and not c.fresh_grad
     handle.remove()

@@ -211,8 +211,8 @@ def test_scopes_of_hooks_nest():
 
 
 @pytest.mark.parametrize("unpack, error, words", [
-    (lambda t: 3.0, TypeError, "unpack returned float; it must return the tensor that pack was given"),
-    (lambda t: cg.zeros(3), ValueError, r"unpack returned a float32 tensor of shape \(3,\); pack was given a float64"),
+    (lambda t: 3.0, TypeError, "unpack returned float; it must return the tensor that was passed to pack"),
+    (lambda t: cg.zeros(3), ValueError, r"unpack returned a float32 tensor of shape \(3,\); pack got a float64"),
 ])
 def test_what_unpack_may_not_return(unpack, error, words):
     x = leaf(1, 2)

@@ -144,7 +144,7 @@ def test_where_keeps_a_condition_that_is_broadcast():
     y.backward(retain_graph=True)
     assert np.array_equal(x.grad.numpy(), dx.detach().numpy())
     mask[0, 0] = False
-    with pytest.raises(cg.InplaceError, match="where kept a tensor of shape .8, 8. for backward at version 0"):
+    with pytest.raises(cg.InplaceError, match="where saved a tensor of shape .8, 8. for backward at version 0"):
         y.backward()
 
 

@@ -304,7 +304,7 @@ def test_later_writes_are_found_or_harmless():
     with cg.record():
         y = x[t]
     t[0] = 0
-    with pytest.raises(cg.InplaceError, match="kept a tensor of shape .* for backward at version 0"):
+    with pytest.raises(cg.InplaceError, match="saved a tensor of shape .* for backward at version 0"):
         y.backward()
 
 

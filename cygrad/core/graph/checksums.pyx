@@ -1,8 +1,8 @@
-"""CYGRAD_CHECK_SAVED=1: what is kept for backward is compared with what it was when it was kept, by checksum.
+"""CYGRAD_CHECK_SAVED=1: backward compares every saved tensor with its checksum from the time when it was saved.
 
-Versions count the writes that go through tensors. NumPy, or whoever else shares the memory, writes without them, and
-the gradient would be wrong without a word. With the switch on every kept tensor is read twice more; without it nodes
-pay one test."""
+Versions count only writes through tensors. Writes through NumPy or another library that shares the memory bypass them,
+and the gradient would be wrong without an error. With the switch on, every saved tensor is read twice more. With it
+off, each node costs one test."""
 
 import os
 
@@ -21,7 +21,7 @@ cdef dict known = {}        # address of a slot -> (number of its node, checksum
 
 
 cdef bytes checksum(Slot* s):
-    """Of the elements that the slot sees."""
+    """The checksum of a slot's elements."""
     import hashlib
 
     cdef Array a = elements(s)
@@ -37,7 +37,8 @@ cdef bytes checksum(Slot* s):
 
 
 cdef int remember(Node node) except -1:
-    """The checksums of all that `node` keeps. (A slot's address may have been that of a slot that is gone.)"""
+    """Store the checksums of all that `node` saves. (A freed slot may have had the same address, so the entry has
+    `seq`.)"""
     cdef Slot* s = slots_of(node)
     cdef int k
     filename, line, _ = where()
@@ -47,7 +48,7 @@ cdef int remember(Node node) except -1:
 
 
 cdef int compare(Node node) except -1:
-    """That all that `node` keeps is what it was."""
+    """Raise InplaceError if a tensor that `node` saves has changed."""
     cdef Slot* s = slots_of(node)
     cdef int k
     for k in range(node.n_slots):
@@ -55,7 +56,7 @@ cdef int compare(Node node) except -1:
         seq, then, place = known.get(<size_t>&s[k], (None, None, None))
         if seq != node.seq or checksum(&s[k]) == then: continue
         raise InplaceError(
-            f"{node.name()} at {place} kept a tensor of shape {lay.shape_tuple(s[k].layout)} for backward, and its "
-            f"memory has been written since, past the tensor: through a NumPy array or another library that shares "
-            f"it; write after backward, or give cygrad.tensor(...), which copies, in place of asarray")
+            f"{node.name()} at {place} saved a tensor of shape {lay.shape_tuple(s[k].layout)} for backward, and its "
+            f"memory has been written since, not through the tensor but through a NumPy array or another library that "
+            f"shares it; write after backward, or use cygrad.tensor(...), which copies, instead of asarray")
     return 0

@@ -1,4 +1,4 @@
-"""How tensors come into being: over memory that is there, as another view of it, over new memory, as a copy."""
+"""Makes tensors: on an existing buffer, as a view, on new memory, or as a copy."""
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
@@ -10,7 +10,7 @@ from cygrad.kernels.driver cimport gather
 
 
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
-    """A tensor that takes over one hold on `buffer` and one count on `layout`, also when it raises."""
+    """A tensor on `buffer`. It takes over one hold on `buffer` and one count on `layout`, also if it raises."""
     cdef Tensor t
     try: t = shell()
     except:
@@ -23,20 +23,20 @@ cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
 
 
 cdef Tensor view_of(Tensor x, Layout* layout):
-    """Another tensor on the buffer of `x`; takes over one count on `layout`."""
+    """Another tensor on the buffer of `x`. It takes over one count on `layout`."""
     hold(x.buffer)
     return new_tensor(x.buffer, layout, x.dtype)
 
 
 cdef Tensor constant(Tensor t):
-    """`t`, which no operation made: a capture notes it, since a replay must find its values again."""
+    """`t`, a tensor that is not the result of an operation. A capture records it, because a replay needs its values."""
     cdef Flags* f = flags()
     if f.capture != NULL and f.op == NULL: late_bound.constant_made(t)
     return t
 
 
 cdef Tensor fresh(Layout* layout, int dtype, int category):
-    """A tensor over new memory, not written yet; takes over one count on `layout`, also when it raises."""
+    """A tensor on new, uninitialised memory. It takes over one count on `layout`, also if it raises."""
     cdef Buffer* b
     try: b = allocate_for(layout, dtype, category)
     except:
@@ -46,7 +46,7 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
 
 
 cdef Tensor zeros_like(Tensor x, int category):
-    """Zeros of the shape and dtype of `x`, which have no memory until they are read or written."""
+    """Zeros of the shape and dtype of `x`. Their memory is allocated when they are first read or written."""
     cdef Layout* layout = lay.dense_like(x.layout)
     cdef Buffer* b
     if layout.size == 0: return fresh(layout, x.dtype, category)
@@ -58,8 +58,8 @@ cdef Tensor zeros_like(Tensor x, int category):
 
 
 cdef bint forget_values(Tensor t) noexcept:
-    """Let `t` be zeros without memory, if its own memory is that of nobody else; False: it is, or there is no memory
-    for a header, and nothing has changed."""
+    """Turn `t` into zeros without memory, if no other tensor or slot uses its buffer. False, and nothing has changed,
+    if one does or if there is no memory for a header."""
     cdef Buffer* old = t.buffer
     cdef Buffer* b
     if old.flags & ZEROS:

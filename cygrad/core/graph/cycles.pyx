@@ -1,15 +1,17 @@
-"""Cycles, and Python's garbage collector. Recording makes none: tensors know nodes, nodes know nodes that are older. A
-user makes one by what refers back: a hook that captures its tensor, a ctx with its own output, what `pack` returned, a
-.grad that is a variable. Such a cycle may pass through any tensor, node and leaf, so the collector must see them all.
+"""Reference cycles and Python's garbage collector. Recording creates no cycle: a tensor refers to its node, and a node
+to older nodes. User code can create one: by a hook that captures its tensor, by a ctx that refers to its own output, by
+what `pack` returns, or by a .grad that is a variable. Such a cycle may contain any tensor, node or leaf, so the
+collector must be able to traverse all of them.
 
-Cython would show it each object from birth: 3 ns for each, and a walk over all of them at each full collection. Ours
-have the collector's header and are shown to it when they can be part of a cycle. A leaf is shown at birth, a tensor
-when it gets a node or a base: plain tensors never. Nodes, of which a graph may have a million, are shown when the first
-of these references is made (core.tape.expect_cycles), those that exist too, and from then on at birth. The traversal
-visits all that an object owns, but not the owner of external memory: that is a NumPy array, which the collector does
-not know either. Clearing breaks the references that a user can make, since every cycle has one.
+By default, Cython registers each object with the collector at its creation, which costs 3 ns, and every full collection
+walks all of them. Here objects have the collector's header and are registered when they can be part of a cycle. A leaf
+is registered at its creation, a tensor when it gets a node or a base, and a plain tensor never. Nodes, of which a graph
+may have a million, are registered when user code first creates such a reference (core/graph/tape.pyx, expect_cycles):
+the existing ones then, later ones at their creation. The traversal visits all references that an object owns, except
+for the owner of external memory: that is a NumPy array, and the collector does not track NumPy arrays. Clearing breaks
+the references that user code can create, because every cycle contains one.
 
-This must be imported before the first node is made: core/graph/tape.pyx does."""
+This module must be imported before the first node is made. core/graph/tape.pyx imports it."""
 
 from cpython.object cimport PyObject
 
@@ -45,7 +47,7 @@ cdef inline int visit_one(void* p, visit_t visit, void* arg) noexcept:
 
 
 cdef int visit_extras(Node n, visit_t visit, void* arg) noexcept:
-    """What the side table holds for a node is the node's own."""
+    """Visit the node's entry in the side table, which the node owns."""
     cdef Extras extras = extras_of(n)
     return visit_one(<void*>extras.kept, visit, arg) or visit_one(<void*>extras.hooks, visit, arg)
 
@@ -111,8 +113,8 @@ cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc
 
 
 cdef void dealloc_seen(PyObject* o) noexcept:
-    """The collector forgets a tensor before the callbacks of weak references run. (One that was freed has just been
-    shown to it, by what Cython writes for a subclass.)"""
+    """Unregister a tensor before the callbacks of weak references run. (A freed tensor has just been registered, by the
+    code that Cython generates for a subclass.)"""
     if (<Tensor>o)._node is not None or (<Tensor>o).base is not None or Py_TYPE(o) != <PyTypeObject*>Tensor:
         PyObject_GC_UnTrack(o)
     tensor_dealloc(o)

@@ -1,5 +1,6 @@
-"""What few nodes have: hooks, gradients of intermediates that are kept, the line that recorded them. It lies in a table
-beside the nodes, so that those without, which may be a million, have no room for it; a flag says which have some."""
+"""Rare per-node state, in a side table: hooks, retained gradients of intermediates, and the line that recorded the
+node. Nodes without it, of which there may be a million, spend no memory on it. A flag marks the nodes that have an
+entry."""
 
 from cygrad.core.graph.tensor cimport EXTRAS, Extras, Leaf, Node, all_extras
 
@@ -9,19 +10,19 @@ cdef inline Extras extras_of(Node node):
     return <Extras>all_extras[<size_t><void*>node] if node.flags & EXTRAS else None
 
 cdef inline Extras give_extras(Node node):
-    """A node's Extras, new ones where it had none. It forgets them when it dies."""
+    """A node's Extras, created if it has none. Freeing the node removes them."""
     if not node.flags & EXTRAS:
         all_extras[<size_t><void*>node] = Extras.__new__(Extras)
         node.flags |= EXTRAS
     return extras_of(node)
 
 cdef inline list kept_of(Node node):
-    """The accumulators of a node's outputs whose gradients are kept: (output number, Leaf) for each."""
+    """The accumulators of a node's outputs whose gradients are retained: a list of (output number, Leaf)."""
     cdef Extras extras = extras_of(node)
     return [] if extras is None or extras.kept is None else extras.kept
 
 cdef inline int keep_for(Node node, int output_nr, Leaf leaf) except -1:
-    """One more of them."""
+    """Add an accumulator for the gradient of output `output_nr`."""
     cdef Extras extras = give_extras(node)
     if extras.kept is None: extras.kept = []
     extras.kept.append((output_nr, leaf))

@@ -1,6 +1,6 @@
-"""What saved_tensors_hooks make of what is kept: a slot holds the object that `pack` returned, and for the node's turn
-in backward the tensor that `unpack` makes of it. A Watch tells whether the memory that was packed has been written to
-since, as long as it lives: what is packed may be a copy, but the gradient that the program means is another then."""
+"""saved_tensors_hooks: a slot holds the object that `pack` returned, and, while backward runs the node, the tensor that
+`unpack` returns for it. A Watch detects writes to the packed memory for as long as that memory lives. The packed object
+may be a copy, but after such a write the gradient would no longer be the gradient of the program."""
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
@@ -16,7 +16,7 @@ from cygrad.core.dtypes import DTYPES
 
 
 cdef class Watch:
-    """A buffer, as long as it lives."""
+    """A weak reference to a buffer: NULL once the buffer is released."""
     cdef Buffer* buffer
 
 
@@ -39,20 +39,20 @@ cdef void unwatch(void* released) noexcept:
     try:
         w = <Watch>watches.pop(<size_t>b)
         w.buffer = NULL
-    except MemoryError:                             # for the number: then without one
+    except MemoryError:                             # no memory for the key: search for the buffer
         for w in watches.values():
             if w.buffer == b: w.buffer = NULL
 
 
 cdef int pack(Node node, Flags* f) except -1:
-    """Let the thread's hooks have all that `node` keeps."""
+    """Pass every tensor that `node` saves to the thread's hooks."""
     cdef tuple hooks = <tuple>f.pack
     cdef Slot* s = slots_of(node)
     cdef Buffer* b
     cdef int recording = f.recording, k
     cdef void* around = f.pack
     expect_cycles()                                 # what a hook returns may refer to anything
-    f.recording, f.pack = False, NULL               # what a hook computes is its own affair
+    f.recording, f.pack = False, NULL               # a hook's own operations are neither recorded nor packed
     try:
         for k in range(node.n_slots):
             b = buffer_in(&s[k])
@@ -70,7 +70,7 @@ cdef int pack(Node node, Flags* f) except -1:
 
 
 cdef int check_packed(Node node, Slot* s) except -1:
-    """That the memory that was packed is as it was, or gone."""
+    """Raise InplaceError if the packed memory still lives and has been written."""
     cdef Watch w
     if object_in(s) == NULL: return 0
     w = (<tuple>object_in(s))[2]
@@ -80,7 +80,7 @@ cdef int check_packed(Node node, Slot* s) except -1:
 
 
 cdef list unpack(Node node, Flags* f):
-    """Let the slots of `node` hold tensors again; returns what they held, for repack()."""
+    """Restore tensors in the slots of `node`. Returns the packed objects for repack()."""
     cdef Slot* s = slots_of(node)
     cdef int recording = f.recording, k
     cdef void* around = f.pack
@@ -95,14 +95,14 @@ cdef list unpack(Node node, Flags* f):
             value = entry[1](entry[0])
             if not isinstance(value, Tensor):
                 raise TypeError(f"saved_tensors_hooks: unpack returned {type(value).__name__}; it must return the "
-                                f"tensor that pack was given")
+                                f"tensor that was passed to pack")
             t = <Tensor>value
             if not lay.same_shape(t.layout, s[k].layout) or t.dtype != s[k].dtype:
                 raise ValueError(
-                    f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack was "
-                    f"given a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
+                    f"saved_tensors_hooks: unpack returned a {DTYPES[t.dtype]} tensor of shape {t.shape}; pack "
+                    f"got a {DTYPES[s[k].dtype]} tensor of shape {lay.shape_tuple(s[k].layout)}, and they must agree")
             if s[k].source & OWN and s[k].source & ~OWN >= node.n_out and not t.layout.dense:
-                t = copy_plain(t)                   # a hidden output, which operators read as one run of memory
+                t = copy_plain(t)                   # a hidden output, which operators read as dense memory
             ready(t)
             out.append((k, entry, s[k].version))
             restore_buffer(&s[k], t.buffer, t.layout)
@@ -112,7 +112,7 @@ cdef list unpack(Node node, Flags* f):
 
 
 cdef void repack(Node node, list packed) noexcept:
-    """The graph is retained: let the slots hold again what they held."""
+    """Restore the packed objects in the slots, because the graph is retained."""
     cdef Slot* s = slots_of(node)
     cdef int k
     for number, entry, version in packed:

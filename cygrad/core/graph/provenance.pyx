@@ -1,5 +1,5 @@
-"""Where in the program a node was recorded and a buffer was last written, and the error that says so: what a node saved
-was written in place. The lines are known while detect_anomaly is on."""
+"""The lines of the program that recorded a node and that last wrote to a buffer, and the error for a saved tensor that
+was written in place. The lines are recorded while detect_anomaly is on."""
 
 from libc.stdint cimport uint32_t
 
@@ -13,7 +13,7 @@ from cygrad.kernels.array cimport Layout
 
 from cygrad.core.errors import InplaceError
 
-cdef dict writes = {}               # address of a buffer -> (version, line) of the last write to it that was watched
+cdef dict writes = {}               # address of a buffer -> (version, line) of its last write under detect_anomaly
 
 
 cdef object line_of(Node node):
@@ -27,20 +27,20 @@ cdef str line_here():
 
 
 cdef int remember_line(Node node) except -1:
-    """Let the node know which line of the program records it."""
+    """Store the line of the program that records the node."""
     give_extras(node).line = line_here()
     return 0
 
 
 cdef int remember_write(const Buffer* b) except -1:
-    """Which line has just written to a buffer."""
-    if len(writes) >= 10000: writes.clear()         # (buffers die unnoticed)
+    """Store the line that has just written to a buffer."""
+    if len(writes) >= 10000: writes.clear()         # (freeing a buffer does not remove its entry)
     writes[<size_t>b] = b.version, line_here()
     return 0
 
 
 cdef int check_slot(Node node, const Slot* s) except -1:
-    """That what a slot saves is as it was."""
+    """Raise InplaceError if the buffer of a slot was written after it was saved."""
     return raise_rewritten_at(node, s.layout, s.version, buffer_in(s)) if was_written(s) else 0
 
 
@@ -49,8 +49,8 @@ cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buf
     at, write = writes.get(<size_t>b, (None, None))
     recorded = "" if line is None else f" (recorded at {line})"
     written = f" (at {write})" if at == b.version else ""
-    gradient = " (a variable's .grad is written by backward itself: keep a copy() of it)" if b.gradients else ""
+    gradient = " (backward itself writes to a variable's .grad: use a copy() of it)" if b.gradients else ""
     raise InplaceError(
-        f"{node.name()}{recorded} kept a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
+        f"{node.name()}{recorded} saved a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
         f"has been written in place since{written} and is at version {b.version}; write to a copy(), or compute what "
-        f"needs it before the write{gradient}")
+        f"uses it before the write{gradient}")

@@ -1,5 +1,6 @@
-"""Making a node: its edges, its slots, its outputs, its place among the others. Whoever makes one (core/execute/run.pyx for
-operators, core/graph/views.pyx for windows, autograd/function.pyx for Functions) fills what it takes here and enrols it."""
+"""Makes nodes: edges, slots, outputs, and the place in the tape. core/execute/run.pyx makes the nodes of operators,
+core/graph/views.pyx those of views, autograd/function.pyx those of Functions. Each fills the arrays that it takes here
+and then calls append_to_tape()."""
 
 from cpython.mem cimport PyMem_Malloc
 from cpython.object cimport PyObject
@@ -16,13 +17,13 @@ from cygrad.kernels.array cimport Layout
 
 
 cdef inline Node new_node():
-    """A node, which the garbage collector looks at only where a cycle through it is possible."""
+    """A new node, registered with the garbage collector only if a cycle through it is possible."""
     cdef Node node = Node.__new__(Node)
     if collected: PyObject_GC_Track(<PyObject*>node)
     return node
 
 cdef inline int take_edges(Node node, int n) except -1:
-    """Room for `n` inputs, none of which wants a gradient yet."""
+    """Allocate `n` edges, all empty: no input needs a gradient yet."""
     if n > 2:
         node.edge[0] = PyMem_Malloc(n * sizeof(Edge))
         if node.edge[0] == NULL: raise MemoryError("no memory for the edges of a node")
@@ -31,7 +32,7 @@ cdef inline int take_edges(Node node, int n) except -1:
     return 0
 
 cdef inline void set_edge(Node node, int i, Node to, int output_nr) noexcept:
-    """Input i is output `output_nr` of `to`."""
+    """Connect input i to output `output_nr` of `to`."""
     Py_INCREF(to)
     if node.n_in > 2:
         (<Edge*>node.edge[0])[i].node = <void*>to
@@ -41,7 +42,7 @@ cdef inline void set_edge(Node node, int i, Node to, int output_nr) noexcept:
         node.nr[i] = output_nr
 
 cdef inline Slot* take_slots(Node node, int count) except NULL:
-    """Room for `count` slots, empty ones."""
+    """Allocate `count` empty slots."""
     cdef Slot* s = &node.slot[0]
     if count > 2:
         s = <Slot*>PyMem_Malloc(count * sizeof(Slot))
@@ -52,7 +53,7 @@ cdef inline Slot* take_slots(Node node, int count) except NULL:
     return s
 
 cdef inline Layout** take_outputs(Node node, int n) except NULL:
-    """Room for the layouts of `n` outputs, which the caller fills at once."""
+    """Allocate the layouts of `n` outputs, which the caller fills at once."""
     cdef Layout** layouts = &node.layout
     if n > 1:
         layouts = <Layout**>PyMem_Malloc(n * sizeof(Layout*))
@@ -62,7 +63,7 @@ cdef inline Layout** take_outputs(Node node, int n) except NULL:
     return layouts
 
 cdef inline int append_to_tape(Node node, Flags* f) except -1:
-    """The node is whole: it takes note of how it was recorded, and joins the thread's tape."""
+    """Complete a node: store how it was recorded and append it to the thread's tape."""
     cdef int k
     if f.training: node.flags |= TRAINING
     node.seq = next_number()

@@ -1,5 +1,5 @@
-"""Objects that die with others: a node that is freed hands what it held to a list, and whoever empties the list already
-goes on with it. So nothing recurses, however long the chain."""
+"""Frees chains of nodes without recursion. A node that is freed appends its references to a list. If a loop is emptying
+the list already, that loop releases them. So the depth of the C stack does not depend on the length of the chain."""
 
 import os
 
@@ -12,7 +12,7 @@ cdef bint emptying = False
 
 
 cdef void decref_later(void* node) noexcept:
-    """Take over a count on an object."""
+    """Append an object to the list, which takes over one reference."""
     global waiting, n_waiting, capacity
     cdef void** more
     if n_waiting == capacity:
@@ -27,7 +27,7 @@ cdef void decref_later(void* node) noexcept:
 
 
 cdef void decref_waiting() noexcept:
-    """Let go of all that waits, and of what that hands over."""
+    """Release every object in the list, including those that are appended meanwhile."""
     global n_waiting, emptying
     if emptying: return
     emptying = True
@@ -39,7 +39,7 @@ cdef void decref_waiting() noexcept:
 
 def _after_fork():
     global emptying
-    emptying = False                                # another thread may have been at it
+    emptying = False                                # another thread may have been emptying it
 
 
 if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)

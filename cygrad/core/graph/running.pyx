@@ -1,5 +1,5 @@
-"""Which backward passes run. Passes have numbers, so that what a parent's other threads had begun when it forked counts
-for nothing in the child."""
+"""The running backward passes. Passes are numbered, so that a forked child can ignore passes of the parent's other
+threads."""
 
 import os
 
@@ -9,14 +9,14 @@ cdef extern from "cygrad/platform.h":
     size_t cg_stack_left()
 
 cdef enum:
-    STACK_NEEDED = 96 << 10     # bytes of C stack that a pass with its hooks and formulas may take, with room to raise
+    STACK_NEEDED = 96 << 10     # bytes of C stack for a pass with its hooks and formulas, and for raising an error
 
 cdef uint64_t last = 0, first = 1
 cdef int count = 0              # running passes, nested and in other threads
 
 
 cdef uint64_t begin(bint* alone) noexcept:
-    """A pass begins: its number, and whether it runs alone."""
+    """Begin a pass. Returns its number; `alone` becomes whether no other pass runs."""
     global last, count
     alone[0] = count == 0
     count += 1
@@ -26,16 +26,16 @@ cdef uint64_t begin(bint* alone) noexcept:
 
 
 cdef int check_stack() except -1:
-    """That there is stack for one more call that runs a user's code inside ours, such as a backward in a Function's
-    backward. Python counts its own frames, but does not know how much of the C stack ours take."""
+    """Raise RecursionError if there is too little C stack for another call of user code, such as a backward in a
+    Function's backward. Python counts only its own frames, not the C stack that cygrad's frames take."""
     if cg_stack_left() < STACK_NEEDED:
-        raise RecursionError("the C stack is used up: Functions, hooks or backward passes call each other too deeply; "
+        raise RecursionError("the C stack is exhausted: Functions, hooks or backward passes are nested too deeply; "
                              "run this in a thread with a larger stack (threading.stack_size), or nest less")
     return 0
 
 
 cdef void end() noexcept:
-    """A pass of this thread has ended."""
+    """End a pass of this thread."""
     global count
     count -= 1
     flags().passes -= 1
@@ -47,14 +47,14 @@ cdef bint any_runs() noexcept:
 
 
 cdef bint runs(uint64_t number) noexcept:
-    """Whether a pass of this number was begun in this process (0: none)."""
+    """Whether the pass of this number was begun in this process. 0 is the number of no pass."""
     return number >= first
 
 
 def _after_fork():
     global first, count
     first = last + 1
-    count = flags().passes                          # those of other threads do not run here
+    count = flags().passes                          # passes of other threads do not run in the child
 
 
 if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)

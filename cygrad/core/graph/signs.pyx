@@ -1,5 +1,6 @@
-"""Outputs of which backward needs the signs alone (relu's): they are kept as they are while somebody else holds them, a
-consumer's slot or the user, and cost nothing then; when that somebody lets go they shrink to a bit an element."""
+"""Outputs of which backward needs only the signs (relu's). While a consumer's slot or the user holds the output too,
+its slot shares the buffer at no cost. When the other holders release it, the slot replaces the elements with one bit
+each."""
 
 from libc.stdint cimport uint8_t
 
@@ -12,8 +13,8 @@ from cygrad.kernels.bits cimport pack_signs
 
 
 cdef void shrink(void* released) noexcept:
-    """Put bits in the place of `b`, held by one sign slot alone; leave it if there is no memory, or if the slot's turn
-    in a backward pass is near, or if what it holds is not what was kept."""
+    """Replace a buffer, whose only holder is a sign slot, with bits. It stays if there is no memory for the bits, if a
+    backward pass has reached the node, or if the buffer was written after it was saved."""
     cdef Buffer* b = <Buffer*>released
     cdef Node node = <Node>b.link
     cdef Slot* s = slots_of(node)

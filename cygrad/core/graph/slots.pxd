@@ -1,6 +1,6 @@
-"""What a node saves for backward: one slot for each input or output that its operator needs. Only this module looks into
-a slot; others open it as an array, put something in, empty it, or walk the slots of a node. So a new way of saving (on
-disk, to be recomputed) is written here alone."""
+"""Slots: what a node saves for backward, one slot for each input or output that its operator needs. Only this module
+accesses the content of a slot. Other modules open it as an array, fill it, empty it, or walk the slots of a node. So a
+new way of saving (on disk, recomputation) changes this module only."""
 
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -13,14 +13,14 @@ cdef enum:
 
 cdef enum SlotKind:
     EMPTY
-    KEPT                    # a buffer
-    CONSTANT                # a Python number, in the dtype's own bits
-    PACKED                  # a counted Python object in place of the buffer (core/graph/packing.pyx)
+    BUFFER
+    CONSTANT                # a Python number, stored in the bits of the dtype
+    PACKED                  # a counted Python object instead of the buffer (core/graph/packing.pyx)
 
 cdef enum SlotNeed:
     VALUES                  # the elements
-    SIGNS                   # which of them are positive: a bit each, once nobody else holds the elements
-    BITS                    # ... and that is what the buffer holds now
+    SIGNS                   # which elements are positive: one bit each, once the slot is the only holder
+    BITS                    # as SIGNS, and the buffer holds the bits now
 
 cdef union Content:
     Buffer* buffer
@@ -30,7 +30,7 @@ cdef union Content:
 cdef struct Slot:
     Content content
     Layout* layout
-    uint32_t version        # the buffer's when it was saved
+    uint32_t version        # the buffer's version when it was saved
     uint8_t source
     uint8_t kind
     uint8_t dtype
@@ -38,14 +38,15 @@ cdef struct Slot:
 
 ctypedef void (*slot_observer_t)(void* node, Slot*) noexcept
 
-cdef slot_observer_t slot_saved     # while a profile is open (memory/log.pyx): a node's slot has a buffer, ...
-cdef slot_observer_t slot_emptied   # ... and is about to release it; else NULL
+# set while a profile is open (memory/log.pyx), else NULL
+cdef slot_observer_t slot_saved     # called after a node's slot has saved a buffer
+cdef slot_observer_t slot_emptied   # called before a slot releases its buffer
 
 
 # ---- open ------------------------------------------------------------------------------------------------------------
 
 cdef inline Slot* find_slot(Slot* s, int n, int source) noexcept:
-    """The one of `n` slots that saves `source`; NULL: none does."""
+    """The slot among `n` that saves `source`, or NULL."""
     cdef int k
     for k in range(n):
         if s[k].source == source: return &s[k]
@@ -53,7 +54,7 @@ cdef inline Slot* find_slot(Slot* s, int n, int source) noexcept:
 
 cdef inline Buffer* buffer_in(const Slot* s) noexcept:
     """The buffer that a slot holds, or NULL."""
-    return <Buffer*>s.content.buffer if s.kind == KEPT else NULL
+    return <Buffer*>s.content.buffer if s.kind == BUFFER else NULL
 
 cdef inline void* object_in(const Slot* s) noexcept:
     """The Python object that a slot holds, or NULL."""
@@ -61,14 +62,14 @@ cdef inline void* object_in(const Slot* s) noexcept:
 
 cdef inline bint was_written(const Slot* s) noexcept:
     """Whether the buffer was written in place after it was saved."""
-    return s.kind == KEPT and s.version != s.content.buffer.version
+    return s.kind == BUFFER and s.version != s.content.buffer.version
 
 cdef inline bint has_elements(const Slot* s) noexcept:
-    """Whether elements() can be called: a buffer (of values or of bits) or a number is there."""
-    return s.kind == KEPT or s.kind == CONSTANT
+    """Whether elements() can be called: the slot holds a buffer (of values or of bits) or a number."""
+    return s.kind == BUFFER or s.kind == CONSTANT
 
 cdef inline Array elements(Slot* s) noexcept:
-    """What is saved, as an array, lent until the slot is emptied."""
+    """The saved elements as an array, which is valid until the slot is emptied."""
     cdef Array a
     a.dtype, a.layout = s.dtype, s.layout
     a.data = (<char*>&s.content.number if s.kind == CONSTANT
@@ -76,28 +77,29 @@ cdef inline Array elements(Slot* s) noexcept:
     return a
 
 cdef inline const uint8_t* sign_bits(const Slot* s) noexcept:
-    """A bit for each element, if that is all that is left of them; else NULL."""
-    return <const uint8_t*>s.content.buffer.data if s.kind == KEPT and s.need == BITS else NULL
+    """The sign bits, one for each element, if the slot holds only these; else NULL."""
+    return <const uint8_t*>s.content.buffer.data if s.kind == BUFFER and s.need == BITS else NULL
 
 
 # ---- fill and empty --------------------------------------------------------------------------------------------------
 
 cdef inline void save_buffer(Slot* s, int source, Buffer* b, const Layout* layout, int dtype) noexcept:
-    """Save the elements that `layout` shows of a buffer."""
+    """Save the elements of a buffer that `layout` describes."""
     s.source, s.dtype, s.layout = source, dtype, incref(layout)
-    s.kind, s.need, s.version = KEPT, VALUES, b.version
+    s.kind, s.need, s.version = BUFFER, VALUES, b.version
     s.content.buffer = b
     save(b)
 
 cdef inline void save_number(Slot* s, int source, double number, const Layout* layout, int dtype) noexcept:
-    """Save a number, whose bits are those of `dtype`."""
+    """Save a number, stored in the bits of `dtype`."""
     s.source, s.dtype, s.layout = source, dtype, incref(layout)
     s.kind, s.need = CONSTANT, VALUES
     s.content.number = number
 
 cdef inline void claim_signs(Slot* s, void* node) noexcept:
-    """Of a dense output the signs suffice: once this slot is the buffer's only holder, core/graph/signs.pyx shrinks it. One
-    slot of a buffer may say so, and the buffer's link names its node."""
+    """Mark that backward needs only the signs of this dense output. Once the slot is the buffer's only holder,
+    core/graph/signs.pyx replaces the elements with bits. At most one slot of a buffer may do so; the buffer's `link`
+    points to its node."""
     s.need = SIGNS
     s.content.buffer.signs = 1
     s.content.buffer.link = node

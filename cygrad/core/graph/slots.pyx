@@ -1,4 +1,4 @@
-"""Filling and emptying the slots of a node; what they are is in slots.pxd."""
+"""Fills and empties the slots of a node. slots.pxd describes them."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -9,26 +9,26 @@ slot_saved = slot_emptied = NULL
 
 
 cdef void save_object(Slot* s, object o) noexcept:
-    """Save a Python object in place of the buffer."""
-    if s.kind == KEPT: release_buffer(s)
+    """Save a Python object instead of the buffer."""
+    if s.kind == BUFFER: release_buffer(s)
     Py_INCREF(o)
     s.content.pyobject = <void*>o
     s.kind = PACKED
 
 
 cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept:
-    """Save a buffer in place of the object."""
+    """Save a buffer instead of the object."""
     cdef void* o = s.content.pyobject
     save(b)
     lay.decref(s.layout)
     s.layout = lay.incref(layout)
     s.content.buffer = b
-    s.kind, s.version = KEPT, b.version
+    s.kind, s.version = BUFFER, b.version
     Py_DECREF(<object>o)
 
 
 cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
-    """Save sign bits in place of the elements that they were made of."""
+    """Save sign bits instead of the elements that they were computed from."""
     cdef Buffer* b = s.content.buffer
     save(bits)
     b.signs = 0
@@ -39,8 +39,9 @@ cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
 
 
 cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept:
-    """Empty a slot without releasing what it holds: the hold and the count on the layout go to the caller."""
-    if s.kind != KEPT: return False
+    """Empty a slot without releasing its content: the caller takes over its hold on the buffer and its count on the
+    layout."""
+    if s.kind != BUFFER: return False
     b[0], layout[0] = s.content.buffer, s.layout
     if slot_emptied != NULL: slot_emptied(NULL, s)
     if s.need == SIGNS: unclaim_signs(s)
@@ -50,12 +51,12 @@ cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept:
 
 
 cdef void empty_slot(Slot* s) noexcept:
-    """Release what a slot holds."""
+    """Release the content of a slot."""
     cdef int kind = s.kind
     cdef void* o = s.content.pyobject
     if kind == EMPTY: return
-    if kind == KEPT:                                # EMPTY first: the end of external memory can run Python, which may
-        release_buffer(s)                           # look
+    # the slot is EMPTY before the release: freeing external memory can run Python, which may read the slot
+    if kind == BUFFER: release_buffer(s)
     else: s.kind = EMPTY
     lay.decref(s.layout)
     if kind == PACKED: Py_DECREF(<object>o)

@@ -1,6 +1,6 @@
-"""The tape: a ring of the nodes recorded in a scope, kept by the nodes themselves. A node that dies leaves the ring; a
-tape that dies leaves its nodes to the enclosing one. Asking costs a walk, recording two pointers. Every node that lives
-is in one of the rings: whoever looks for those that keep a buffer (memory.why) finds them there."""
+"""The tape: a ring of the nodes recorded in a scope, linked through the nodes themselves. A freed node is unlinked;
+when a tape is freed, its nodes move to the enclosing tape. Recording writes two pointers, a query walks the ring. Every
+live node is in one of the rings, so memory.why can find the nodes that save a buffer."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -19,12 +19,12 @@ cdef extern from "Python.h":
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-@cython.no_gc                                       # a ring is uncounted, and no tape can be part of a cycle
+@cython.no_gc                                       # the ring's pointers are uncounted, and a tape is never in a cycle
 cdef class Tape:
-    """What a `record()` scope has recorded, as it is right now; scopes opened inside it count too."""
+    """The live operations that a `record()` scope has recorded, including those of scopes opened inside it."""
 
     def __cinit__(self):
-        self.before = self.after = <void*>self      # first: when what follows fails, __dealloc__ runs all the same
+        self.before = self.after = <void*>self      # first: __dealloc__ runs even if the next line fails
         self.head = Node.__new__(Node)
         self.head.before = self.head.after = <void*>self.head
         if root is None: return
@@ -45,7 +45,7 @@ cdef class Tape:
         (<Tape>self.after).before = self.before
         (<Tape>self.before).after = self.after
         if head is None or head.after == <void*>head or root is None: return
-        outer = (root if self.parent is None else self.parent).head     # the nodes go on in the enclosing scope's ring
+        outer = (root if self.parent is None else self.parent).head     # move the nodes to the enclosing tape's ring
         (<Node>head.after).before = outer.before
         (<Node>outer.before).after = head.after
         (<Node>head.before).after = <void*>outer
@@ -54,7 +54,7 @@ cdef class Tape:
 
     @property
     def nodes(self):
-        """How many recorded operations are alive."""
+        """The number of recorded operations that are alive."""
         cdef Py_ssize_t count = 0
         cdef void* t = <void*>self
         cdef void* p
@@ -68,7 +68,7 @@ cdef class Tape:
 
     @property
     def saved_bytes(self):
-        """Bytes kept for backward: each distinct buffer once, leaves and external memory not counted."""
+        """The bytes saved for backward. Each buffer counts once; variables and external memory do not count."""
         cdef size_t total = 0
         cdef void* t = <void*>self
         while t != NULL:
@@ -85,7 +85,7 @@ root = Tape()
 
 
 cdef void* following(void* t, Tape outer) noexcept:
-    """The next tape in the ring after `t` that was opened inside `outer`; NULL: it comes round to `outer`."""
+    """The next tape after `t` in the ring that was opened inside `outer`, or NULL if there is none before `outer`."""
     cdef void* p
     while True:
         t = (<Tape>t).after
@@ -96,7 +96,7 @@ cdef void* following(void* t, Tape outer) noexcept:
 
 
 cdef void link(Node node, Flags* f) noexcept:
-    """Let a new node be the last of the ring that the thread records in."""
+    """Append a new node to the ring that the thread records in."""
     cdef Node head = (<Tape>f.tape if f.tape != NULL else root).head
     node.before, node.after = head.before, <void*>head
     (<Node>head.before).after = <void*>node
@@ -104,7 +104,7 @@ cdef void link(Node node, Flags* f) noexcept:
 
 
 cdef size_t kept_bytes(void* t) noexcept:
-    """Sum and mark the buffers that the nodes of a tape keep and that are not marked yet."""
+    """Mark the unmarked buffers that the nodes of a tape save, and return the sum of their bytes."""
     cdef size_t total = 0
     cdef void* p = (<Tape>t).head.after
     cdef Slot* s
@@ -135,7 +135,8 @@ cdef void kept_unmark(void* t) noexcept:
 
 
 cdef void expect_cycles() noexcept:
-    """A user makes a reference that may lead back: from now on the collector knows every node."""
+    """Register every node with the garbage collector from now on, because user code creates a reference that may close
+    a cycle."""
     cdef void* tape = <void*>root
     cdef void* p
     if graph.collected: return

@@ -1,10 +1,10 @@
-"""Views and the graph. A tensor and the views of it share a Base, which knows where the tensor stands in the graph. A
-recorded write through one of them puts a new node there. The others are stale then (their `rewrites` is behind), and so
-is a view that was written itself: when one is used next, it takes a node of its own, a window on the base (renew). So
-each has the gradient of its own uses. A tensor that shares memory but is out of the graph, by detach() or as a view
-taken while not recording, is detached: it has no part in this.
+"""Views in the graph. A tensor and its views share a Base, which stores the graph position (node and output number) of
+the tensor. A recorded write through one of them puts a new node there. The others are then stale (their `rewrites` is
+behind), and so is a view that was itself written. When a stale tensor is next used, it gets a new node: a strided view
+of the base (renew). So each use contributes its own gradient. A tensor that shares memory but is not part of the graph
+is detached: it comes from detach(), or it is a view made while not recording. The above does not apply to it.
 
-A Window is such a part of the base; as_view and put_view of ops/window.pyx read and write one."""
+A Window is such a part of the base. The operators as_view and put_view (ops/window.pyx) read and write it."""
 
 cimport cython
 
@@ -35,7 +35,7 @@ cdef class Window(Attributes):
 
 
 cdef int join(Tensor x, Tensor y, bint recording) except -1:
-    """`y` is a new view of `x`: it belongs to the same family, or to none."""
+    """Make `y`, a new view of `x`, share the Base of `x`, or detach it."""
     cdef Base base
     current(x)
     if x.detached or (x._tracked and not recording):
@@ -63,26 +63,27 @@ cdef inline bint same_window(const Layout* x, const Layout* y) noexcept:
 
 
 cdef inline bint covers(const Layout* x, const Layout* whole) noexcept:
-    """Whether the window `x` has all elements of `whole`, in row-major order."""
+    """Whether the window `x` consists of all elements of `whole`, in row-major order."""
     return same_window(x, whole) or (x.dense and whole.dense and x.offset == whole.offset and x.size == whole.size)
 
 
 cdef int check_place(Tensor t) except -1:
-    """That the place of a view in its base can be told: as elements of a dense base, or as all of it."""
+    """Raise InplaceError unless the window of a view is defined: the base is dense, or the view covers all of it."""
     if t.base.layout.dense or covers(t.layout, t.base.layout): return 0
     raise InplaceError(
-        f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that lies in "
-        f"steps over memory of others: a recorded write to either has no gradient for the other; write to a copy()")
+        f"this view of shape {t.shape} is part of a tensor of shape {lay.shape_tuple(t.base.layout)} that is a "
+        f"strided array of external memory: a recorded write to either has no gradient for the other; write to a "
+        f"copy()")
 
 
 cdef bint is_place(Tensor x, const Layout* window, Tensor v, bint recording) noexcept:
-    """Whether `v` is that window on the memory of `x` itself, in the graph too where that matters."""
+    """Whether `v` is this window on the memory of `x` and, while recording, shares its Base."""
     if v.buffer != x.buffer or v.dtype != x.dtype or not same_window(v.layout, window): return False
     return not recording or (v.base is not None and v.base is x.base)
 
 
 cdef Node window_node(str name, Tensor t, const Layout* y, int n_in):
-    """A node of as_view or put_view for the view `t`, with an output like `y` and no edges yet."""
+    """A node of as_view or put_view for the view `t`, with one output of layout `y` and no edges yet."""
     cdef const Layout* window = t.layout
     cdef Layout* dense
     cdef Node node = new_node()
@@ -102,7 +103,7 @@ cdef Node window_node(str name, Tensor t, const Layout* y, int n_in):
 
 
 cdef int renew(tensor) except -1:
-    """`t` is stale: the base's place, or a window on it, is where `t` stands now."""
+    """Update the graph position of a stale tensor: that of the base, or a new node that is a view of it."""
     cdef Tensor t = <Tensor>tensor
     cdef Base base = t.base
     cdef Node node
@@ -110,8 +111,8 @@ cdef int renew(tensor) except -1:
     if t.detached and t._node is not None and t._node.op is not None:
         raise InplaceError(
             f"this result of {t._node.name()}, of shape {t.shape}, shares memory with a tensor that was written in "
-            f"place after it was recorded, so its gradient is not that of its value; let a Function return a copy() of "
-            f"its input, or write to a copy()")
+            f"place after it was recorded, so its gradient would not match its value; return a copy() of the input "
+            f"from the Function, or write to a copy()")
     if not t.detached and base is not None and base.node is not None:
         if not t.view:
             node, nr = base.node, base.output_nr
@@ -126,7 +127,7 @@ cdef int renew(tensor) except -1:
 
 
 cdef int move_kept(Tensor t, Node node, int nr) except -1:
-    """An accumulator that keeps the gradient of `t` where it stood keeps it at `node`, where `t` will stand."""
+    """Move the accumulator that retains the gradient of `t` to `node`, the next graph position of `t`."""
     cdef Leaf leaf
     if t._node is node: return 0
     if t._node.op is not None:
@@ -136,11 +137,11 @@ cdef int move_kept(Tensor t, Node node, int nr) except -1:
 
 
 cdef int leave(Tensor t) except -1:
-    """No accumulator serves `t` any longer where it stood."""
+    """Remove the accumulator of `t` from its old graph position."""
     cdef Leaf leaf
     cdef list kept
     cdef int i
-    if t._node.op is None:                          # a variable no longer (grad_req "null"): only old graphs know it
+    if t._node.op is None:                          # no longer a variable ("null"): only old graphs refer to the leaf
         leaf = <Leaf>t._node
         if leaf.tensor != <void*>t: return 0
         leaf.tensor = NULL
@@ -154,17 +155,16 @@ cdef int leave(Tensor t) except -1:
 
 
 cdef Node put_node(Tensor t):
-    """The node of the base once its view `t` will have been written: written() gives it its edges. None: `t` is no
-    view."""
+    """The base's new node for a write to its view `t`; written() adds its edges. None if `t` is not a view."""
     if not t.view: return None
     check_place(t)
     return window_node("put_view", t, t.base.layout, 2)
 
 
 cdef int written(Tensor t, Node node, int nr, Node put) except -1:
-    """A recorded operation has written output `nr` of its `node` to `t`; `put` is its put_node(). A view stays
-    stale: it stands at a window on the base when it is used next. An accumulator that keeps the gradient of `t` is
-    at `node` already."""
+    """Update the graph after a recorded operation has written output `nr` of its `node` to `t`. `put` is the result of
+    put_node(). A view stays stale until its next use, which makes it a view of the base again. The accumulator that
+    retains the gradient of `t` has already been moved to `node`."""
     cdef Base base = t.base
     t.buffer.rewrites += 1
     if put is not None:
@@ -181,7 +181,7 @@ cdef int written(Tensor t, Node node, int nr, Node put) except -1:
 
 
 def place(Tensor x):
-    """Where `x` stands in the graph: (node or leaf, output number)."""
+    """The graph position of `x`: (node or leaf, output number)."""
     current(x)
     return x._node, x._output_nr
 

@@ -1,14 +1,14 @@
-"""The arena: memory from the system, split and joined.
+"""The arena: takes memory from the system, splits it into spans and joins free ones.
 
-A segment is a range of addresses that the system has reserved for us; its pages cost nothing until they are committed.
-Spans divide it. fit() takes the free span of committed memory that fits best, give() joins a free span with its free
-neighbours, so what was freed serves any size. Where nothing fits, grow() commits pages: in the free span that needs the
-fewest, or in a new segment. purge() decommits free pages: addresses are plentiful, so where free memory lies in the
-wrong places it is cheaper to take pages from there and commit others here than to hold both.
+A segment is a range of addresses that is reserved from the system. A page of it costs nothing until it is committed.
+A segment is divided into spans. fit() returns the free span of committed memory with the best fit. give() joins a freed
+span with its free neighbours, so that the memory can serve any size. If nothing fits, grow() commits pages: in the free
+span that needs the fewest, or in a new segment. purge() decommits free pages. Addresses are plentiful. So if the free
+memory is fragmented, it is cheaper to decommit pages there and to commit others here than to hold both.
 
-Which spans are free is known by bins: eight to a power of two, and of each bin two lists, of spans that are committed
-throughout and of those that are not. A search looks at a few spans of a bin, so it takes the same time however many
-there are. Everything runs under the GIL."""
+Bins index the free spans by size, eight bins for each power of two. Each bin has two lists: spans that are fully
+committed, and spans with uncommitted pages. A search examines a bounded number of spans of a bin, so its time does not
+depend on how many there are. Everything runs under the GIL."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from libc.stdint cimport uint64_t
@@ -28,24 +28,24 @@ cdef extern from "cygrad/platform.h" nogil:
 cdef enum:
     BINS = 8 * 48           # spans of up to 2^56 bytes
     WORDS = BINS // 64
-    LOOKED_AT = 32          # spans of a bin, at the most
+    MAX_EXAMINED = 32       # the most spans of a bin that a search examines
     RESERVE = 64 << 20      # the smallest segment
-    HUGE = 2 << 20          # a huge page; a large arena grows by no less
+    HUGE = 2 << 20          # a huge page; a large arena grows by at least this
 
 cdef size_t PAGE = cg_page()
 
 cdef struct Bins:           # free spans by size
     Span* first[BINS]
-    uint64_t some[WORDS]    # a bit for each bin that has spans
+    uint64_t occupied[WORDS]    # a bit for each bin that has spans
 
-cdef Bins whole             # of spans that are committed throughout
-cdef Bins partly            # of spans with bare pages
+cdef Bins full_bins         # spans that are fully committed
+cdef Bins partial_bins      # spans with uncommitted pages
 cdef Segment* segments = NULL
 cdef size_t reserved = 0
-cdef Span* unused = NULL    # records of spans, for the next
+cdef Span* unused = NULL    # a list of span records for reuse
 
-memset(&whole, 0, sizeof(whole))
-memset(&partly, 0, sizeof(partly))
+memset(&full_bins, 0, sizeof(full_bins))
+memset(&partial_bins, 0, sizeof(partial_bins))
 committed = 0
 commits = 0
 
@@ -53,20 +53,20 @@ commits = 0
 # ---- bins ------------------------------------------------------------------------------------------------------------
 
 cdef inline int bin_of(size_t size) noexcept:
-    """The bin of spans of `size` bytes: those of a higher bin are all larger."""
+    """The bin of spans of `size` bytes. All spans of a higher bin are larger."""
     cdef uint64_t grains = size // GRAIN
     cdef int top
     if grains < 16: return <int>grains
-    top = cg_highest_bit(grains)                    # 4 and more
+    top = cg_highest_bit(grains)                    # at least 4
     return 8 * (top - 2) + <int>(grains >> (top - 3) & 7)
 
 
 cdef inline Bins* bins_of(const Span* s) noexcept:
-    return &partly if s.bare else &whole
+    return &partial_bins if s.bare else &full_bins
 
 
-cdef void put(Span* s) noexcept:
-    """Let a free span be found."""
+cdef void insert(Span* s) noexcept:
+    """Insert a free span into its bin."""
     cdef Bins* bins = bins_of(s)
     cdef int k = bin_of(s.size)
     s.free = True
@@ -74,11 +74,11 @@ cdef void put(Span* s) noexcept:
     s.next = bins.first[k]
     if s.next != NULL: s.next.previous = s
     bins.first[k] = s
-    bins.some[k >> 6] |= <uint64_t>1 << (k & 63)
+    bins.occupied[k >> 6] |= <uint64_t>1 << (k & 63)
 
 
-cdef void take_out(Span* s) noexcept:
-    """... and no longer."""
+cdef void remove(Span* s) noexcept:
+    """Remove a span from its bin."""
     cdef Bins* bins = bins_of(s)
     cdef int k = bin_of(s.size)
     s.free = False
@@ -86,26 +86,26 @@ cdef void take_out(Span* s) noexcept:
     if s.previous != NULL: s.previous.next = s.next
     else:
         bins.first[k] = s.next
-        if s.next == NULL: bins.some[k >> 6] &= ~(<uint64_t>1 << (k & 63))
+        if s.next == NULL: bins.occupied[k >> 6] &= ~(<uint64_t>1 << (k & 63))
 
 
-cdef int some_bin(const Bins* bins, int k) noexcept:
-    """The first bin from `k` on that has spans; -1: none."""
+cdef int next_bin(const Bins* bins, int k) noexcept:
+    """The first bin from `k` on that has spans, or -1."""
     cdef int w = k >> 6
     cdef uint64_t bits
     if k >= BINS: return -1
-    bits = bins.some[w] & (~<uint64_t>0 << (k & 63))
+    bits = bins.occupied[w] & (~<uint64_t>0 << (k & 63))
     while True:
         if bits: return 64 * w + cg_lowest_bit64(bits)
         w += 1
         if w == WORDS: return -1
-        bits = bins.some[w]
+        bits = bins.occupied[w]
 
 
 # ---- records of spans ------------------------------------------------------------------------------------------------
 
 cdef Span* new_span(Segment* segment, char* data, size_t size) noexcept:
-    """NULL: there was no memory for it."""
+    """A span record, or NULL if there is no memory for it."""
     global unused
     cdef Span* s = unused
     if s != NULL: unused = s.next
@@ -122,9 +122,9 @@ cdef void forget_span(Span* s) noexcept:
     unused = s
 
 
-cdef bint cut(Span* s, size_t n) noexcept:
-    """Let a span that is in no bin have `n` bytes; the rest is free. False: no memory for the rest's record, so that it
-    has all of its bytes."""
+cdef bint split(Span* s, size_t n) noexcept:
+    """Shorten a span that is in no bin to `n` bytes and free the rest. False if there is no memory for the record of
+    the rest; the span is then unchanged."""
     cdef Span* rest
     if s.size == n: return True
     rest = new_span(s.segment, s.data + n, s.size - n)
@@ -134,7 +134,7 @@ cdef bint cut(Span* s, size_t n) noexcept:
     if rest.after != NULL: rest.after.before = rest
     s.after = rest
     s.size, s.bare = n, 0
-    put(rest)
+    insert(rest)
     return True
 
 
@@ -152,7 +152,7 @@ cdef inline void set_pages(Segment* g, size_t page, size_t end, bint has) noexce
 
 
 cdef size_t pages_between(const Segment* g, size_t page, size_t end) noexcept:
-    """How many pages from `page` to `end` are committed."""
+    """The number of committed pages from `page` to `end`."""
     cdef size_t count = 0
     while page < end:
         if page & 63 == 0 and page + 64 <= end:
@@ -165,29 +165,29 @@ cdef size_t pages_between(const Segment* g, size_t page, size_t end) noexcept:
 
 
 cdef inline size_t first_page(const Span* s) noexcept:
-    """The page in which it begins."""
+    """The page in which a span begins."""
     return <size_t>(s.data - s.segment.base) // PAGE
 
 
 cdef inline size_t page_after(const Span* s, size_t n) noexcept:
-    """The page after its first `n` bytes."""
+    """The page after the first `n` bytes of a span."""
     return (<size_t>(s.data - s.segment.base) + n + PAGE - 1) // PAGE
 
 
-cdef size_t lacking(const Span* s, size_t n) noexcept:
-    """Bytes to be committed before the first `n` of a free span can be used."""
+cdef size_t uncommitted(const Span* s, size_t n) noexcept:
+    """How many bytes must be committed before the first `n` bytes of a free span can be used."""
     cdef size_t page = first_page(s), end = page_after(s, n)
     return (end - page - pages_between(s.segment, page, end)) * PAGE if s.bare else 0
 
 
-cdef size_t decommit(Span* s, size_t most) noexcept:
-    """Decommit whole pages of a free span that is in no bin, the last ones first, `most` bytes or a little more.
-    Returns how many."""
+cdef size_t decommit(Span* s, size_t max_bytes) noexcept:
+    """Decommit whole pages of a free span that is in no bin, from its end, until at least `max_bytes` bytes are
+    decommitted or no page is left. Returns the number of bytes."""
     global committed
     cdef Segment* g = s.segment
     cdef size_t at = s.data - g.base, begin = (at + PAGE - 1) // PAGE, end = (at + s.size) // PAGE
     cdef size_t page = end, freed = 0
-    while page > begin and freed < most:
+    while page > begin and freed < max_bytes:
         page -= 1
         if page & 63 == 63 and page - 63 >= begin and g.has[page >> 6] == 0: page -= 63
         elif has_page(g, page): freed += PAGE
@@ -198,18 +198,19 @@ cdef size_t decommit(Span* s, size_t most) noexcept:
     return freed
 
 
-cdef bint commit(Span* s, size_t n, size_t most) noexcept:
-    """Commit what the first `n` bytes of a free span need, and some of what follows while that leaves no more than
-    `most` committed: a large arena grows by huge pages. False: the system refused. The span is in no bin."""
+cdef bint commit(Span* s, size_t n, size_t max_bytes) noexcept:
+    """Commit the pages that the first `n` bytes of a free span need. A large arena grows by huge pages, so this commits
+    some of the following pages too, as long as at most `max_bytes` bytes are committed in total. False if the system
+    refuses. The span is in no bin."""
     global committed, commits
     cdef Segment* g = s.segment
-    cdef size_t page = first_page(s), end = page_after(s, n), need = lacking(s, n)
+    cdef size_t page = first_page(s), end = page_after(s, n), need = uncommitted(s, n)
     cdef size_t last = (<size_t>(s.data - g.base) + s.size) // PAGE
     cdef size_t step = min(<size_t>HUGE, committed // 16) // PAGE, further = end
     if need == 0: return True
     while has_page(g, page): page += 1
     while step and further % step and further < last and not has_page(g, further): further += 1
-    if committed + need + (further - end) * PAGE > most: further = end
+    if committed + need + (further - end) * PAGE > max_bytes: further = end
     if not cg_commit(g.base + page * PAGE, (further - page) * PAGE):
         if further == end or not cg_commit(g.base + page * PAGE, (end - page) * PAGE): return False
         further = end
@@ -224,8 +225,9 @@ cdef bint commit(Span* s, size_t n, size_t most) noexcept:
 # ---- segments --------------------------------------------------------------------------------------------------------
 
 cdef Span* reserve(size_t n) noexcept:
-    """A new segment for at least `n` bytes, as one free span; NULL: the system has no addresses. Each is as large as
-    all before it, which keeps them few; but where addresses are scarce (RLIMIT_AS) it is as large as it must be."""
+    """A new segment of at least `n` bytes, as one free span, or NULL if the system has no addresses. Each segment is as
+    large as all earlier ones together, which keeps their number small. If addresses are scarce (RLIMIT_AS), the segment
+    is only as large as `n` needs."""
     global segments, reserved
     cdef size_t least = (n + HUGE - 1) // HUGE * HUGE
     cdef size_t size = max(least, max(<size_t>RESERVE, reserved))
@@ -250,16 +252,16 @@ cdef Span* reserve(size_t n) noexcept:
     segments = g
     reserved += size
     s.bare = size
-    put(s)
+    insert(s)
     return s
 
 
 cdef void unreserve(Span* s) noexcept:
-    """Give a segment back whose one span `s` is free."""
+    """Return a segment to the system. Its only span is `s`, which is free and in no bin."""
     global segments, reserved, committed
     cdef Segment* g = s.segment
     cdef Segment** link = &segments
-    committed -= s.size - s.bare                    # these pages go with the addresses
+    committed -= s.size - s.bare                    # unreserving decommits these pages
     while link[0] != g: link = &link[0].following
     link[0] = g.following
     reserved -= g.size
@@ -272,78 +274,78 @@ cdef void unreserve(Span* s) noexcept:
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------
 
-cdef Span* best(const Bins* bins, size_t n) noexcept:
-    """The smallest span that holds `n` bytes, as far as a short look tells; NULL: none does."""
-    cdef int k = bin_of(n), looked
+cdef Span* best_fit(const Bins* bins, size_t n) noexcept:
+    """The smallest span of at least `n` bytes among those examined, or NULL if there is none."""
+    cdef int k = bin_of(n), examined
     cdef Span* s
     cdef Span* found = NULL
     while True:
-        k = some_bin(bins, k)
+        k = next_bin(bins, k)
         if k < 0: return NULL
-        s, looked = bins.first[k], 0
-        while s != NULL and looked < LOOKED_AT:
+        s, examined = bins.first[k], 0
+        while s != NULL and examined < MAX_EXAMINED:
             if s.size >= n and (found == NULL or s.size < found.size):
                 found = s
                 if s.size == n: return s
             s = s.next
-            looked += 1
+            examined += 1
         if found != NULL: return found
         k += 1
 
 
 cdef Span* fit(size_t n) noexcept:
-    """`n` bytes, a multiple of GRAIN, of memory that is committed and free; NULL: none is."""
-    cdef Span* s = best(&whole, n)
+    """A span of `n` bytes, a multiple of GRAIN, of committed free memory, or NULL if there is none."""
+    cdef Span* s = best_fit(&full_bins, n)
     if s == NULL: return NULL
-    take_out(s)
-    if not cut(s, n):
-        put(s)
+    remove(s)
+    if not split(s, n):
+        insert(s)
         return NULL
     return s
 
 
 cdef Span* cheapest(size_t n) noexcept:
-    """The free span that holds `n` bytes and needs the fewest committed."""
-    cdef int k = bin_of(n), looked
+    """The free span of at least `n` bytes that needs the fewest bytes committed, or NULL."""
+    cdef int k = bin_of(n), examined
     cdef Span* s
     cdef Span* found = NULL
     cdef size_t need, least = 0
     while True:
-        k = some_bin(&partly, k)
+        k = next_bin(&partial_bins, k)
         if k < 0: return found
-        s, looked = partly.first[k], 0
-        while s != NULL and looked < LOOKED_AT:
+        s, examined = partial_bins.first[k], 0
+        while s != NULL and examined < MAX_EXAMINED:
             if s.size >= n:
-                need = lacking(s, n)
+                need = uncommitted(s, n)
                 if found == NULL or need < least: found, least = s, need
             s = s.next
-            looked += 1
+            examined += 1
         k += 1
 
 
-cdef Span* grow(size_t n, size_t most) noexcept:
-    """`n` bytes where nothing fits: commit pages, and decommit others where more than `most` bytes would be committed.
-    NULL: that cannot be, or the system refuses."""
+cdef Span* grow(size_t n, size_t max_bytes) noexcept:
+    """A span of `n` bytes if none fits: commit pages, and decommit others if more than `max_bytes` bytes would be
+    committed otherwise. NULL if that is not possible or if the system refuses."""
     cdef Span* s = cheapest(n)
     cdef size_t need
     if s == NULL:
         s = reserve(n)
         if s == NULL: return NULL
-    need = lacking(s, n)
-    take_out(s)
-    if need <= most and committed > most - need: purge(max(committed - (most - need), committed // 64))
-    if need > most or committed > most - need or not commit(s, n, most) or not cut(s, n):
-        put(s)
+    need = uncommitted(s, n)
+    remove(s)
+    if need <= max_bytes and committed > max_bytes - need: purge(max(committed - (max_bytes - need), committed // 64))
+    if need > max_bytes or committed > max_bytes - need or not commit(s, n, max_bytes) or not split(s, n):
+        insert(s)
         return NULL
     return s
 
 
 cdef void give(Span* s) noexcept:
-    """A span is free: join it with its neighbours where these are."""
+    """Free a span and join it with its free neighbours."""
     cdef Span* b = s.before
     cdef Span* a = s.after
     if b != NULL and b.free:
-        take_out(b)
+        remove(b)
         b.size += s.size
         b.after = a
         if a != NULL: a.before = b
@@ -351,17 +353,18 @@ cdef void give(Span* s) noexcept:
         forget_span(s)
         s = b
     if a != NULL and a.free:
-        take_out(a)
+        remove(a)
         s.size += a.size
         s.bare += a.bare
         s.after = a.after
         if s.after != NULL: s.after.before = s
         forget_span(a)
-    put(s)
+    insert(s)
 
 
 cdef size_t purge(size_t n) noexcept:
-    """Decommit at least `n` bytes of free pages, of the largest spans first, or all there are; how many were."""
+    """Decommit at least `n` bytes of free pages, the largest spans first, or all of them if there are fewer. Returns
+    the number of bytes."""
     cdef size_t freed = 0
     cdef int which, k
     cdef Span* s
@@ -369,45 +372,46 @@ cdef size_t purge(size_t n) noexcept:
     cdef Bins* bins
     for k in range(BINS - 1, bin_of(PAGE) - 1, -1):
         for which in range(2):
-            bins = &whole if which == 0 else &partly
-            if not bins.some[k >> 6] >> (k & 63) & 1: continue
+            bins = &full_bins if which == 0 else &partial_bins
+            if not bins.occupied[k >> 6] >> (k & 63) & 1: continue
             s = bins.first[k]
             while s != NULL and freed < n:
                 following = s.next
                 if s.size - s.bare >= PAGE:
-                    take_out(s)
+                    remove(s)
                     freed += decommit(s, n - freed)
-                    put(s)                          # (met again, it has no more pages, or enough are decommitted)
+                    insert(s)                       # (the walk may meet it again: then it has no pages left)
                 s = following
             if freed >= n: return freed
     return freed
 
 
-cdef void give_back() noexcept:
-    """Give every free page to the system, and the addresses of segments that nobody uses."""
+cdef void release_all() noexcept:
+    """Return every free page to the system, and the addresses of segments without a span in use."""
     cdef Span* s
     cdef int which, k
     purge(<size_t>-1)
     for which in range(2):
         for k in range(bin_of(HUGE), BINS):
-            s = (&whole if which == 0 else &partly).first[k]
+            s = (&full_bins if which == 0 else &partial_bins).first[k]
             while s != NULL:
                 if s.size == s.segment.size:
-                    take_out(s)
+                    remove(s)
                     unreserve(s)
-                    s = (&whole if which == 0 else &partly).first[k]
+                    s = (&full_bins if which == 0 else &partial_bins).first[k]
                 else: s = s.next
 
 
 cdef size_t largest(size_t capacity) noexcept:
-    """The largest piece that can be had by committing no more than `room` bytes, of what is free or new addresses."""
+    """The size of the largest span that committing at most `capacity` bytes can make, from free spans or new
+    addresses."""
     cdef size_t found = capacity // PAGE * PAGE, page, end, left
     cdef char* stop
     cdef int which, k
     cdef Span* s
     for which in range(2):
         for k in range(BINS):
-            s = (&whole if which == 0 else &partly).first[k]
+            s = (&full_bins if which == 0 else &partial_bins).first[k]
             while s != NULL:
                 page, end, left = first_page(s), page_after(s, s.size), capacity // PAGE
                 while page < end and (left or has_page(s.segment, page)):
@@ -420,7 +424,7 @@ cdef size_t largest(size_t capacity) noexcept:
 
 
 cdef bint owns(const char* p) noexcept:
-    """Whether `p` points into one of the segments. (There are few: each is as large as all before it.)"""
+    """Whether `p` points into one of the segments. (There are few: each is as large as all earlier ones together.)"""
     cdef const Segment* g = segments
     while g != NULL:
         if g.base <= p < g.base + g.size: return True

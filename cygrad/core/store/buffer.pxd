@@ -1,8 +1,8 @@
-"""The contract of memory: Buffer, who holds it, and the counters.
+"""Buffers, their reference counts and the memory counters.
 
-A Buffer's `holders` counts tensors, slots, gradient slots and leases. It changes in hold() and drop() alone; at zero
-the memory goes back to the pool. Roles say what for a buffer is held; the first role that somebody has gives its
-category. Everything here runs under the GIL, which is the pool's one lock."""
+A Buffer's `holders` counts tensors, slots, gradient slots and leases. When it reaches zero, the memory returns to the
+pool. The role counts (`parameters`, `gradients`, `optimizer`, `saved`) count what the buffer is used for; the first of
+them that is not zero determines its category. Everything here runs under the GIL, which is the pool's only lock."""
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -11,38 +11,38 @@ from cygrad.kernels.array cimport Layout, itemsize
 cpdef enum Category:
     PARAMETERS, GRADIENTS, OPTIMIZER, SAVED, WORKSPACE, OTHER, CATEGORIES
 
-cdef enum Event:            # what an observer is told of
+cdef enum Event:            # the events that are reported to an observer
     ALLOCATED, FREED, MOVED     # MOVED: from one category to another
 
 cdef enum:
-    MAX_ROLES = 0xFFFF      # variables on one buffer, which it counts in 16 bits
+    MAX_ROLES = 0xFFFF      # the most variables on one buffer, which are counted in 16 bits
 
-    EXTERNAL = 1            # memory of somebody else: `owner` keeps it alive, nothing here counts it
+    EXTERNAL = 1            # memory outside the pool: `owner` keeps it alive, and the counters exclude it
     READONLY = 2
-    WATCHED = 4             # somebody wants to know when it is released (core/graph/packing.pyx)
+    WATCHED = 4             # late_bound.unwatch is called when it is released (core/graph/packing.pyx)
     SCRATCH = 8             # workspace of an operation
-    GRAPHLESS = 16          # a gradient without a graph, or recorded from one: for messages alone
-    ZEROS = 32              # it is zeros and has no memory yet: make() gives it some
+    GRAPHLESS = 16          # a gradient without a graph, or a result computed from one; used only in error messages
+    ZEROS = 32              # zeros without memory: make() allocates it
 
 cdef struct Buffer:
     char* data
-    size_t nbytes           # what was asked for, and what live_bytes counts
-    void* link              # pool: next free block; external: the owner (a counted PyObject*); with a sign
-                            #   slot: the node that has it
-    void* home              # small: its slab; else its span; of zeros without memory how many bytes they will have
+    size_t nbytes           # the requested size, which live_bytes counts
+    void* link              # free: the next free block; external: the owner (a counted PyObject*); with a sign
+                            #   slot: the node of that slot
+    void* home              # small: its slab; medium and large: its span; zeros without memory: their size in bytes
     int holders
-    uint32_t version        # in-place writes
-    uint32_t saved          # slots that keep it for backward
-    uint16_t parameters     # variables on it
-    uint16_t optimizer      # solver states on it
-    uint32_t gradients      # gradients on it, arrived or under way
+    uint32_t version        # number of in-place writes
+    uint32_t saved          # number of slots that save it for backward
+    uint16_t parameters     # number of variables on it
+    uint16_t optimizer      # number of solver states on it
+    uint32_t gradients      # number of gradients on it, stored in .grad or pending
     uint16_t size_class
     uint8_t category
     uint8_t flags
-    uint8_t signs           # slots among `saved` that need no more than which elements are positive
-    uint8_t mark            # for one who walks over buffers and must count each once
-    uint16_t leases         # among `holders`: arrays, exported buffers, DLPack capsules
-    uint32_t rewrites       # in-place writes that were recorded: tensors made before one do not know its node
+    uint8_t signs           # number of slots among `saved` that need only the signs of the elements
+    uint8_t mark            # set during a walk that must count each buffer once
+    uint16_t leases         # number of arrays, exported buffers and DLPack capsules among `holders`
+    uint32_t rewrites       # number of recorded in-place writes; a tensor with a smaller count is stale
 
 cdef struct Counters:
     size_t live             # requested bytes of live buffers
@@ -51,8 +51,8 @@ cdef struct Counters:
     uint64_t buffers        # live buffers
     size_t by_category[CATEGORIES]
 
-cdef struct Shaping:        # what an observer is told of the buffer being made, beyond its bytes
-    const Layout* layout    # NULL: no tensor's
+cdef struct Shaping:        # the layout and dtype of the buffer being allocated, for an observer
+    const Layout* layout    # NULL: the buffer is not allocated for a tensor
     int dtype
 
 cdef Counters counters
@@ -70,7 +70,7 @@ cdef void set_observer(observer_t f) noexcept
 
 
 cdef inline Buffer* allocate_for(const Layout* l, int dtype, int category) except NULL:
-    """allocate() for a tensor of this layout and dtype, which an observer is told."""
+    """allocate() for a tensor of this layout and dtype. An observer finds both in `shaping`."""
     shaping.layout, shaping.dtype = l, dtype
     try: return allocate(l.size * itemsize(dtype), category)
     finally: shaping.layout = NULL
@@ -85,18 +85,18 @@ cdef inline void drop(Buffer* b) noexcept:
     elif b.signs and b.holders == b.signs: shrink(b)
 
 cdef inline void save(Buffer* b) noexcept:
-    """Hold for backward."""
+    """Add a holder that saves the buffer for backward."""
     b.holders += 1
     b.saved += 1
     if b.saved == 1: recategorise(b)
 
 cdef inline void unsave(Buffer* b) noexcept:
-    """What was kept is no longer kept, but still held: the hold goes to the caller."""
+    """Undo save(), except that the caller takes over its holder."""
     b.saved -= 1
     if b.saved == 0 and b.holders > 1: recategorise(b)
 
 cdef inline void release_saved(Buffer* b) noexcept:
-    """What was kept is neither kept nor held."""
+    """Undo save() and release its holder."""
     b.saved -= 1
     b.holders -= 1
     if b.holders == 0: release(b)

@@ -1,14 +1,15 @@
-"""The pool: where every byte of tensor data comes from, and the counters that see each one.
+"""The pool: allocates the memory of all tensors and counts every byte of it.
 
-Small buffers (up to 1 KiB) are cut from slabs of 4 KiB, header and data side by side. Medium ones (up to 1 MiB) have
-sizes rounded to one of 16 classes to a power of two, so that a freed one is kept for the next of its class; large ones
-are rounded to 128 bytes. Slabs, medium and large buffers are spans of the arena (core/store/arena.pyx). If no span of
-the arena fits, the buffers kept in the classes return to it first and are joined with adjacent spans; only then are
-pages committed. So the memory of one size serves another, and a step whose shapes repeat makes no system call.
+Small buffers (up to 1 KiB) are cut from slabs of 4 KiB, with header and data next to each other. Sizes of medium
+buffers (up to 1 MiB) are rounded up to one of 16 classes for each power of two, and a freed buffer is kept for the next
+one of its class. Sizes of large buffers are rounded up to 128 bytes. Slabs, medium buffers and large buffers are spans
+of the arena (core/store/arena.pyx). If no free span fits, the cached buffers of all classes return to the arena, which
+joins them with their neighbours; only then does the arena commit pages. So memory of one size can serve another, and a
+step whose shapes repeat takes nothing from the system.
 
-What is committed is bounded by what was live lately: at most a quarter and 4 MiB more, if pages that are free must be
-decommitted for it. `empty_cache()` decommits all that are free. A fresh 64 MiB array costs six times its arithmetic in
-page faults, a kept one nothing."""
+The live bytes of the recent past bound what is committed: if free pages must be decommitted for it, at most a quarter
+and 4 MiB more than their peak stays committed. `empty_cache()` decommits all free pages. The page faults of a fresh 64
+MiB array cost six times its arithmetic; a cached array has none."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -51,18 +52,18 @@ cdef struct Slab:
     uint32_t live           # buffers in use
 
 cdef Buffer* free_lists[LARGE]          # buffers of small and medium classes
-cdef Buffer* headers = NULL             # records of medium and large buffers, for the next
+cdef Buffer* headers = NULL             # a list of headers of medium and large buffers for reuse
 cdef Slab* slabs = NULL
-cdef size_t idle = 0        # slabs without a buffer in use, and medium buffers in the lists
-cdef size_t limit = <size_t>-1          # of what is committed; -1: none
-cdef size_t window_peak = 0, last_peak = 0      # the most that was live in this window and in the one before
-cdef uint32_t window = WINDOW           # allocations until the next
-cdef int watching = 0       # 0: no event log, no failure injection; the only thing that an allocation asks about them
+cdef size_t idle = 0        # bytes of slabs without a buffer in use, and of medium buffers in the lists
+cdef size_t limit = <size_t>-1          # the most bytes that may be committed; -1: no limit
+cdef size_t window_peak = 0, last_peak = 0      # peaks of the live bytes in this window and in the previous one
+cdef uint32_t window = WINDOW           # allocations until the next window
+cdef int watching = 0       # 0: no event log and no failure injection, so that an allocation has one test for both
 cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
 cdef bint fail_persistent = False
-cdef size_t highest = 0     # the peak before counters.peak began again (memory.track)
+cdef size_t highest = 0     # the peak before counters.peak was last reset (memory.track)
 
 assert sizeof(Buffer) <= HEADER
 memset(free_lists, 0, sizeof(free_lists))
@@ -72,7 +73,7 @@ memset(&counters, 0, sizeof(counters))
 # ---- taking and giving -----------------------------------------------------------------------------------------------
 
 cdef inline size_t bound(size_t live) noexcept:
-    """How much may be committed while free pages could be decommitted instead, when `live` bytes are to be live."""
+    """The most bytes that may be committed if free pages could be decommitted instead and `live` bytes will be live."""
     cdef size_t peak = max(live, max(window_peak, last_peak))
     return peak + peak // 4 + SLACK
 
@@ -80,17 +81,17 @@ cdef inline size_t bound(size_t live) noexcept:
 cdef Span* take(size_t size, size_t nbytes) except NULL:
     """A span of `size` bytes for a buffer of `nbytes`."""
     cdef Span* s = arena.fit(size)
-    if s == NULL and idle > arena.committed >> 5:   # (walking all lists for less would not pay)
+    if s == NULL and idle > arena.committed >> 5:   # (for less, walking all lists costs more than it gains)
         collect_idle()
         s = arena.fit(size)
     if s != NULL: return s
     s = arena.grow(size, min(limit, bound(counters.live + size)))
-    if s == NULL and idle:                          # what could be decommitted lies in the lists, then
+    if s == NULL and idle:                          # the lists may hold pages that can be decommitted
         collect_idle()
         s = arena.fit(size)
         if s == NULL: s = arena.grow(size, min(limit, bound(counters.live + size)))
     if s == NULL: s = arena.grow(size, limit)
-    if s == NULL:                                   # the limit or the system refuses: nothing that is free is kept then
+    if s == NULL:                                   # the limit or the system refuses: release all free memory first
         empty_cache()
         s = arena.fit(size)
         if s == NULL: s = arena.grow(size, limit)
@@ -101,7 +102,7 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
 
 
 cdef inline void tick() noexcept:
-    """A slab has got its first buffer that lives, or a medium or large buffer has come to be live."""
+    """Called when a slab gets its first live buffer, and when a medium or large buffer becomes live."""
     global window, window_peak
     if counters.live > window_peak: window_peak = counters.live
     window -= 1
@@ -109,7 +110,7 @@ cdef inline void tick() noexcept:
 
 
 cdef void end_window() noexcept:
-    """What was live a while ago does not count any more: hold no more than what has been live lately needs."""
+    """Begin a new window. The peak before the previous window no longer counts, so decommit what exceeds the bound."""
     global window, window_peak, last_peak
     window, last_peak, window_peak = WINDOW, window_peak, counters.live
     if arena.committed <= bound(0): return
@@ -118,7 +119,7 @@ cdef void end_window() noexcept:
 
 
 cdef void collect_idle() noexcept:
-    """Give slabs without a buffer in use and what is kept in the medium classes back to the arena."""
+    """Return slabs without a buffer in use and the cached medium buffers to the arena."""
     cdef int c
     cdef Buffer* b
     cdef Buffer* following
@@ -132,7 +133,7 @@ cdef void collect_idle() noexcept:
             following = <Buffer*>b.link
             give_large(b)
             b = following
-    for c in range(SMALL_CLASSES):                  # leave in the lists what lies in slabs that stay
+    for c in range(SMALL_CLASSES):                  # keep in the lists the blocks of slabs that are in use
         b = free_lists[c]
         free_lists[c] = NULL
         while b != NULL:
@@ -152,10 +153,11 @@ cdef void collect_idle() noexcept:
 
 
 cdef int over_limit(size_t nbytes) except -1:
-    """Say what was asked for, by whom, what is there, and what would fit."""
+    """Raise MemoryLimitError with the size and the place of the request, the live bytes, and the size that would
+    fit."""
     cdef size_t fits = arena.largest(limit - arena.committed if limit > arena.committed else 0)
     cdef int c
-    if fits <= MEDIUM:                              # (of less than the first medium class not even a slab can be had)
+    if fits <= MEDIUM:                              # (below the first medium class not even a slab fits)
         c = LARGE - 1
         while c >= SMALL_CLASSES and rounded(class_bytes(c)) > fits: c -= 1
         fits = class_bytes(c) if c >= SMALL_CLASSES else 0
@@ -171,7 +173,7 @@ cdef int over_limit(size_t nbytes) except -1:
 
 
 cdef Buffer* new_slab(int c, size_t nbytes) except NULL:
-    """Cut a slab into blocks of class `c`; one of them is returned, the others go to the free list."""
+    """Cut a slab into blocks of class `c`. Returns one of them and adds the others to the free list."""
     cdef size_t step = HEADER + class_bytes(c), i, count = (SLAB - HEADER) // step
     cdef Span* span = take(SLAB, nbytes)
     cdef Slab* slab = <Slab*>span.data
@@ -220,7 +222,7 @@ cdef Buffer* new_large(int c, size_t nbytes) except NULL:
 
 
 cdef void give_large(Buffer* b) noexcept:
-    """A medium or large buffer that nobody holds: its span goes back to the arena."""
+    """Return the span of a medium or large buffer without holders to the arena."""
     global headers
     arena.give(<Span*>b.home)
     b.link = headers
@@ -228,7 +230,7 @@ cdef void give_large(Buffer* b) noexcept:
 
 
 cdef Buffer* allocate(size_t nbytes, int category) except NULL:
-    """A buffer of `nbytes`, held once by the caller. Raises MemoryError, then nothing has changed."""
+    """A buffer of `nbytes`, whose only holder is the caller. If it raises MemoryError, nothing has changed."""
     cdef int c
     cdef Buffer* b
     global idle
@@ -257,7 +259,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
 
 
 cdef inline void reset(Buffer* b, int category) noexcept:
-    """Let a buffer be held once, for `category`."""
+    """Initialise the header of a buffer of `category` with one holder."""
     b.link = NULL
     b.holders = 1
     b.version = b.saved = b.rewrites = 0
@@ -271,7 +273,7 @@ cdef inline void reset(Buffer* b, int category) noexcept:
 
 
 cdef inline void count(Buffer* b, size_t nbytes) noexcept:
-    """A buffer has memory from now on."""
+    """Count a buffer that has just got its memory, and report it to observer and listener."""
     b.nbytes = nbytes
     counters.live += nbytes
     counters.buffers += 1
@@ -279,11 +281,11 @@ cdef inline void count(Buffer* b, size_t nbytes) noexcept:
     if counters.live > counters.peak: counters.peak = counters.live
     CG_UNPOISON(b.data, nbytes)
     PyTraceMalloc_Track(DOMAIN, <uintptr_t>b.data, nbytes)
-    if watching & (LOGGING | OBSERVED): tell(ALLOCATED, b, b.category)
+    if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
 
 
 cdef Buffer* zeros(size_t nbytes, int category) except NULL:
-    """A buffer of zeros, held once, that has no memory until make(): it counts nothing until then."""
+    """A buffer of zeros with one holder, the caller. It has no memory and counts nothing until make()."""
     cdef Buffer* b = new_header()
     reset(b, category)
     b.data, b.nbytes, b.size_class, b.home = NULL, 0, LARGE, <void*>nbytes
@@ -292,13 +294,13 @@ cdef Buffer* zeros(size_t nbytes, int category) except NULL:
 
 
 cdef int make(Buffer* b) except -1:
-    """Give zeros their memory. Raises MemoryError, then nothing has changed."""
+    """Allocate the memory of a buffer of zeros. If it raises MemoryError, nothing has changed."""
     cdef size_t nbytes = <size_t>b.home
     if watching & FAILING: maybe_fail(nbytes)
-    b.home = take(rounded(nbytes), nbytes)          # (an exception leaves it as it was)
+    b.home = take(rounded(nbytes), nbytes)          # (if this raises, `home` is unchanged)
     b.data = (<Span*>b.home).data
     CG_UNPOISON(b.data, nbytes)
-    memset(b.data, 0, nbytes)                       # before anybody is told that it is there
+    memset(b.data, 0, nbytes)                       # before count() reports the buffer
     b.flags &= ~ZEROS
     count(b, nbytes)
     tick()
@@ -306,7 +308,7 @@ cdef int make(Buffer* b) except -1:
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
-    """A buffer over memory that `owner` keeps alive (core/store/external.pyx, which counts it)."""
+    """A buffer over memory that `owner` keeps alive. core/store/external.pyx counts such memory."""
     cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
     if b == NULL: raise MemoryError("no memory for the header of an external buffer")
     memset(b, 0, sizeof(Buffer))
@@ -318,7 +320,7 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
 
 
 cdef void release(Buffer* b) noexcept:
-    """The last holder has let go."""
+    """Free a buffer whose last holder has released it."""
     global idle, headers
     if b.flags & WATCHED: late_bound.unwatch(b)
     if b.flags & ZEROS:
@@ -334,7 +336,7 @@ cdef void release(Buffer* b) noexcept:
     counters.buffers -= 1
     counters.by_category[b.category] -= b.nbytes
     PyTraceMalloc_Untrack(DOMAIN, <uintptr_t>b.data)
-    if watching & (LOGGING | OBSERVED): tell(FREED, b, b.category)
+    if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
     CG_POISON(b.data, b.nbytes)
     if b.size_class == LARGE:
         give_large(b)
@@ -348,12 +350,12 @@ cdef void release(Buffer* b) noexcept:
 
 
 cdef void shrink(Buffer* b) noexcept:
-    """Whoever still holds `b` needs no more than which elements are positive."""
+    """Replace the elements of `b` with sign bits: its only holder is a slot that needs nothing else."""
     late_bound.shrink_signs(b)
 
 
 cdef void recategorise(Buffer* b) noexcept:
-    """The roles of `b` have changed: count its bytes where they belong now."""
+    """Count the bytes of `b` in the category that its roles give it now."""
     cdef int c = (PARAMETERS if b.parameters else GRADIENTS if b.gradients else OPTIMIZER if b.optimizer
                   else SAVED if b.saved else WORKSPACE if b.flags & SCRATCH else OTHER)
     cdef int before = b.category
@@ -362,21 +364,22 @@ cdef void recategorise(Buffer* b) noexcept:
     if b.flags & (EXTERNAL | ZEROS): return
     counters.by_category[before] -= b.nbytes
     counters.by_category[c] += b.nbytes
-    if watching & (LOGGING | OBSERVED): tell(MOVED, b, before)
+    if watching & (LOGGING | OBSERVED): notify(MOVED, b, before)
 
 
-# ---- what the memory module shows ------------------------------------------------------------------------------------
+# ---- statistics, peaks and limits --------------------------------------------------------------------------------
 
 CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", "other")
 
 
 def stats() -> dict[str, Any]:
-    """What is held right now, a dict. In bytes: `live_bytes`, of all tensors; `peak_bytes`, the most that were live
-    since the start or `reset_peak()`; `cached_bytes`, what the pool holds beyond that for what comes next;
-    `external_bytes`, memory of NumPy and others that tensors share, which counts nowhere else: each byte once, however
-    many tensors share it (of arrays with gaps the elements). `live_buffers` are blocks that live; `system_allocations`,
-    how often the system was asked for memory. `by_category`: the live bytes by what they are for, a dict of
-    "parameters", "gradients", "saved", "optimizer", "workspace" and "other"."""
+    """The current state of the memory, as a dict. In bytes: `live_bytes`, the memory of all tensors; `peak_bytes`, the
+    maximum of the live bytes since the start or since `reset_peak()`; `cached_bytes`, what the pool holds for later
+    allocations; `external_bytes`, memory of NumPy and others that tensors share. External memory counts nowhere else,
+    and each byte counts once, however many tensors share it; of an array with gaps the elements count. `live_buffers`
+    is the number of live buffers, `system_allocations` the number of times that the pool took memory from the system.
+    `by_category` divides the live bytes by purpose, a dict of "parameters", "gradients", "saved", "optimizer",
+    "workspace" and "other"."""
     cdef int c
     counters.external = late_bound.external_bytes()
     return {
@@ -391,14 +394,14 @@ def stats() -> dict[str, Any]:
 
 
 def begin_peak():
-    """Let counters.peak begin again from what is live now; the peak that users see stays."""
+    """Reset counters.peak to the live bytes. The peak that users see stays."""
     global highest
     if counters.peak > highest: highest = counters.peak
     counters.peak = counters.live
 
 
 def restart_peak():
-    """Let the peak that users see begin again from what is live now; return what it was."""
+    """Reset the peak that users see to the live bytes. Returns the previous peak."""
     global highest
     cdef size_t before = max(highest, counters.peak)
     highest, counters.peak = 0, counters.live
@@ -406,12 +409,12 @@ def restart_peak():
 
 
 def empty_cache() -> None:
-    """Give every page on which no live buffer lies back to the system."""
+    """Return every page without a live buffer to the system."""
     global headers, window_peak, last_peak
     cdef Buffer* b
-    window_peak = last_peak = counters.live         # what was live until now is no reason to hold more
+    window_peak = last_peak = counters.live         # earlier peaks no longer justify holding more
     collect_idle()
-    arena.give_back()
+    arena.release_all()
     while headers != NULL:
         b = headers
         headers = <Buffer*>b.link
@@ -419,9 +422,9 @@ def empty_cache() -> None:
 
 
 def set_limit(nbytes):
-    """Hold no more than `nbytes` of the system, live or cached; None: no limit."""
+    """Limit the memory taken from the system, live and cached, to `nbytes`. None means no limit."""
     global limit
-    limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (a scope that is left asks for no memory here)
+    limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (leaving a scope must not allocate here)
     if arena.committed > limit: empty_cache()
 
 
@@ -430,30 +433,30 @@ def set_limit(nbytes):
 cdef tuple EVENT_NAMES = ("allocate", "free", "category")
 
 
-cdef void tell(int event, Buffer* b, int before) noexcept:
+cdef void notify(int event, Buffer* b, int before) noexcept:
     cdef int c = b.category
     cdef Flags* f
     if watching & OBSERVED: observer(event, b, before)
     if not watching & LOGGING: return
     f = flags()
-    if f.telling: return                            # by what the listener itself does: it would be called without end
-    f.telling = True
+    if f.notifying: return                            # the listener's own event: reporting it would recurse forever
+    f.notifying = True
     try:
         listener((EVENT_NAMES[event], <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
-    finally:                                        # what it raises is printed: it must not break what it watches
-        f.telling = False
+    finally:                                        # an exception is printed: the allocation goes on
+        f.notifying = False
 
 
 cdef void set_observer(observer_t f) noexcept:
-    """Call `f` at every event, with the category that the buffer had before it; NULL ends it."""
+    """Call `f` at every event, with the category that the buffer had before the event. NULL removes the observer."""
     global observer, watching
     observer = f
     watching = (watching & ~OBSERVED) | (OBSERVED if f != NULL else 0)
 
 
 def set_listener(f):
-    """Call `f((kind, id, nbytes, category))` after every event ("allocate", "free", "category") but those of what `f`
-    itself does; None ends it. Returns the listener that was there."""
+    """Call `f((kind, id, nbytes, category))` after every event ("allocate", "free", "category"), except for events that
+    `f` itself causes. None removes the listener. Returns the previous listener."""
     global listener, watching
     before, listener = listener, f
     watching = (watching & ~LOGGING) | (LOGGING if f is not None else 0)
@@ -469,8 +472,8 @@ cdef int maybe_fail(size_t nbytes) except -1:
 
 
 def set_failure(uint64_t n, bint persistent):
-    """Let the n-th allocation from now on fail, and with `persistent` all after it; 0: none. Returns how many
-    allocations were counted since the last call."""
+    """Make the n-th allocation from now on fail, and with `persistent` all later ones too; 0 means none. Returns the
+    number of allocations since the previous call."""
     global allocations, fail_at, fail_persistent, watching
     cdef uint64_t counted = allocations
     allocations, fail_at, fail_persistent = 0, n, persistent

@@ -2,10 +2,10 @@ from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array
 
 cdef class Lender:
-    """What keeps the memory of an external buffer alive, and where that memory lies."""
+    """Holds the owner of an external buffer's memory, and the address range of that memory."""
     cdef readonly object owner
-    cdef size_t low, high, nbytes       # from the first byte to behind the last, and what the elements have of that
-    cdef void* before                   # the ring of lenders of others' memory, uncounted; NULL: not in it
+    cdef size_t low, high, nbytes       # the first address, the one after the last, and the bytes of the elements
+    cdef void* before                   # the ring of all Lenders of external memory, uncounted; NULL: not in the ring
     cdef void* after
 
 cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NULL

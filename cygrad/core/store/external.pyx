@@ -1,12 +1,14 @@
-"""Memory of others that tensors lie over, counted: each byte once, however many arrays show it.
+"""Counts external memory: memory of NumPy and others that tensors share. Each byte counts once, however many arrays
+share it.
 
-Two tensors over one array, or over views of it that overlap, share bytes. So arrays whose ranges of addresses overlap
-are counted together: equal ones once, and no more than the range that they lie in. An array with gaps counts its
-elements alone. This is exact but for arrays with gaps that overlap in part, where it may be more, up to that range. The
-sum is made when somebody asks (memory.stats): adopting and letting go cost two pointers.
+Two tensors over one array, or over views of it that overlap, share bytes. So arrays whose address ranges overlap are
+counted together: equal arrays once, and in total at most the length of their common range. An array with gaps counts
+only its elements. The count is exact, except for arrays with gaps that overlap in part. For those it may be too large,
+but never larger than the range. memory.stats() computes the sum; creating and freeing such a buffer only updates two
+pointers.
 
-An array over the pool's own memory, such as x.numpy() given back to asarray, is no memory of others: its bytes count
-with the buffer that they belong to, and not here."""
+An array over the pool's own memory, such as x.numpy() passed to asarray, is not external. Its bytes count with the
+buffer that they belong to."""
 
 cimport cython
 
@@ -16,10 +18,10 @@ from cygrad.kernels.array cimport Array, itemsize
 
 from cygrad.core.late_bound import bind
 
-cdef void* ring = NULL              # one of the lenders, or NULL
+cdef void* ring = NULL              # one of the Lenders, or NULL
 
 
-@cython.no_gc_clear                 # (what it owns may be in a cycle, and its memory is read until it is deallocated)
+@cython.no_gc_clear                 # (the owner may be in a cycle, and its memory is read until it is deallocated)
 cdef class Lender:
 
     def __dealloc__(self):
@@ -57,11 +59,11 @@ cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NUL
 
 
 def external_bytes():
-    """The bytes of others that tensors lie over."""
+    """The number of bytes of external memory that tensors share."""
     cdef void* p
     cdef size_t total = 0, begin = 0, end = 0, elements = 0
     cdef size_t low, high, nbytes
-    cdef Lender one                     # held: what is made here may start the collector, which may free lenders
+    cdef Lender one                     # a counted reference: allocating may run the collector, which may free Lenders
     found = set()
     p = ring
     while p != NULL:
@@ -70,7 +72,7 @@ def external_bytes():
         p = one.after
         if p == ring: break
     for low, high, nbytes in sorted(found):
-        if low >= end:                              # nothing before it reaches here
+        if low >= end:                              # no earlier range overlaps this one
             total += min(elements, end - begin)
             begin, end, elements = low, high, 0
         elif high > end: end = high

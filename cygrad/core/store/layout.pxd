@@ -1,7 +1,8 @@
-"""Layouts: shapes and strides, shared by counting. A function here that returns a Layout* hands over one count.
+"""Layouts: shapes and strides with reference counts. A function here that returns a Layout* passes one count to the
+caller.
 
-Counts and the list of freed layouts are guarded by the GIL: whoever calls these functions holds it, also where they are
-declared nogil, which says that they need no Python object. Code that may run without the GIL makes LocalLayouts."""
+The GIL guards the counts and the list of freed layouts, so callers hold it. `nogil` here says that a function needs no
+Python object. Code that may run without the GIL uses a LocalLayout."""
 
 from cygrad.kernels.array cimport MAX_NDIM, Layout
 
@@ -44,7 +45,7 @@ cdef inline void decref(const Layout* l) noexcept nogil:
     if l.refs == 0: destroy(<Layout*>l)
 
 cdef inline int repeated(const Layout* l) noexcept nogil:
-    """The first dimension along which every element is the same one in memory; -1: none."""
+    """The first dimension that repeats elements (stride 0 and more than one element), or -1."""
     cdef int d
     for d in range(l.ndim):
         if l.strides[d] == 0 and l.shape[d] > 1 and l.size: return d

@@ -1,7 +1,7 @@
 """Layouts: the shape, strides and offset of a tensor in its buffer.
 
-A result that has its operand's shape shares its operand's layout, so most operations make none. Freed layouts of few
-dimensions are kept in a list and used again."""
+A result of its operand's shape shares the operand's layout, so most operations allocate no layout. Freed layouts with
+few dimensions go to a free list."""
 
 from cpython.number cimport PyNumber_Index
 
@@ -14,23 +14,23 @@ cdef extern from "Python.h" nogil:                   # (the callers of what allo
     void PyMem_Free(void* p)
 
 cdef enum:
-    LISTED = 4              # layouts of up to so many dimensions are all made this large and kept when freed
-    MOST = 256              # as many as this
+    SMALL_NDIM = 4          # layouts of at most this many dimensions have the same size, and use the free list
+    MAX_FREE = 256          # the capacity of the free list
 
-cdef Layout* waiting[MOST]
-cdef int n_waiting = 0
+cdef Layout* free_layouts[MAX_FREE]
+cdef int n_free = 0
 
-cdef Py_ssize_t MAX_SIZE = (<Py_ssize_t>1) << 48    # elements: no product of sizes overflows below it
+cdef Py_ssize_t MAX_SIZE = (<Py_ssize_t>1) << 48    # elements; products of sizes up to this do not overflow
 
 
 cdef Layout* blank(int ndim) except NULL nogil:
-    """A layout of `ndim` dimensions whose shape, strides and offset are to be filled and given to finish()."""
-    global n_waiting
+    """A layout of `ndim` dimensions. The caller fills shape, strides and offset and then calls finish()."""
+    global n_free
     cdef Layout* l
-    cdef int capacity = LISTED if ndim <= LISTED else ndim
-    if ndim <= LISTED and n_waiting:
-        n_waiting -= 1
-        l = waiting[n_waiting]
+    cdef int capacity = SMALL_NDIM if ndim <= SMALL_NDIM else ndim
+    if ndim <= SMALL_NDIM and n_free:
+        n_free -= 1
+        l = free_layouts[n_free]
     else:
         l = <Layout*>PyMem_Malloc(sizeof(Layout) + 2 * capacity * sizeof(Py_ssize_t))
         if l == NULL:
@@ -44,16 +44,16 @@ cdef Layout* blank(int ndim) except NULL nogil:
 
 
 cdef void destroy(Layout* l) noexcept nogil:
-    global n_waiting
-    if l.ndim <= LISTED and n_waiting < MOST:
-        waiting[n_waiting] = l
-        n_waiting += 1
+    global n_free
+    if l.ndim <= SMALL_NDIM and n_free < MAX_FREE:
+        free_layouts[n_free] = l
+        n_free += 1
     else:
         PyMem_Free(l)
 
 
 cdef Layout* finish(Layout* l) noexcept nogil:
-    """Work out size and density from shape and strides."""
+    """Compute `size` and `dense` from shape and strides."""
     cdef Py_ssize_t step = 1
     cdef int d
     l.dense = True
@@ -75,13 +75,13 @@ cdef Layout* counted(const Layout* l) except NULL nogil:
 
 
 cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil:
-    """The row-major layout of a shape. Raises ValueError where it has more elements than any memory."""
+    """The row-major layout of a shape. Raises ValueError if the shape has more than MAX_SIZE elements."""
     cdef Layout* l = blank(ndim)
     cdef Py_ssize_t step = 1, bound = 1, size = 1
     cdef int d
     for d in range(ndim - 1, -1, -1):
         l.shape[d] = shape[d]
-        l.strides[d] = step                         # (not 0 beside a size of 0: a stride of 0 means repeated elements)
+        l.strides[d] = step                         # (never 0, even if a size is 0: stride 0 means repetition)
         size *= shape[d]
         if shape[d]:
             step *= shape[d]
@@ -99,13 +99,13 @@ cdef int refuse_shape(int ndim, const Py_ssize_t* shape) except -1 with gil:
 
 
 cdef Layout* dense_like(const Layout* l) except NULL nogil:
-    """The layout of a fresh result of the shape of `l`: `l` itself where that is dense and starts at 0."""
+    """The layout of a new result of the shape of `l`: `l` itself if it is dense and its offset is 0."""
     if l.dense and l.offset == 0: return incref(l)
     return dense(l.ndim, l.shape)
 
 
 cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL nogil:
-    """The dense layout of the shape that `x` and `y` broadcast to, by NumPy's rule. Raises ValueError."""
+    """The dense layout of the shape that `x` and `y` broadcast to by NumPy's rule. Raises ValueError if they do not."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int ndim = x.ndim if x.ndim > y.ndim else y.ndim
     cdef int d, i, j
@@ -126,7 +126,7 @@ cdef Layout* broadcast(str name, const Layout* x, const Layout* y) except NULL n
 cdef int refuse_broadcast(str name, const Layout* x, const Layout* y, Py_ssize_t a, Py_ssize_t b,
                           int d) except -1 with gil:
     raise ValueError(f"{name}: shapes {shape_tuple(x)} and {shape_tuple(y)} do not broadcast; sizes {a} and {b} in "
-                     f"dimension {d} must agree, or one of them be 1")
+                     f"dimension {d} must agree, or one of them must be 1")
 
 
 cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept nogil:
@@ -138,7 +138,8 @@ cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexce
 
 
 cdef Layout* expand(const Layout* x, const Layout* target) except NULL nogil:
-    """`x` seen in the shape of `target`, with strides of 0 where it repeats. The shapes are known to fit."""
+    """The layout of `x` broadcast to the shape of `target`, with stride 0 in repeated dimensions. The caller has
+    checked the shapes."""
     cdef Layout* l
     cdef int d, i
     if same_shape(x, target): return incref(x)
@@ -162,21 +163,22 @@ cdef tuple strides_tuple(const Layout* l):
 
 
 cdef list whole_sizes(shape):
-    """A shape, given as one whole number or several, as a list of Python ints. Raises TypeError."""
+    """A shape, given as an int or a sequence of ints, as a list of Python ints. Raises TypeError for anything else."""
     try:
         return [PyNumber_Index(s) for s in (shape if type(shape) is tuple or hasattr(shape, "__iter__") else (shape,))]
     except TypeError:
-        raise TypeError(f"a shape is a whole number or a tuple of them, got {described(shape)}") from None
+        raise TypeError(f"a shape must be an int or a tuple of ints, got {described(shape)}") from None
 
 
 cdef int read_shape(shape, Py_ssize_t* out) except -1:
-    """Read an int or a sequence of ints of at least 0 into `out` (MAX_NDIM long); return their number."""
+    """Read a shape, an int or a sequence of ints that are at least 0, into `out` (MAX_NDIM long). Returns its
+    length."""
     cdef int n = 0
     cdef list sizes = whole_sizes(shape)
     if len(sizes) > MAX_NDIM:
         raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got a shape of {len(sizes)}")
     for s in sizes:
-        if s < 0: raise ValueError(f"a shape has no negative sizes, got {tuple(sizes)}")
+        if s < 0: raise ValueError(f"a shape cannot have negative sizes, got {tuple(sizes)}")
         if s > MAX_SIZE: raise ValueError(f"a shape of {tuple(sizes)} has too many elements")
         out[n] = s
         n += 1
@@ -190,16 +192,18 @@ cdef Layout* from_shape(shape) except NULL:
 
 
 def check_size(n, str what):
-    """Raise ValueError where n, a Python number, is more elements than a tensor has; `what` says whose they are."""
+    """Raise ValueError if n, a Python number, is more than the elements that a tensor can have. `what` begins the
+    message."""
     if n > MAX_SIZE: raise ValueError(f"{what}; a tensor has at most {MAX_SIZE} elements")
 
 
 cdef int read_axis(axis, int ndim) except -1:
-    """An axis as a number from 0 to ndim - 1. Raises TypeError or IndexError."""
+    """An axis as a number from 0 to ndim - 1. Raises TypeError if it is not an int, IndexError if it is out of
+    range."""
     try:
         a = PyNumber_Index(axis)
     except TypeError:
-        raise TypeError(f"an axis is a whole number, got {described(axis)}") from None
+        raise TypeError(f"an axis must be an int, got {described(axis)}") from None
     if not -ndim <= a < ndim:
         raise IndexError(f"axis {a} is out of range for a tensor of {ndim} dimensions")
     return a + ndim if a < 0 else a

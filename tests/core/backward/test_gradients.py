@@ -215,7 +215,7 @@ def test_what_backward_keeps_of_the_gradient_is_missed():
         z = w * x.grad
     arrive(x, numbers(2))
     assert same(x.grad, numbers(2))
-    with pytest.raises(cg.InplaceError, match=r"mul kept a tensor of shape \(4097,\) for backward at version 1, but"):
+    with pytest.raises(cg.InplaceError, match=r"mul saved a tensor of shape \(4097,\) for backward at version 1, but"):
         z.backward(cg.ones(N))
     assert same(w.grad, np.zeros(N, np.float32))
 

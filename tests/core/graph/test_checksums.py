@@ -137,7 +137,7 @@ def test_every_write_is_noticed_and_nothing_else(said):
 def test_the_error_names_the_operation_and_its_line(said):
     number = [i for i, s in enumerate(SCENES.splitlines(), 1) if "# line: mul at" in s][0]
     message = said["1"][0][2]
-    assert message.startswith("mul at ") and f"scenes.py:{number} kept a tensor of shape (5,) for backward" in message
+    assert message.startswith("mul at ") and f"scenes.py:{number} saved a tensor of shape (5,) for backward" in message
     assert "through a NumPy array" in message and "cygrad.tensor(...), which copies" in message
 
 

@@ -203,9 +203,9 @@ def test_like():
 
 
 @pytest.mark.parametrize("shape, error, match", [
-    ((2, -1), ValueError, r"a shape has no negative sizes, got \(2, -1\)"),
-    ((2.0,), TypeError, "a shape is a whole number or a tuple of them"),
-    ("ab", TypeError, "a shape is a whole number or a tuple of them"),
+    ((2, -1), ValueError, r"a shape cannot have negative sizes, got \(2, -1\)"),
+    ((2.0,), TypeError, "a shape must be an int or a tuple of ints"),
+    ("ab", TypeError, "a shape must be an int or a tuple of ints"),
     ((1,) * 17, ValueError, "a tensor has at most 16 dimensions, got a shape of 17"),
     ((2**40, 2**40), ValueError, "has too many elements"),
     ((2**62, 4), ValueError, "has too many elements"),

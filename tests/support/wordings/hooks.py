@@ -75,8 +75,8 @@ CASES = [
     (lambda: cg.autograd.saved_tensors_hooks(1, print), TypeError,
      "saved_tensors_hooks wants two functions, pack and unpack, got int and <*>"),
     (lambda: packed(lambda t: t, lambda t: 3.0), TypeError,
-     "saved_tensors_hooks: unpack returned float; it must return the tensor that pack was given"),
+     "saved_tensors_hooks: unpack returned float; it must return the tensor that was passed to pack"),
     (lambda: packed(lambda t: t, lambda t: cg.zeros(3)), ValueError,
-     "saved_tensors_hooks: unpack returned a float32 tensor of shape (3,); pack was given a float32 tensor of shape "
+     "saved_tensors_hooks: unpack returned a float32 tensor of shape (3,); pack got a float32 tensor of shape "
      "(2,), and they must agree"),
 ]

@@ -39,7 +39,7 @@ CASES = [
     (lambda: cg.take(cg.zeros((1,) * 16), [[0]], 0), ValueError,
      "take: a tensor has at most 16 dimensions, this index would give 17"),
     (lambda: cg.zeros((2, 3))[[0, 1], [0, 1, 2]], ValueError,
-     "take: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them be 1"),
+     "take: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them must be 1"),
     (lambda: kept_index([0, 1]).backward(), cg.InplaceError,
      "take: index 1099511627776 was in range in forward and is not now, for a dimension of size 2; it has been written "
      "meanwhile: give a copy()"),

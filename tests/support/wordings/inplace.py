@@ -31,6 +31,6 @@ CASES = [
      "this tensor of shape (2,) is detached, by detach() or as a view taken outside record(), and shares its memory "
      "with others: they would not know of a recorded write to it; write to a copy()"),
     (lambda: write_to_a_part_of_steps(), cg.InplaceError,
-     "this view of shape (2,) is part of a tensor of shape (4,) that lies in steps over memory of others: a recorded "
+     "this view of shape (2,) is part of a tensor of shape (4,) that is a strided array of external memory: a recorded "
      "write to either has no gradient for the other; write to a copy()"),
 ]

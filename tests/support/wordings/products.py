@@ -60,7 +60,7 @@ CASES = [
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,
      "bce_with_logits: x is (2, 3) but the targets are (3,); there must be one target for each element of x"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(3)), ValueError,
-     "sub: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them be 1"),
+     "sub: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them must be 1"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(2), reduction="avg"), ValueError,
      "mse: reduction is 'avg'; it is one of none, mean, sum"),
     (lambda: labels_written_through_numpy(), cg.InplaceError,

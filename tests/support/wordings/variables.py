@@ -95,14 +95,14 @@ CASES = [
      "give a copy()"),
     (lambda: returned_and_written(), cg.InplaceError,
      "this result of Same, of shape (2,), shares memory with a tensor that was written in place after it was recorded, "
-     "so its gradient is not that of its value; let a Function return a copy() of its input, or write to a copy()"),
+     "so its gradient would not match its value; return a copy() of the input from the Function, or write to a copy()"),
     (lambda: backward_twice(), cg.GraphFreedError,
      "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
      "retain_graph=True to keep it; a tensor that is written again in each step must begin the step without its graph: "
      "x = x.detach()"),
     (lambda: written_after_it_was_kept(), cg.InplaceError,
-     "mul kept a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
-     "at version 2; write to a copy(), or compute what needs it before the write"),
+     "mul saved a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
+     "at version 2; write to a copy(), or compute what uses it before the write"),
     (lambda: cg.zeros(2).retain_grad(), RuntimeError,
      "retain_grad: no gradient flows to this tensor of shape (2,); compute it from a variable inside record()"),
     (lambda: RESULT().requires_grad_(False), RuntimeError,
