@@ -1,6 +1,6 @@
-"""cygrad: automatic differentiation whose memory you can see and bound."""
+"""cygrad: automatic differentiation that counts and limits its memory."""
 
-from cygrad import bundles  # first: what other threads import meanwhile waits from there on
+from cygrad import bundles  # first: from here on, imports in other threads wait
 
 import os as _os
 import sys as _sys
@@ -29,8 +29,8 @@ with bundles.alone:
 
 __version__ = "0.1.0"
 
-array, as_tensor, from_numpy = tensor, asarray, asarray     # as NumPy, MXNet and PyTorch call them
-nd = _sys.modules[__name__]                                 # MXNet's name of all this
+array, as_tensor, from_numpy = tensor, asarray, asarray     # the names in NumPy, MXNet and PyTorch
+nd = _sys.modules[__name__]                                 # MXNet's name for the namespace
 
 bool = _np.dtype("bool")
 int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
@@ -45,7 +45,7 @@ def __getattr__(name):
 
 
 def get_include():
-    """The directory of cygrad's C headers, for extensions that cimport cygrad."""
+    """The directory of cygrad's C headers, for extension modules that cimport cygrad."""
     here = _os.path.dirname(_os.path.abspath(__file__))
     installed = _os.path.join(here, "include")
     return installed if _os.path.isdir(installed) else _os.path.join(_os.path.dirname(here), "include")

@@ -12,77 +12,77 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def whole(least):
-    """A reader of whole numbers of at least `least`."""
+def integer(least):
+    """An argument type: an int of at least `least`."""
 
     def read(text):
         try:
             n = int(text)
         except ValueError:
             n = least - 1
-        if n < least: raise argparse.ArgumentTypeError(f"wants a whole number of at least {least}, got {text!r}")
+        if n < least: raise argparse.ArgumentTypeError(f"must be an int of at least {least}, got {text!r}")
         return n
 
     return read
 
 
 def parser():
-    top = Parser(prog="python -m cygrad", description="cygrad: automatic differentiation whose memory you can see.")
+    top = Parser(prog="python -m cygrad", description="cygrad: automatic differentiation that counts its memory.")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser(
-        "demo", help="train a network on handwritten digits and show its speed and its bytes",
-        description="Train an MLP 64-128-64-10 with Adam on scikit-learn's handwritten digits; print the test "
-                    "accuracy, the steps per second and where every byte was at the peak of a step, and draw a "
-                    "picture of it. Needs the packages of `pip install cygrad[demo]`.",
+        "demo", help="train a network on handwritten digits and show its speed and its memory",
+        description="Train an MLP 64-128-64-10 with Adam on scikit-learn's handwritten digits. Print the test "
+                    "accuracy, the steps per second and what every byte was used for at the peak of a step, and draw "
+                    "a picture of it. Needs the packages of `pip install cygrad[demo]`.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    demo.add_argument("--epochs", type=whole(1), default=30, metavar="N", help="passes over the training images")
-    demo.add_argument("--batch-size", type=whole(1), default=64, metavar="N", help="images in one step")
-    demo.add_argument("--threads", type=whole(1), default=argparse.SUPPRESS, metavar="N",
-                      help="threads that kernels may use (default: CYGRAD_NUM_THREADS, or one for each processor)")
-    demo.add_argument("--seed", type=whole(0), default=0, metavar="N",
-                      help="of the weights and of the order of the images")
+    demo.add_argument("--epochs", type=integer(1), default=30, metavar="N", help="passes over the training images")
+    demo.add_argument("--batch-size", type=integer(1), default=64, metavar="N", help="images in one step")
+    demo.add_argument("--threads", type=integer(1), default=argparse.SUPPRESS, metavar="N",
+                      help="the most threads that kernels use (default: CYGRAD_NUM_THREADS, or one per CPU)")
+    demo.add_argument("--seed", type=integer(0), default=0, metavar="N",
+                      help="the seed of the weights and of the order of the images")
     demo.add_argument("--output", default="out/digits.png", metavar="PATH",
-                      help="the picture (.png, .svg or .pdf), or a directory for it")
+                      help="the file of the picture (.png, .svg or .pdf), or its directory")
     profile = commands.add_parser(
-        "profile", allow_abbrev=False, help="run a script and show where its memory was at the peak",
+        "profile", allow_abbrev=False, help="run a script and show what its memory was used for at the peak",
         usage="python -m cygrad profile [--by COLUMN] [--html PATH] [--trace PATH] [--compare PATH] script.py "
               "[arguments]",
-        description="Run a script as `python script.py arguments` would and print, when it has ended, where every "
-                    "byte of tensor data was at the peak. The options may also stand after the script; what follows "
-                    "a `--` is the script's own.")
+        description="Run a script as `python script.py arguments` would. When it has ended, print what every byte of "
+                    "tensor data was used for at the peak. The options may also follow the script. Arguments after "
+                    "`--` go to the script.")
     report_options(profile)
     profile.add_argument("script", help="the Python file to run")
-    profile.add_argument("arguments", nargs=argparse.REMAINDER, help="for the script")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
     return top
 
 
 def report(suffix):
-    """A reader of paths that a report can be written to, now and not only when the script has ended."""
+    """An argument type: the path of a report. It is checked before the script runs."""
 
     def read(path):
         there = os.path.dirname(path) or "."
-        if not path.endswith(suffix): raise argparse.ArgumentTypeError(f"wants a file named *{suffix}, got {path!r}")
+        if not path.endswith(suffix): raise argparse.ArgumentTypeError(f"must be a file named *{suffix}, got {path!r}")
         if not os.path.isdir(there) or not os.access(there, os.W_OK):
-            raise argparse.ArgumentTypeError(f"{path!r} cannot be written: {there!r} is no directory to write into")
+            raise argparse.ArgumentTypeError(f"{path!r} cannot be written: {there!r} is not a writable directory")
         return os.path.abspath(path)
 
     return read
 
 
 def existing(path):
-    if not os.path.isfile(path): raise argparse.ArgumentTypeError(f"{path!r} is no file")
+    if not os.path.isfile(path): raise argparse.ArgumentTypeError(f"{path!r} is not a file")
     return os.path.abspath(path)
 
 
 def report_options(parser):
     parser.add_argument("--by", choices=("operation", "category", "line", "stack", "why"), default=argparse.SUPPRESS,
-                        help="what the rows of the table are (default: operation)")
+                        help="what the rows of the table show (default: operation)")
     parser.add_argument("--html", metavar="PATH", type=report(".html"), default=argparse.SUPPRESS,
-                        help="write the report as a page")
+                        help="write the report as an HTML page")
     parser.add_argument("--trace", metavar="PATH", type=report(".json"), default=argparse.SUPPRESS,
-                        help="write a trace for ui.perfetto.dev or chrome://tracing, which --compare takes")
+                        help="write a trace for ui.perfetto.dev, chrome://tracing and --compare")
     parser.add_argument("--compare", metavar="PATH", type=existing, default=argparse.SUPPRESS,
-                        help="print what has changed since a run with --trace PATH")
+                        help="print the changes since a run with --trace PATH")
 
 
 def demo(options, _):
@@ -100,7 +100,7 @@ def demo(options, _):
 
 
 def profile(options, own):
-    """Run the script in a profile, `own` being the arguments that are surely its own; the status is the script's."""
+    """Run the script in a profile and return its exit status. `own` has the arguments after `--`."""
     import runpy
     import traceback
 
@@ -110,7 +110,7 @@ def profile(options, own):
     report_options(after)
     _, others = after.parse_known_args(options.arguments, options)
     if not os.path.isfile(options.script):
-        print(f"python -m cygrad profile: error: {options.script} is no file", file=sys.stderr)
+        print(f"python -m cygrad profile: error: {options.script} is not a file", file=sys.stderr)
         return 2
     status = 0
     sys.argv = [options.script, *others, *own]
@@ -143,10 +143,11 @@ def profile(options, own):
 
 
 def script_part(tb, script):
-    """The traceback from the script on, as Python itself would print it; all of it if the script has no part in it."""
-    whole = tb
+    """The traceback from the script's first frame on, as Python would print it, or all of it if there is no such
+    frame."""
+    first = tb
     while tb is not None and tb.tb_frame.f_code.co_filename != script: tb = tb.tb_next
-    return tb or whole
+    return tb or first
 
 
 def main(arguments=None):

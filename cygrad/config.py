@@ -1,4 +1,4 @@
-"""show_config: what cygrad was built with, and what it runs on."""
+"""show_config: prints how cygrad was built and what it runs on."""
 
 import os
 
@@ -8,26 +8,27 @@ from cygrad.core.errors import described
 from cygrad.kernels.cpu import best_level
 from cygrad.kernels.driver import level
 
-SWITCHES = {"CYGRAD_LEVEL": "take the kernels of a lower instruction level: baseline, avx2, avx512",
-            "CYGRAD_NUM_THREADS": "threads that kernels may use",
-            "CYGRAD_CHECK_SAVED": "1: what is kept for backward is compared by checksum"}
+SWITCHES = {"CYGRAD_LEVEL": "use the kernels of a lower instruction level: baseline, avx2, avx512",
+            "CYGRAD_NUM_THREADS": "the most threads that kernels use",
+            "CYGRAD_CHECK_SAVED": "1: backward compares saved tensors by checksum"}
 
 
 def blas():
-    """The BLAS of SciPy, through which matrix products go: name and version, as SciPy's build says."""
+    """The BLAS of SciPy, which computes matrix products: name and version, as SciPy's build reports them."""
     import scipy.__config__
 
     found = scipy.__config__.show("dicts")["Build Dependencies"]["blas"]
     return {"name": found["name"], "version": found["version"], "through": "scipy.linalg.cython_blas",
-            "told to run as on": os.environ.get("OPENBLAS_CORETYPE")}
+            "core type": os.environ.get("OPENBLAS_CORETYPE")}
 
 
 def show_config(mode="stdout"):
-    """Print what cygrad was built with and what it runs on: versions, compiler, OpenMP and threads, BLAS, the
-    instruction levels of the machine and of the kernels taken, the default dtype, the environment switches that cygrad
-    reads. With mode="dicts" nothing is printed; the same comes back as dicts. Raises ValueError for other modes."""
+    """Print how cygrad was built and what it runs on: versions, compiler, OpenMP and threads, BLAS, the instruction
+    levels of the machine and of the selected kernels, the default dtype, and the environment variables that cygrad
+    reads. With mode="dicts" it prints nothing and returns the same as a dict of dicts. Raises ValueError for another
+    mode."""
     if mode not in ("stdout", "dicts"):
-        raise ValueError(f"show_config: mode is \"stdout\" or \"dicts\", got {described(mode)}")
+        raise ValueError(f"show_config: mode must be \"stdout\" or \"dicts\", got {described(mode)}")
     import platform
     from importlib.metadata import version
 
@@ -36,7 +37,7 @@ def show_config(mode="stdout"):
                      "scipy": version("scipy")},
         "Build": built(),
         "BLAS": blas(),
-        "Machine": {"system": f"{platform.system()} {platform.machine()}", "processors": processors(),
+        "Machine": {"system": f"{platform.system()} {platform.machine()}", "CPUs": processors(),
                     "instruction level": best_level()},
         "Settings": {"threads": cygrad.get_num_threads(), "kernels for": level(),
                      "default dtype": str(cygrad.get_default_dtype())},

@@ -21,7 +21,7 @@ def test_as_dicts(capsys):
                                  "default dtype": "float32"}
     assert re.match(r"(gcc|clang|MSVC) \d", found["Build"]["compiler"])
     assert found["Machine"]["instruction level"] in cpu.LEVELS
-    assert found["Machine"]["processors"] >= 1 and "blas" in found["BLAS"]["name"].lower()
+    assert found["Machine"]["CPUs"] >= 1 and "blas" in found["BLAS"]["name"].lower()
 
 
 def test_as_text(capsys):

@@ -122,7 +122,7 @@ def errs(*arguments, cwd=None):
 def test_wrong_numbers(option, least, values):
     for value in values:
         assert errs("demo", f"{option}={value}") == (
-            f"python -m cygrad demo: error: argument {option}: wants a whole number of at least {least}, got {value!r}")
+            f"python -m cygrad demo: error: argument {option}: must be an int of at least {least}, got {value!r}")
 
 
 def test_wrong_words(tmp_path):
@@ -137,7 +137,7 @@ def test_wrong_sizes_and_places(tmp_path):
     assert errs("demo", "--batch-size", 1438, cwd=tmp_path) == (
         start + "--batch-size 1438: there are 1437 images to train on")
     assert errs("demo", "--output", "x.txt", cwd=tmp_path) == (
-        start + "--output x.txt: the picture is one of .png, .svg, .pdf, not .txt")
+        start + "--output x.txt: the picture must be one of .png, .svg, .pdf, not .txt")
     (tmp_path / "file").write_text("")
     assert errs("demo", "--output", "file/x.png", cwd=tmp_path) == (
         start + "--output file/x.png: file cannot be written into")

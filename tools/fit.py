@@ -1,8 +1,8 @@
-"""Minimax polynomials for include/cygrad/double.h: python tools/fit.py [NAME ...]
+"""Compute the minimax polynomials of include/cygrad/double.h: python tools/fit.py [NAME ...]
 
-Each is fitted by Remez's exchange in 60 digits of mpmath: the polynomial p of the given degree for which the largest
-|weight(x) (p(x) - f(x))| over the interval is least. Printed are the coefficients, the constant one first, as nearest
-doubles, and that largest error, before the coefficients are rounded, as a power of two."""
+Remez's exchange algorithm, in 60 digits of mpmath, finds the polynomial p of the given degree that minimises the
+largest |weight(x) (p(x) - f(x))| over the interval. The program prints the coefficients as the nearest doubles, the
+constant one first, and the largest error before rounding the coefficients, as a power of two."""
 
 import sys
 
@@ -25,7 +25,7 @@ def root(f):
 
 
 R, Z = log(2) / 2, (pi / 4) ** 2
-FITS = {        # what is fitted, from, to, degree, weight
+FITS = {        # the function, the ends of the interval, the degree, the weight
     "exp": (lambda r: (expm1(r) - r) / r**2, -R, R, 10, lambda r: abs(r) + mpf("1e-3")),
     "log": (root(lambda s: 2 * (atanh(s) - s) / s**3), 0, (3 - 2 * sqrt(mpf(2)))**2, 6, lambda z: z / 2),
     "sin": (root(lambda x: (sin(x) - x) / x**3), 0, Z, 5, lambda z: z),
@@ -40,7 +40,7 @@ FITS = {        # what is fitted, from, to, degree, weight
 
 def fit(f, low, high, degree, weight):
     """(coefficients, largest error)"""
-    low, high = low + (high - low) * mpf(10)**-20, mpf(high)        # not at a hole of f
+    low, high = low + (high - low) * mpf(10)**-20, mpf(high)        # f may be undefined at `low`
     middle, half, n = (low + high) / 2, (high - low) / 2, degree + 2
     grid = [middle - half * cos(pi * i / (20 * n)) for i in range(20 * n + 1)]
     values = [(f(x), weight(x)) for x in grid]
@@ -60,7 +60,7 @@ def fit(f, low, high, degree, weight):
                 if abs(e) > abs(errors[peaks[-1]]): peaks[-1] = i
             else:
                 peaks.append(i)
-        while len(peaks) > n:                       # too many: the smaller end goes
+        while len(peaks) > n:                       # too many: drop the smaller of the two ends
             peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
         worst = max(abs(errors[i]) for i in peaks)
         if len(peaks) < n or peaks == chosen or worst < abs(solved[n - 1]) * mpf("1.001"):

@@ -1,8 +1,8 @@
 """Write docs/operators.md, docs/api.md and docs/api/: python tools/make_docs.py [--check]
 
-The operator page has a row for each row of THE TABLE; the reference has every public name with its signature and its
-docstring, a page for each package and one for the tensor. The pages are plain Markdown with `<a id>` for anchors, fit
-to be read as they are; docs/conf.py makes Python objects of the entries when it builds the site."""
+The operator page has a row for each row of THE TABLE. The reference has every public name with its signature and its
+docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as anchors,
+readable without the site; docs/conf.py turns the entries into Python objects when it builds the site."""
 
 import ast
 import functools
@@ -19,14 +19,15 @@ import samples
 
 WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
-Every operator of cygrad, as it stands in THE TABLE (`cygrad/ops/table.py`). A formula gives the value first and then
-the gradient of each input, `g` being the gradient of the result. What is kept is what backward needs of a recorded
-operation, for each input whose gradient is wanted: `out` is the result itself; `bits` and `truths` are a bit for each
-element, `codes` two, `choice` one or two; `order` and `places` are places in small integers. NumPy's column is what a
-test compares the value with; a name that ends in `_like` is a short function of `tests/samples`."""
+This page lists every operator of cygrad. It is generated from THE TABLE (`cygrad/ops/table.py`). A formula gives the
+value first and then the gradient of each input; `g` is the gradient of the result. The column "saved" lists what a
+recorded operation saves for backward, for each input that needs a gradient. `out` is the result itself, `bits` and
+`truths` take one bit for each element, `codes` two bits and `choice` one or two; `order` and `places` are positions in
+small integers. The column "NumPy" has the expression that a test compares the value with; a name that ends in `_like`
+is a short function in `tests/samples`."""
 
 REFERENCE = """\
-Every public name, with its signature and what it says of itself. `import cygrad as cg` gives all of it."""
+Every public name, with its signature and its docstring. `import cygrad as cg` makes all of them available."""
 
 
 def table(head, rows):
@@ -39,72 +40,77 @@ def table(head, rows):
 
 @functools.cache
 def lambdas(module):
-    """The expressions of the lambdas in a module's source, by the line they stand on and their arguments."""
+    """The expressions of the lambdas in the table's source, by their line and their arguments."""
+    source = inspect.getsource(sys.modules["cygrad.ops.table"])
     return {(n.lineno, *(a.arg for a in n.args.args)): ast.unparse(n.body)
             for n in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))) if isinstance(n, ast.Lambda)}
 
 
 def in_numpy(row):
-    """What the row's value is tested against."""
+    """The NumPy expression that a test compares the row's value with."""
     f = row.like
     if f.__name__ == "<lambda>":
         code = f.__code__
-        return f"`{lambdas(f.__module__)[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
-    file = f.__module__.replace(".", "/")
-    return f"in a few lines: `{f.__name__}` in `tests/{file}.py`" if file.startswith("samples/") else \
-        f"`numpy.{f.__name__}`"
+        return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
+    if f.__module__ == "cygrad.ops.samples": return f"`{f.__name__}` in `ops/samples.py`"
+    return f"`numpy.{f.__name__}`"
 
 
 def formula(row):
-    """The first paragraph of the operator's docstring: value, and the gradient of each input."""
+    """The first paragraph of the operator's docstring: the value and the gradient of each input."""
     parts = re.split(r" {8}|\n", surface.text(type(row.operator)).partition("\n\n")[0])
     return "<br>".join(f"`{' '.join(part.split())}`" for part in parts if part.strip())
 
 
 def keeps(row):
-    """What stays in memory for which gradient; over all sample calls, where it depends on the call."""
+    """What the operator saves for the gradient of each input. If it depends on the call, all cases of the sample
+    calls."""
     calls = [row.kept(*args, **kwargs) for args, kwargs in row.tries]
     found = {x: dict.fromkeys(call.get(x, "nothing") for call in calls) for call in calls for x in call}
     return "<br>".join(f"`{x}`: {' or '.join(whats)}" for x, whats in found.items()) or "nothing"
 
 
 def call(row):
-    """How the operator is called, linked to its entry in the reference, and the anchor of its row."""
+    """The call of the operator, linked to its entry in the reference, with the anchor of its row."""
     shown = f"`{row.name}{surface.signature(row.function)}`"
     return f'<a id="{anchor(row)}"></a>' + (f"[{shown}](api/cygrad.md#cygrad.{row.name})" if row.public
-                                            else f"{shown} (inner)")
+                                            else f"{shown} (internal)")
 
 
 def anchor(row):
-    """The name of the row's place on the page; with hyphens, as Sphinx has them."""
+    """The anchor of a row, with hyphens as in Sphinx."""
     return f"op-{row.name.replace('_', '-')}"
 
 
 def operators():
+    """The operator page. In a family, public operators precede internal ones; families without public ones come
+    last."""
     families = {}
     for row in samples.TABLE: families.setdefault(row.family, []).append(row)
+    for members in families.values(): members.sort(key=lambda row: not row.public)
+    families = dict(sorted(families.items(), key=lambda item: not item[1][0].public))
     text = ["# Operators", WRITTEN, "", ABOUT, ""]
     text += [f"- [{family}](#{family}): " + ", ".join(f"[{row.name}](#{anchor(row)})" for row in members)
              for family, members in families.items()]
     for family, members in families.items():
         text += ["", f"## {family}", ""]
-        text += [table(["operator", "value, gradients", "kept for the gradient of", "in words", "NumPy"],
+        text += [table(["operator", "value, gradients", "saved for the gradient of", "description", "NumPy"],
                        [[call(row), formula(row), keeps(row), escaped(surface.first_sentence(row.function)),
                          in_numpy(row)] for row in members])]
-    text += ["", "An inner operator is reached through syntax (`x[1:3]`) or by another's gradient; it has no public "
-             "name."]
+    text += ["", "An internal operator has no public name. Syntax such as `x[1:3]` calls it, or the gradient of "
+             "another operator."]
     return "\n".join(text) + "\n"
 
 
 # ---- the reference ---------------------------------------------------------------------------------------------------
 
 def escaped(words):
-    """Text outside of code in which no character means anything to Markdown."""
+    """Escape text outside code, so that Markdown shows every character as it is."""
     return re.sub(r"([*<>\[\]\\]|\b_|_\b)", r"\\\1", words)
 
 
 class Entry:
-    """A public name: `full` with its package's name, and what there is to say of it."""
+    """A public name: `full` includes its package, and the entry has its kind, signature and docstring."""
 
     def __init__(self, full, value, cls=None):
         self.full, self.value, self.cls = full, value, cls
@@ -126,24 +132,24 @@ class Entry:
 
     @property
     def name(self):
-        """What the heading shows: a member's class is enough."""
+        """The name in the heading: for a member, the class and the name."""
         return ".".join(self.full.split(".")[-2:]) if self.cls else self.full
 
     @property
     def row(self):
-        """The row of an operator under any of its names, else None."""
+        """The table row if the value is an operator, under any of its names, else None."""
         row = cygrad.ops.ROWS.get(getattr(self.value, "__name__", None))
         return row if row and row.function is self.value else None
 
     @property
     def section(self):
-        """The heading under which a page of many entries has this one."""
+        """The section of the page that contains this entry."""
         if self.kind: return {"class": "Classes", "exception": "Exceptions", "data": "Values"}[self.kind.strip()]
         return f"Operators: {self.row.family}" if self.row else "Functions"
 
     @property
     def near(self):
-        """Where its text looks for names that are not given in full."""
+        """The modules and classes in which names of its text are looked up."""
         outer = self.full.rpartition(".")[0]
         return [self.full, outer, outer.rpartition(".")[0]] if self.cls else [self.full, outer]
 
@@ -154,7 +160,7 @@ def member(name, value):
 
 
 class Reference:
-    """The pages of the reference, docs/api/*.md, by name: for each its title, its module and its entries."""
+    """The pages of the reference, docs/api/*.md, by name: the module and the entries of each."""
 
     def __init__(self):
         self.pages, self.same, seen = {}, {}, {}
@@ -175,14 +181,14 @@ class Reference:
         self.page_of |= {module.__name__: page for page, (module, _) in self.pages.items()}
 
     def link(self, name, shown, folder="", near=()):
-        """`shown` as a link to the entry of that name, or of `name` in one of the modules and classes `near`."""
+        """`shown` as a link to the entry `name`, which is looked up in the modules and classes `near` first."""
         for full in (f"{prefix}{name}" for prefix in [*(f"{n}." for n in near), "", "cygrad."]):
             if page := self.page_of.get(full): return f"[{shown}]({folder}{page}.md#{full})"
         return shown
 
     def prose(self, text, near=(), parameters=()):
-        """A docstring in Markdown: what is aligned stays so, and names of entries, unless they are `parameters`, are
-        links."""
+        """A docstring in Markdown. Aligned text stays aligned, and names of entries become links unless they are
+        `parameters`."""
         def code(match):
             name = match[1].removesuffix("()")
             known = name not in parameters and re.fullmatch(r"\w+(\.\w+)*", name)
@@ -211,7 +217,7 @@ class Reference:
             return [*text, f"The same as {self.link(same, f'`{same}`')}.", ""]
         if entry.words: text += [self.prose(entry.words, entry.near, re.findall(r"\w+", entry.signature)), ""]
         if entry.row and not entry.cls:
-            text += [f"[Formula, gradient, what is kept](../operators.md#{anchor(entry.row)}).", ""]
+            text += [f"[Formula, gradient, saved tensors](../operators.md#{anchor(entry.row)}).", ""]
         for e in entry.members: text += self.entry(e, level + 1)
         return text
 

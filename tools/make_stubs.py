@@ -104,7 +104,7 @@ INSTANCE = {                # attributes that no class shows, since __init__ mak
             "aliases: tuple[str, ...]", "public: bool"],
 }
 
-DECLARED = {                # what operator classes declare for Elementwise to read: of any kind
+DECLARED = {                # declarations of operator classes for Elementwise, of any kind
     "integers": "Any",
 }
 
@@ -123,7 +123,7 @@ gradients: _Head | Sequence[_Head] = None, retain_graph: bool | None = None, \
 train_mode: bool | None = None) -> {result}: ..."""
 _ONE, _SEVERAL = "Tensor | GradientEdge", "Sequence[Tensor | GradientEdge]"
 
-WHOLE = {                   # what is said in full, since one result type would not be true
+WHOLE = {                   # complete stubs of functions with more than one result type
     "grad": "\n".join([
         _GRAD.format(inputs=_ONE, unused="Literal[False] = False", result="Tensor"),
         _GRAD.format(inputs=_SEVERAL, unused="Literal[False] = False", result="tuple[Tensor, ...]"),
@@ -168,12 +168,12 @@ DUNDERS = {                 # syntax; `{cls}` is the class
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "GradientCollector": "Self", "detect_anomaly": "Self",
            "saved_tensors_hooks": "Self", "Handle": "Self", "fail_allocation": "Failure", "assert_no_leak": "None"}
-SILENT = {                  # of every class, or nothing for a type checker; the buffer protocol shows from 3.12 on
+SILENT = {                  # of every class, or without meaning for a type checker; 3.12 added the buffer protocol
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
     "static_attributes buffer release_buffer pyx_vtable reduce_cython setstate_cython test".split()}
-OVERRIDES = {"__eq__", "__ne__"}                    # object promises a bool
+OVERRIDES = {"__eq__", "__ne__"}                    # object declares a bool
 
-ALIASES = {                 # name: definition; after them what may be needed from elsewhere
+ALIASES = {                 # name: definition; the tables below list names to import
     "_GradReq": "_GradReq: TypeAlias = Literal['write', 'add', 'null']",
     "_Event": "_Event: TypeAlias = tuple[str, int, int, str]",
     "_Operand": "_Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic",
@@ -193,19 +193,19 @@ SOURCES = {
 
 
 class Stub:
-    """The stub of one module; `untyped` collects what should have a type and has none."""
+    """The stub of one module. `untyped` collects public names without a type."""
 
     used = set()                                    # the entries of PARAMETERS and RESULTS that some stub needed
 
     def __init__(self, module, shown, untyped):
         self.module = module
-        self.shown = shown                          # ids of what users see: there every type must be known
+        self.shown = shown                          # ids of public objects, for which every type must be known
         self.untyped = untyped
         self.package = hasattr(module, "__path__")
         self.lines = []
 
     def source(self, name, value):
-        """The module that something shown in this package was made in."""
+        """The module that defines a public object of this package."""
         made = getattr(value, "__module__", None)
         if made and made.startswith("cygrad."): return made
         inner = self.module.__name__ + "."
@@ -238,7 +238,7 @@ class Stub:
                 out.append(p.name if method else f"{p.name}: Any")
                 continue
             if p.kind is p.VAR_POSITIONAL:
-                # *shape and *axes are arguments; *args and *_ are there to be refused with a message
+                # *shape and *axes are arguments; *args and *_ exist only to raise a helpful error
                 kind = "Never" if p.name in ("args", "_") else self.parameter_type(owner, p, strict)
                 out.append(f"*{p.name}: {kind}")
                 star = True
@@ -295,7 +295,7 @@ class Stub:
             return None
         strict = id(cls) in self.shown
         base = cls.__bases__[0]
-        if surface.is_compiled(self.module) and not cls.__flags__ & 1 << 9:         # no heap type of Python's `class`
+        if surface.is_compiled(self.module) and not cls.__flags__ & 1 << 9:         # not a heap type of Python's
             if not cls.__flags__ & 1 << 10: self.lines.append("@final")
             elif cls.__basicsize__ > base.__basicsize__: self.lines.append("@disjoint_base")
         bases = {object: "", tuple: "(tuple[Any, ...])"}.get(base, f"({base.__name__})")
@@ -315,7 +315,7 @@ class Stub:
             text = self.parameters(owner, parameters, strict)
             made = "None" if name == "__init__" else "Self"
             self.lines.append(f"def {name}({', '.join(filter(None, [first, text]))}) -> {made}: ...")
-        elif isinstance(value, Answer): pass        # a name of others, which no value has
+        elif isinstance(value, Answer): pass        # a descriptor for another library's name, which always raises
         elif name.startswith("__") and value is None and name != "__doc__":
             self.lines.append(f"{name}: None")
         elif name in DUNDERS:
@@ -362,7 +362,7 @@ class Stub:
         return self.header(set(own)) + "\n".join(self.lines) + "\n"
 
     def header(self, own):
-        """The imports and aliases that the lines use."""
+        """The imports and aliases of the names that the lines use."""
         body = "\n".join(self.lines)
 
         def used(name, text):

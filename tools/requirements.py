@@ -1,7 +1,8 @@
-"""Print what pip is to install for a tree that is built in place: python tools/requirements.py build|run|EXTRA
+"""Print the packages that pip must install for an in-place build: python tools/requirements.py build|run|EXTRA
 
-`build` is what the build needs, `run` what cygrad needs, an extra both and what it names, all of it read from
-pyproject.toml. The build needs little, so that compiling can begin before the rest is installed."""
+`build` prints the requirements of the build, `run` those of cygrad, and the name of an extra prints both and the
+extra's own. All are read from pyproject.toml. The build requires little, so compiling can begin before the rest is
+installed."""
 
 import sys
 import tomllib

@@ -1,8 +1,8 @@
-"""The structure of the package, from its sources: `python tools/structure.py [CHECKOUT] [--svg FILE]`.
+"""Print the structure of the package, read from its sources: `python tools/structure.py [CHECKOUT] [--svg FILE]`.
 
-Prints a Markdown table of the packages, the lowest layer first: their modules with lines, and what they import when they
-are imported themselves (an import inside a function does not count). Circles are reported. With --svg it draws the
-packages, each as wide as it has lines, with an arrow for each that imports another."""
+The output is a Markdown table of the packages, the lowest layer first, with their modules, lines and imports. Imports
+inside functions do not count. Import cycles are reported. With --svg the program draws the packages as boxes, whose
+width is the number of lines, with an arrow for each import."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ SUFFIXES = (".pyx", ".pxd", ".py")
 
 
 def modules_of(root):
-    """{module: (package, lines, text)} of a checkout; a module's .pxd counts with its .pyx."""
+    """{module: (package, lines, text)} of a checkout. A .pxd counts with its .pyx."""
     found = {}
     for path in sorted((root / "cygrad").rglob("*")):
         if path.suffix not in SUFFIXES or path.stem == "__init__": continue
@@ -42,7 +42,7 @@ def read(root):
     modules = modules_of(root)
     graph = {name: set(imports_of(text, modules)) - {name} for name, (_, _, text) in modules.items()}
     try: TopologicalSorter(graph).prepare()
-    except CycleError as e: print("in a circle:", " -> ".join(e.args[1]), file=sys.stderr)
+    except CycleError as e: print("import cycle:", " -> ".join(e.args[1]), file=sys.stderr)
     between = {}
     for name, others in graph.items():
         package = between.setdefault(modules[name][0], {})
@@ -51,7 +51,7 @@ def read(root):
                 package[modules[other][0]] = package.get(modules[other][0], 0) + 1
     try: order = list(TopologicalSorter(between).static_order())
     except CycleError as e:
-        print("packages in a circle:", " -> ".join(e.args[1]), file=sys.stderr)
+        print("import cycle of packages:", " -> ".join(e.args[1]), file=sys.stderr)
         order = sorted(between)
     packages = {p: [(name.rpartition(".")[2], lines) for name, (q, lines, _) in modules.items() if q == p]
                 for p in order}
@@ -73,7 +73,7 @@ def table(packages, between):
 
 
 def svg(packages, between):
-    """The packages as boxes, the lowest at the bottom, with an arrow for each that imports another."""
+    """The packages as boxes, the lowest layer at the bottom, with an arrow for each import."""
     names = list(packages)
     lines = {p: sum(n for _, n in packages[p]) for p in names}
     unit = 420 / max(lines.values())
@@ -89,7 +89,7 @@ def svg(packages, between):
         for q, n in between[p].items():
             y, z = at[p][1] + 13, at[q][1] + 13
             bend = 560 + min(300, abs(z - y) * 0.7)
-            colour = "#d62728" if z < y else "#636363"        # red: an import that goes up
+            colour = "#d62728" if z < y else "#636363"        # red: an import of a higher layer
             out.append(f'<path d="M520 {y} C{bend:.0f} {y} {bend:.0f} {z} 524 {z}" fill="none" stroke="{colour}" '
                        f'stroke-width="{min(4, 0.5 + n / 12):.1f}" opacity="0.6"/><circle cx="522" cy="{z}" r="3" '
                        f'fill="{colour}"/>')
@@ -99,7 +99,7 @@ def svg(packages, between):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--svg", type=Path, help="where to draw it")
+    parser.add_argument("--svg", type=Path, help="the file of the drawing")
     given = parser.parse_args()
     packages, between = read(given.checkout)
     print(table(packages, between))

@@ -1,5 +1,5 @@
-"""What cygrad shows, read from the running package: modules, the names in them, signatures and docstrings. The stubs
-and the generated pages of docs/ are written from this."""
+"""Read the public API from the running package: modules, names, signatures and docstrings. The stubs and the generated
+pages of docs/ are written from it."""
 
 import functools
 import importlib
@@ -12,17 +12,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import cygrad  # noqa: E402  the tree's own package, whatever else is installed
+import cygrad  # noqa: E402  the package of this tree, even if another one is installed
 from cygrad.core.answers import Answer  # noqa: E402, F401
 
 if Path(cygrad.__file__).resolve().parent.parent != ROOT:
-    sys.exit(f"cygrad was found in {cygrad.__file__}, not in {ROOT}")
+    sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {ROOT}")
 
 
 
 def modules():
-    """Every module of the package that can be imported without starting something, by name. The demo is a program: it
-    has no names for others, and needs packages that cygrad does not."""
+    """Every module of the package by name, except for the demo, which is a program with its own requirements."""
     sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
     names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}
     names = {name for name in names if "._" not in name and not f"{name}.".startswith("cygrad.demo.")}
@@ -38,7 +37,7 @@ def is_function(value):
 
 
 ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
-# Imported, but not to be used.
+# Modules that `import cygrad` loads but that are not public.
 NOT_SHOWN = {f"cygrad.{name}" for name in ("bundles", "config", "core", "demo", "kernels")}
 
 
@@ -47,8 +46,8 @@ def is_attribute(value):
 
 
 def public(module):
-    """The names that a module offers: its __all__ or what does not start with an underscore; of modules, those of ours
-    that are meant for users."""
+    """The public names of a module: its __all__, or the names without a leading underscore. Modules are included only
+    if they are public modules of cygrad."""
     names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
     found = {}
     for name in sorted(names):
@@ -60,19 +59,19 @@ def public(module):
 
 
 def own(module):
-    """The public names that are made in a module, with those constants that say nothing of where they come from."""
+    """The public names that a module defines, including constants whose module is unknown."""
     return {name: value for name, value in vars(module).items()
             if not name.startswith("_") and not inspect.ismodule(value)
             and getattr(value, "__module__", None) in (module.__name__, None)}
 
 
 def public_packages():
-    """cygrad itself and the packages that it shows."""
+    """cygrad itself and its public packages."""
     return [cygrad, *(value for value in public(cygrad).values() if inspect.ismodule(value))]
 
 
 def text(value):
-    """The docstring without the signature that Cython puts before it."""
+    """The docstring without the signature that Cython inserts before it."""
     doc = inspect.getdoc(value) or ""
     name = re.escape(getattr(value, "__name__", "") or "")
     doc = re.sub(rf"\A(\w+\.)*_?{name}\([^\n]*\)( -> [^\n]*)?(\n|\Z)", "", doc) if name else doc
@@ -84,19 +83,20 @@ def first_line(value):
 
 
 def first_sentence(value):
-    """The first sentence of a docstring, or its first paragraph where that comes sooner."""
+    """The first sentence of a docstring, or its first paragraph if that is shorter."""
     paragraph = " ".join(text(value).partition("\n\n")[0].split())
     return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
 
 
 def constructor(cls):
-    """The parameters of a class, self left out, as inspect.Parameters; None where it has no constructor of its own."""
+    """The parameters of a class's constructor without self, as inspect.Parameters; None if it defines no
+    constructor."""
     if isinstance(vars(cls).get("__new__"), staticmethod):
         return list(inspect.signature(vars(cls)["__new__"].__func__).parameters.values())[1:]
     if "__init__" not in vars(cls): return None
     if inspect.isfunction(vars(cls)["__init__"]) or hasattr(vars(cls)["__init__"], "func_code"):
         return list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-    # A compiled class: Cython wrote the signature into the docstring, with C's types.
+    # A compiled class: Cython inserts the signature into the docstring, with C types.
     head = (cls.__doc__ or "").partition("\n")[0]
     match = re.fullmatch(rf"{cls.__name__}\((.*)\)", head)
     if match is None:
@@ -109,7 +109,7 @@ def constructor(cls):
 
 
 def signature(value, method=False):
-    """(x, axis=None) of a function, a method or a class, without self; empty for what has none."""
+    """The signature of a function, a method or a class without self, such as (x, axis=None); empty if there is none."""
     try:
         parameters = constructor(value) if inspect.isclass(value) else [*inspect.signature(value).parameters.values()]
     except (TypeError, ValueError):                 # a property
@@ -120,8 +120,8 @@ def signature(value, method=False):
 
 
 def write(files, check):
-    """Write `files`, texts by path (None: there should be no such file); with `check` only say which of them are not as
-    they would be written, and end the process with status 1 if there are any."""
+    """Write `files`, a dict of texts by path; None deletes the file. With `check`, write nothing, print the files that
+    are out of date, and exit with status 1 if there are any."""
     stale = [path for path, new in files.items() if (path.read_text() if path.exists() else None) != new]
     for path in stale:
         print(f"{path.relative_to(ROOT)}" + (" is out of date: run `make stubs pages`" if check else ""))

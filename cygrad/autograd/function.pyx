@@ -25,24 +25,25 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import GraphFreedError, InplaceError
 
 cdef enum:
-    ELSEWHERE = 0x7F        # Slot.source of what is neither an input nor an output
-    MOST = 100              # inputs, outputs, kept tensors: each fits in Slot.source
+    ELSEWHERE = 0x7F        # Slot.source of a tensor that is neither an input nor an output
+    MAX_TENSORS = 100       # the most inputs, outputs and saved tensors, so that each number fits in Slot.source
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class FunctionContext:
-    """What forward and backward of a Function share. Attributes may be set freely; tensors that backward needs go
-    through save_for_backward, which counts them, frees them and notices when they are written to."""
+    """The context that forward and backward of a Function share. Set any attributes on it. Save tensors for backward
+    with save_for_backward, so that their memory is counted, freed after backward and protected against in-place
+    writes."""
     cdef Node node                  # while backward runs
     cdef Context context
-    cdef list kept                  # until apply() has made the node
-    cdef list order                 # for each saved one: the number of its slot, or None
+    cdef list saved                 # the saved tensors, until apply() has made the node
+    cdef list order                 # for each saved tensor: the number of its slot, or None
     cdef readonly tuple needs_input_grad
     cdef bint materialize
-    cdef set plain                  # ids of outputs that have no gradient
+    cdef set non_differentiable     # ids of outputs that have no gradient
     cdef set dirty                  # ids of inputs that forward has written to
-    # places has for each output its number at the node, (shape, dtype) of a tensor without a gradient, or None
+    # for each output: its number at the node, (shape, dtype) of a tensor without a gradient, or None
     cdef list places
     cdef dict __dict__
 
@@ -51,39 +52,41 @@ cdef class FunctionContext:
         pass
 
     def save_for_backward(self, *tensors):
-        """Keep tensors (or None) for backward, which finds them in `saved_tensors`. To be called in forward or
-        setup_context, once."""
+        """Save tensors (or None) for backward, which reads them from `saved_tensors`. Call it once, in forward or in
+        setup_context. Raises TypeError for an argument that is neither a tensor nor None, ValueError for more than
+        100."""
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward: argument {i} is {type(t).__name__}; it keeps tensors and None, "
-                                f"other things are attributes of ctx")
-        if len(tensors) > MOST: raise ValueError(f"save_for_backward: at most {MOST} tensors, got {len(tensors)}")
-        self.kept = [t for t in tensors]            # (list() of a tuple leaks that in CPython 3.11 without memory)
+                raise TypeError(f"save_for_backward: argument {i} is {type(t).__name__}; it saves tensors and None; "
+                                f"store anything else as an attribute of ctx")
+        if len(tensors) > MAX_TENSORS:
+            raise ValueError(f"save_for_backward: at most {MAX_TENSORS} tensors, got {len(tensors)}")
+        self.saved = [t for t in tensors]            # (list(tensors) leaks it in CPython 3.11 if memory is short)
 
     def mark_non_differentiable(self, *outputs):
-        """Say that these outputs have no gradient. backward is given one for each output all the same: zeros."""
-        self.plain = {id(y) for y in outputs}
+        """Mark outputs as having no gradient. backward still receives one gradient for each output: zeros for these."""
+        self.non_differentiable = {id(y) for y in outputs}
 
     def mark_dirty(self, *inputs):
-        """Say that forward has written these inputs in place; it must return them. While recording, what is written so
-        must not be a leaf variable or a view of one."""
+        """Mark inputs that forward has written in place. forward must return them. While recording, none of them may be
+        a variable or a view of one. Raises TypeError for an argument that is not a tensor."""
         for i, x in enumerate(inputs):
             if not isinstance(x, Tensor):
-                raise TypeError(f"mark_dirty: argument {i} is {type(x).__name__}; it takes tensors that forward was "
-                                f"given")
+                raise TypeError(f"mark_dirty: argument {i} is {type(x).__name__}; it takes inputs of forward")
         self.dirty = {id(x) for x in inputs}
 
     def set_materialize_grads(self, bint value):
-        """Whether backward is given zeros for an output that no gradient reached (the default), or None."""
+        """Set whether backward receives zeros (the default) or None for an output that no gradient has reached."""
         self.materialize = value
 
     @property
     def saved_tensors(self):
-        """What save_for_backward was given; in backward. Raises GraphFreedError when it has been freed."""
+        """The tensors that were passed to save_for_backward; readable in backward. Raises GraphFreedError if they have
+        been freed."""
         if self.node is None:
-            if self.kept is not None: return tuple(self.kept)
-            raise GraphFreedError("saved_tensors is known in backward alone, and freed after it; call backward with "
-                                  "retain_graph=True to run it again")
+            if self.saved is not None: return tuple(self.saved)
+            raise GraphFreedError("saved_tensors can be read only in backward, and is freed after it; call backward "
+                                  "with retain_graph=True to run it again")
         return tuple([None if k is None else self.tensor(k) for k in self.order])
 
     cdef object tensor(self, int k):
@@ -93,7 +96,7 @@ cdef class FunctionContext:
 
 
 cdef class FunctionOperator(Operator):
-    """The operator of one Function class."""
+    """The operator of a Function subclass."""
     cdef object function
 
     def __cinit__(self, function):
@@ -122,13 +125,13 @@ cdef class FunctionOperator(Operator):
         return self.check(context, node, results if isinstance(results, (tuple, list)) else (results,))
 
     cdef list check(self, Context context, Node node, results):
-        """The gradients that backward returned, in the dtypes of the inputs."""
+        """Check the gradients that backward returned and convert them to the dtypes of the inputs."""
         cdef int k
         cdef Tensor t
         cdef list out = []
         if len(results) != node.n_in:
-            raise ValueError(f"{self.name}.backward returned {len(results)} gradients, but forward was given "
-                             f"{node.n_in} inputs; return one for each, None where there is none")
+            raise ValueError(f"{self.name}.backward returned {len(results)} gradients, but forward takes "
+                             f"{node.n_in} inputs; return one for each, None for an input without a gradient")
         for k in range(node.n_in):
             value = results[k]
             if value is None or not context.b.want[k]:
@@ -146,14 +149,14 @@ cdef class FunctionOperator(Operator):
 
 
 cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list outputs, list nr, Flags* f):
-    """The node of a Function that has run: edges to its inputs' nodes, slots for what it saved."""
+    """The node of a Function call: edges to the nodes of its inputs, and slots for the saved tensors."""
     cdef Node node
     cdef int i, k, count = 0
     cdef Slot* s
     cdef Tensor t
     cdef Layout** layouts
-    cdef list tensors = ctx.kept or []
-    expect_cycles()                                 # ctx may refer to anything
+    cdef list tensors = ctx.saved or []
+    expect_cycles()                                 # ctx may refer to any object
     node = new_node()
     take_edges(node, len(inputs))
     for i, x in enumerate(inputs):
@@ -165,8 +168,8 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
     ctx.order = []
     for value in tensors:
         if value is not None and type(value) is not Tensor:
-            raise RuntimeError(f"save_for_backward: a tensor that {op.name}.forward saved was freed in it; keep it "
-                               f"alive, or save another")
+            raise RuntimeError(f"save_for_backward: a tensor that {op.name}.forward saved was freed in it; do not "
+                               f"free it, or save another tensor")
         if value is not None: ready(<Tensor>value)
         ctx.order.append(None if value is None else count)
         count += value is not None
@@ -183,7 +186,8 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
 
 
 cdef uint8_t source_of(Tensor t, tuple inputs, list outputs, list nr):
-    """What a saved tensor is; one that is input and output was written in place, and is the output."""
+    """The Slot.source of a saved tensor. A tensor that is input and output was written in place: it counts as
+    output."""
     cdef int i
     for i in range(len(nr)):
         if outputs[nr[i]] is t: return OWN | i
@@ -193,42 +197,42 @@ cdef uint8_t source_of(Tensor t, tuple inputs, list outputs, list nr):
 
 
 class Function:
-    """An operation of your own, in Python: a subclass with two static methods,
+    """The base class of operations written in Python. A subclass defines two static methods,
 
-        forward(ctx, *inputs)       the value: one output or a tuple of them; those that are no tensors pass as they are
-        backward(ctx, *grads)       for each input its gradient or None, from the gradients of all outputs
+        forward(ctx, *inputs)       returns one output or a tuple of outputs; outputs that are not tensors pass through
+        backward(ctx, *grads)       returns the gradient of each input, or None, from the gradients of all outputs
 
-    and called by `Cls.apply(*inputs)`. forward runs with recording off; ctx.save_for_backward keeps tensors for
-    backward, ctx.needs_input_grad says which gradients are wanted. Instead, forward(*inputs) may go without ctx, if
-    there is a third static method, setup_context(ctx, inputs, output), which is called after it. Under create_graph the
-    operations of backward are recorded, so that a backward written with operators is differentiable itself."""
+    and is called by `Cls.apply(*inputs)`. forward runs with recording off. ctx.save_for_backward saves tensors for
+    backward, and ctx.needs_input_grad tells which inputs need a gradient. Alternatively, forward(*inputs) takes no ctx,
+    and a third static method, setup_context(ctx, inputs, output), is called after it. With create_graph=True the
+    operations of backward are recorded, so a backward that uses operators is itself differentiable."""
 
     def __init__(self, *_, **__):
         raise RuntimeError(f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)")
 
     @staticmethod
     def forward(ctx, *inputs):
-        """The value. To be written by the subclass."""
+        """Compute the outputs. The subclass defines it."""
         raise NotImplementedError("a Function needs a static method forward(ctx, *inputs)")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """What backward needs, from the inputs (a tuple) and what forward returned. A subclass that writes it has a
-        forward without ctx."""
+        """Save what backward needs, given the inputs (a tuple) and the return value of forward. A subclass that defines
+        this has a forward without ctx."""
 
     @staticmethod
     def backward(ctx, *grads):
-        """The gradients of the inputs. To be written by the subclass."""
+        """Compute the gradients of the inputs. The subclass defines it."""
         raise NotImplementedError("a Function needs a static method backward(ctx, *grads)")
 
     @classmethod
     def apply(cls, *inputs):
-        """Run forward on `inputs`, recorded if the thread records and one of them is part of a graph."""
+        """Run forward on `inputs`. The call is recorded if the thread is recording and an input is part of a graph."""
         return run_function(cls, inputs)
 
 
 cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, Flags* f) except -1:
-    """That the inputs that forward has written to are marked and returned, and may be written."""
+    """Check that every input that forward has written is marked, is returned, and may be written."""
     cdef Tensor t
     for i, x in enumerate(inputs):
         if id(x) not in dirty:
@@ -239,7 +243,7 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
         t = <Tensor>x
         if not any([y is x for y in outputs]):
             raise RuntimeError(f"{cls.__name__}.forward marked input {i} of shape {x.shape} as dirty, but did not "
-                               f"return it; what is written in place must be an output")
+                               f"return it; an input that is written in place must be an output")
         check_writable(t, f)
         check_family(t, 0)
     return 0
@@ -250,10 +254,11 @@ cdef object run_function(cls, tuple inputs):
     cdef Flags* f = flags()
     cdef int recording = f.recording
     cdef bint tracked = False
-    cdef void* around = f.inputs
+    cdef void* outer = f.inputs
     cdef int k
     cdef list needs = [], versions = []
-    if len(inputs) > MOST: raise ValueError(f"{cls.__name__}.apply: at most {MOST} inputs, got {len(inputs)}")
+    if len(inputs) > MAX_TENSORS:
+        raise ValueError(f"{cls.__name__}.apply: at most {MAX_TENSORS} inputs, got {len(inputs)}")
     check_stack()
     for x in inputs:
         needs.append(type(x) is Tensor and is_tracked(<Tensor>x))
@@ -262,14 +267,14 @@ cdef object run_function(cls, tuple inputs):
     ctx.needs_input_grad = tuple(needs)
     ctx.materialize = True
     f.recording = False
-    if recording: f.inputs = <void*>inputs          # which forward may write to
+    if recording: f.inputs = <void*>inputs          # forward may write to these in place
     try:
         if cls.setup_context is Function.setup_context: result = cls.forward(ctx, *inputs)
         else:
             result = cls.forward(*inputs)
             cls.setup_context(ctx, inputs, result)
     finally:
-        f.recording, f.inputs = recording, around
+        f.recording, f.inputs = recording, outer
     several = isinstance(result, (tuple, list))
     outputs = list(result) if several else [result]
     dirty = ctx.dirty or set()
@@ -277,14 +282,14 @@ cdef object run_function(cls, tuple inputs):
         check_dirty(cls, dirty, inputs, versions, outputs, f)
         outputs = record_function(cls, ctx, inputs, outputs, dirty, f)
     else:
-        outputs = [own(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
-    ctx.kept = None
+        outputs = [detach_duplicate(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
+    ctx.saved = None
     return tuple(outputs) if several else outputs[0]
 
 
-cdef object own(y, tuple inputs, list outputs, int k, set dirty):
-    """Output `k`: where it is an input that was not written, or stands elsewhere in the graph, another tensor on its
-    memory, so that each keeps its own place."""
+cdef object detach_duplicate(y, tuple inputs, list outputs, int k, set dirty):
+    """Output `k`, as a new tensor on the same memory if it is an unwritten input, an earlier output or already part of
+    the graph, so that each tensor has one graph position."""
     cdef Tensor t
     if type(y) is not Tensor or id(y) in dirty: return y
     cdef bint seen = node_of(<Tensor>y) is not None or any([y is x for x in inputs])
@@ -295,27 +300,29 @@ cdef object own(y, tuple inputs, list outputs, int k, set dirty):
 
 
 cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, set dirty, Flags* f):
-    """The outputs with their places at a new node; as they are where none has a gradient."""
+    """Record the call: attach the outputs to a new node. Returns them unchanged if none has a gradient."""
     cdef Node node
     cdef Tensor t
     cdef int k
     cdef list nr = [], puts = []
-    plain = ctx.plain or ()
+    non_differentiable = ctx.non_differentiable or ()
     ctx.places = []
     for k, y in enumerate(outputs):
         if isinstance(y, Tensor) and type(y) is not Tensor:
             raise RuntimeError(f"{cls.__name__}.forward returned a tensor, output {k}, that was freed in it")
-        if type(y) is Tensor and is_floating((<Tensor>y).dtype) and id(y) not in plain:
+        if type(y) is Tensor and is_floating((<Tensor>y).dtype) and id(y) not in non_differentiable:
             ctx.places.append(len(nr))
             nr.append(k)
         else:
             ctx.places.append((y.shape, y.dtype) if type(y) is Tensor else None)
-    kept = {id(y): k for k, y in enumerate(outputs)}
-    outputs = [own(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
-    if ctx.kept is not None:                        # a saved output is the one that stands at the node
-        ctx.kept = [outputs[kept[id(t)]] if t is not None and id(t) in kept and not any([t is x for x in inputs]) else t
-                    for t in ctx.kept]
-    if len(nr) > MOST: raise ValueError(f"{cls.__name__}.forward returned {len(nr)} outputs; at most {MOST}")
+    numbers = {id(y): k for k, y in enumerate(outputs)}
+    outputs = [detach_duplicate(y, inputs, outputs, k, dirty) for k, y in enumerate(outputs)]
+    if ctx.saved is not None:                        # replace a saved output by its tensor at the node
+        ctx.saved = [outputs[numbers[id(t)]]
+                     if t is not None and id(t) in numbers and not any([t is x for x in inputs]) else t
+                     for t in ctx.saved]
+    if len(nr) > MAX_TENSORS:
+        raise ValueError(f"{cls.__name__}.forward returned {len(nr)} outputs; at most {MAX_TENSORS}")
     if not nr: return outputs
     for k in nr:
         if (<Tensor>outputs[k]).dtype != (<Tensor>outputs[nr[0]]).dtype:
@@ -323,8 +330,8 @@ cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, 
                             f"{outputs[k].dtype}; those with a gradient must have one dtype")
     if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
     node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
-    ctx.kept = None                                 # or ctx would hold its own outputs from here on
-    for k in range(len(nr)):                        # all that can fail comes before the first tensor stands at the node
+    ctx.saved = None                                # otherwise ctx would hold its own outputs from now on
+    for k in range(len(nr)):                        # everything that can fail runs before the first tensor is attached
         t = <Tensor>outputs[nr[k]]
         puts.append(put_node(t) if id(t) in dirty else None)
         if id(t) in dirty and puts[-1] is None: follow(t, node, k)

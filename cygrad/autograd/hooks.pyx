@@ -1,4 +1,4 @@
-"""Registering hooks and keeping gradients of intermediates."""
+"""Registers hooks on tensors and nodes."""
 
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, is_variable
 
@@ -7,47 +7,49 @@ from cygrad.core.backward.hooks import register
 
 
 def check_function(f, what):
-    """That a hook can be called. Raises TypeError."""
-    if not callable(f): raise TypeError(f"{what} wants a function, got {type(f).__name__}")
+    """Raise TypeError unless a hook is callable."""
+    if not callable(f): raise TypeError(f"{what} takes a function, got {type(f).__name__}")
 
 
 def register_hook(Tensor self, f: Callable[[Tensor], Tensor | None]) -> Handle:
-    """Call `f(gradient)` in every backward when this tensor's gradient is complete, before it goes on or arrives in
-    .grad; a tensor that `f` returns takes its place. Returns a handle with `remove()`, which is a context manager too;
-    an `f` that refers to this tensor keeps it alive until it is removed or the graph is freed. Raises RuntimeError for
-    a tensor to which no gradient flows."""
+    """Call `f(gradient)` in every backward when this tensor's gradient is complete, before it is propagated further or
+    stored in .grad. If `f` returns a tensor, that replaces the gradient. Returns a handle with `remove()`, which is
+    also a context manager. A reference from `f` to this tensor keeps it alive until the hook is removed or the graph is
+    freed. Raises TypeError if `f` is not callable, RuntimeError for a tensor to which no gradient flows."""
     check_function(f, "register_hook")
     if not is_tracked(self):
-        raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; attach_grad() it, "
-                           f"or record what it is computed by")
+        raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; call "
+                           f"attach_grad() on it, or record the operation that computes it")
     return register(self._node, "tensor", (self._output_nr, f))
 
 
 def register_post_accumulate_grad_hook(Tensor self, f: Callable[[Tensor], object]) -> Handle:
-    """Call `f(self)` in every backward when this variable's .grad has received all; what it returns is ignored. Returns
-    a handle with `remove()`; until then an `f` that refers to this tensor keeps it alive. Raises RuntimeError unless
-    the tensor is a variable."""
+    """Call `f(self)` in every backward when this variable's .grad is complete. The return value is ignored. Returns a
+    handle with `remove()`; until it is removed, a reference from `f` to this tensor keeps the tensor alive. Raises
+    TypeError if `f` is not callable, RuntimeError unless the tensor is a variable."""
     check_function(f, "register_post_accumulate_grad_hook")
     if not is_variable(self):
-        raise RuntimeError(f"register_post_accumulate_grad_hook: this tensor of shape {self.shape} is no variable; "
-                           f"attach_grad() or requires_grad_() makes one")
+        raise RuntimeError(f"register_post_accumulate_grad_hook: this tensor of shape {self.shape} is not a "
+                           f"variable; call attach_grad() or requires_grad_() on it")
     return register(self._node, "accumulated", f)
 
 
 def register_prehook(Node self, f):
-    """Call `f(gradients of the outputs)`, a tuple, before this node's backward; a tuple that it returns takes their
-    place. Returns a handle. Raises RuntimeError for the node of a variable, whose own register_hook is that."""
+    """Call `f(gradients of the outputs)`, a tuple, before this node's backward. If `f` returns a tuple, that replaces
+    the gradients. Returns a handle with `remove()`. Raises TypeError if `f` is not callable, RuntimeError for the node
+    of a variable: use the variable's register_hook instead."""
     check_function(f, "register_prehook")
     if self.op is None:
-        raise RuntimeError("register_prehook: this is the node of a variable, and nothing comes before .grad but the "
-                           "variable's own register_hook; use that, which may replace the gradient")
+        raise RuntimeError("register_prehook: this is the node of a variable, which has no backward; use the "
+                           "variable's own register_hook, which may replace the gradient")
     return register(self, "before", f)
 
 
 def register_node_hook(Node self, f):
-    """Call `f(gradients of the inputs, gradients of the outputs)`, two tuples with None where there is none, after this
-    node's backward; a tuple that it returns takes the place of the first. Of a variable's node, which has no inputs,
-    the first is empty, and the call comes when .grad has received the second. Returns a handle."""
+    """Call `f(gradients of the inputs, gradients of the outputs)` after this node's backward: two tuples, with None for
+    a missing gradient. If `f` returns a tuple, that replaces the gradients of the inputs. The node of a variable has no
+    inputs: its first tuple is empty, and `f` is called when the second is stored in .grad. Returns a handle with
+    `remove()`. Raises TypeError if `f` is not callable."""
     check_function(f, "register_hook")
     return register(self, "after", f)
 

@@ -1,5 +1,5 @@
-"""The scopes: record, pause, train_mode, predict_mode, no_grad, enable_grad. Each sets one or both flags of the thread,
-gives back on exit exactly what it found, and decorates functions, generators and coroutines."""
+"""The scopes record, pause, train_mode, predict_mode, no_grad and enable_grad. Each sets one or both flags of the
+thread, restores them on exit, and can decorate functions, generators and coroutines."""
 
 import functools
 
@@ -16,12 +16,12 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
 
 cdef enum:
-    LEAVE = -1              # a flag that the scope does not touch
+    LEAVE = -1              # the scope does not change this flag
 
 
 cdef void set_tape(Flags* f, Tape tape) noexcept:
-    """Let `tape` (or None) be the thread's. The thread owns a count on it: a scope may die, or be left by another
-    thread, while it is open here."""
+    """Make `tape` (or None) the thread's tape. The thread owns a reference to it, because a scope may be freed, or be
+    left by another thread, while it is open here."""
     cdef void* before = f.tape
     if tape is not None: Py_INCREF(tape)
     f.tape = <void*>tape if tape is not None else NULL
@@ -32,24 +32,24 @@ cdef void set_tape(Flags* f, Tape tape) noexcept:
 @cython.no_gc
 @cython.freelist(16)
 cdef class Entry:
-    """What one entry into a scope found."""
-    cdef Entry outer        # the entry before it, of any thread
+    """One entry into a scope, with the state to restore."""
+    cdef Entry outer        # the previous entry, of any thread
     cdef unsigned long thread
     cdef int recording, training
-    cdef Tape before, tape  # the thread's tape, and the one that the entry opened
+    cdef Tape before, tape  # the thread's previous tape, and the one that the entry opened
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Scope:
-    """A scope of the recording and training flags; it may be entered again, nested or in sequence."""
+    """A scope of the recording and training flags. It can be entered again, nested or in sequence."""
     cdef int recording, training
     cdef bint opens_tape
-    cdef Entry found        # the last one
+    cdef Entry found        # the last entry
     cdef object __weakref__
 
     cdef Tape enter(self):
-        """All that can fail comes first."""
+        """Everything that can fail runs first, so that an exception leaves the flags unchanged."""
         cdef Flags* f = flags()
         cdef Entry e = Entry.__new__(Entry)
         if self.opens_tape: e.tape = Tape()
@@ -63,11 +63,11 @@ cdef class Scope:
         return e.tape
 
     cdef int leave(self) except -1:
-        """Nothing here asks for memory: a scope is left also when there is none."""
+        """Leave without allocating, so that this works also when there is no memory."""
         cdef Flags* f = flags()
         cdef Entry e = self.found, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
-        while e is not None and e.thread != thread: inner, e = e, e.outer      # (another thread's entry is its own)
+        while e is not None and e.thread != thread: inner, e = e, e.outer      # (skip entries of other threads)
         if e is None: raise RuntimeError("a scope was left that this thread has not entered")
         if self.recording != LEAVE: f.recording = e.recording
         if self.training != LEAVE: f.training = e.training
@@ -79,11 +79,12 @@ cdef class Scope:
     def __enter__(self):
         return self.enter()
 
-    def __exit__(self, kind=None, value=None, traceback=None):      # (not *_: that is a tuple, which may fail)
+    def __exit__(self, kind=None, value=None, traceback=None):      # (*_ would allocate a tuple)
         self.leave()
 
     def __call__(self, f):
-        """Decorate: the body runs in this scope and resumes with the flags that it was suspended with."""
+        """Decorate a function: its body runs in this scope. A generator or coroutine resumes with the flags that it had
+        when it was suspended."""
         return decorate(self, f)
 
 
@@ -94,15 +95,15 @@ cdef Scope scope(int recording, int training, bint opens_tape):
 
 
 cdef int flag(value, str name) except -2:
-    """None leaves a flag; True and False set it. Raises TypeError for anything else."""
+    """The value of a flag: None leaves it unchanged, True and False set it. Raises TypeError for anything else."""
     if value is None: return LEAVE
     if value is not True and value is not False:
-        raise TypeError(f"{name} is True, False or None (leave it), got {described(value)}")
+        raise TypeError(f"{name} must be True, False or None (unchanged), got {described(value)}")
     return value
 
 
 cdef object decorated(Scope s, f):
-    """The scope itself, or, where it stands bare over a function, that function in the scope."""
+    """The scope `s`, or, if it is used as a decorator without a call, the function `f` in it."""
     return s if f is None else decorate(s, f)
 
 
@@ -122,7 +123,7 @@ cdef class Suspended:
 
 
 class Resumed:
-    """A generator, coroutine or asynchronous generator whose every step runs under flags of its own."""
+    """A generator, coroutine or asynchronous generator that runs every step with its own flags."""
 
     def __init__(self, suspended, body):
         self._flags = suspended
@@ -155,7 +156,7 @@ class Resumed:
 
 
 cdef Suspended entered(Scope s):
-    """The flags that a body has which starts in the scope `s`, from where we are."""
+    """The flags of a body that starts in the scope `s`, opened from the thread's current flags."""
     cdef Flags* f = flags()
     cdef Suspended out = Suspended.__new__(Suspended)
     s.enter()
@@ -166,9 +167,9 @@ cdef Suspended entered(Scope s):
 
 
 def decorate(Scope s, f):
-    import inspect                                  # 14 ms, for those who decorate
+    import inspect                                  # takes 14 ms, so only decorating imports it
 
-    if not callable(f): raise TypeError(f"a scope decorates functions, got {described(f)}")
+    if not callable(f): raise TypeError(f"a scope can decorate only functions, got {described(f)}")
     if inspect.isgeneratorfunction(f):
         @functools.wraps(f)
         def generator(*args, **kwargs):
@@ -203,7 +204,7 @@ def decorate(Scope s, f):
     @functools.wraps(f)
     def function(*args, **kwargs):
         s.enter()
-        try:                                        # (a with statement makes a tuple of an exception, which may fail)
+        try:                                        # (a with statement would allocate a tuple for an exception)
             return f(*args, **kwargs)
         finally:
             s.leave()
@@ -211,33 +212,35 @@ def decorate(Scope s, f):
 
 
 def record(train_mode=True):
-    """Record operations, in train mode (False: in predict mode; None: in the mode that is). `as` gives the tape:
-    `.nodes` and `.saved_bytes` say what the graph recorded in it holds right now."""
+    """A scope that records operations in train mode (train_mode=False: in predict mode; None: in the current mode).
+    `as` gives the tape: `.nodes` is the number of live operations recorded in it, `.saved_bytes` the bytes that they
+    save. Raises TypeError for another value of train_mode."""
     if callable(train_mode): return decorate(scope(True, True, True), train_mode)
     return scope(True, flag(train_mode, "train_mode"), True)
 
 
 def pause(train_mode=False):
-    """Do not record, in predict mode (True: in train mode; None: in the mode that is)."""
+    """A scope that does not record, in predict mode (train_mode=True: in train mode; None: in the current mode). Raises
+    TypeError for another value of train_mode."""
     if callable(train_mode): return decorate(scope(False, False, False), train_mode)
     return scope(False, flag(train_mode, "train_mode"), False)
 
 
 def train_mode(f=None):
-    """Train mode; recording is left as it is."""
+    """A scope in train mode. It does not change recording."""
     return decorated(scope(LEAVE, True, False), f)
 
 
 def predict_mode(f=None):
-    """Predict mode; recording is left as it is."""
+    """A scope in predict mode. It does not change recording."""
     return decorated(scope(LEAVE, False, False), f)
 
 
 def no_grad(f=None):
-    """Do not record; the mode is left as it is."""
+    """A scope that does not record. It does not change the mode."""
     return decorated(scope(False, LEAVE, False), f)
 
 
 def enable_grad(f=None):
-    """Record; the mode is left as it is."""
+    """A scope that records. It does not change the mode."""
     return decorated(scope(True, LEAVE, False), f)

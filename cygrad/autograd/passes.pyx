@@ -1,4 +1,4 @@
-"""backward and grad: what may be asked of the engine, checked before it runs."""
+"""backward and grad: check the arguments and run the engine."""
 
 import numpy as np
 
@@ -17,14 +17,14 @@ from cygrad.autograd.variables import keeps_grad
 
 
 class GradientEdge(tuple):
-    """A place in the graph: output `output_nr` of `node`; `grad` takes one where it takes a tensor. Raises TypeError
-    or ValueError for what is no node, or an output that it has not."""
+    """A position in the graph: output `output_nr` of `node`. `grad` accepts one instead of a tensor. Raises TypeError
+    if `node` is not a node, ValueError if it has no such output."""
 
     __slots__ = ()
 
     def __new__(cls, node, output_nr=0):
         if not isinstance(node, Node):
-            raise TypeError(f"GradientEdge wants a node: a tensor's grad_fn or one of its next_functions, got "
+            raise TypeError(f"GradientEdge takes a node, which is a tensor's grad_fn or one of its next_functions, got "
                             f"{type(node).__name__}")
         if not isinstance(output_nr, int) or not 0 <= output_nr < (<Node>node).n_out:
             raise ValueError(f"GradientEdge: output {described(output_nr)} of {node.name()}; its outputs are numbered "
@@ -32,17 +32,17 @@ class GradientEdge(tuple):
         return super().__new__(cls, (node, output_nr))
 
     node = property(lambda self: self[0], doc="The node: a tensor's grad_fn, or one of its next_functions.")
-    output_nr = property(lambda self: self[1], doc="Which of the node's outputs, from 0.")
+    output_nr = property(lambda self: self[1], doc="The number of the node's output, from 0.")
 
 
 def _listed(given):
-    """What was given, one or several, as a list; what is neither becomes its entry, for the caller to refuse."""
+    """One argument or several, as a list. An argument of a wrong type becomes an entry too: the caller checks types."""
     one = isinstance(given, (Tensor, GradientEdge, np.ndarray)) or not hasattr(given, "__iter__")
     return [given] if one else list(given)
 
 
 cdef Tensor head_of(Tensor y, g, int i, str what):
-    """The head gradient that was given for output `i`: None is ones, a number fills the shape, an array is copied."""
+    """The head gradient of output `i`: None means ones, a number fills the shape, an array is copied."""
     if g is None: return head_full(y, 1)
     if isinstance(g, (int, float, np.integer, np.floating)) and not isinstance(g, bool): return head_full(y, g)
     if not isinstance(g, (Tensor, np.ndarray)):
@@ -54,23 +54,24 @@ cdef Tensor head_of(Tensor y, g, int i, str what):
     return g if isinstance(g, Tensor) else tensor(g)
 
 cdef str without_graph(Tensor y):
-    """What is missing where an output was computed from a gradient."""
+    """The advice for an output that was computed from a gradient without a graph, or an empty string."""
     if not y.buffer.flags & GRAPHLESS and not y.buffer.gradients: return ""
-    return "; it comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that made it"
+    return ("; it comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that "
+            "computed it")
 
 
 def _heads(outputs, gradients, what):
     """The roots of a pass: nodes, output numbers and head gradients."""
     outputs = _listed(outputs)
     if not outputs:
-        raise ValueError(f"{what}: no outputs were given; wanted a tensor or a list of them")
+        raise ValueError(f"{what}: got no outputs; pass a tensor or a list of tensors")
     if gradients is None:
         gradients = [None] * len(outputs)
     else:
         gradients = _listed(gradients)
     if len(gradients) != len(outputs):
-        raise ValueError(f"{what}: the outputs are {len(outputs)}, the gradients {len(gradients)}; give one tensor, "
-                         f"array, number or None for each output")
+        raise ValueError(f"{what}: got {len(outputs)} outputs but {len(gradients)} gradients; give one tensor, array, "
+                         f"number or None for each output")
     nodes, numbers, heads = [], [], []
     for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):
         if not isinstance(y, Tensor):
@@ -90,7 +91,7 @@ def _heads(outputs, gradients, what):
 
 def _check_mode(train_mode, what):
     if train_mode is not None and train_mode is not True and train_mode is not False:
-        raise TypeError(f"{what}: train_mode is True, False or None (the mode of the forward pass), got "
+        raise TypeError(f"{what}: train_mode must be True, False or None (the mode of the forward pass), got "
                         f"{described(train_mode)}")
 
 
@@ -103,13 +104,14 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
              inputs: Tensor | Sequence[Tensor] | None = None, train_mode: bool | None = None) -> None:
     """Compute the gradients of `outputs` (a tensor or a list) for all variables that they were computed from.
 
-    gradients: the gradient of each output, None entries meaning ones. retain_graph: keep what the graph holds, for
-    another pass (None: the value of create_graph). create_graph: the gradients carry a graph themselves. inputs: only
-    these variables receive gradients, and only the part of the graph that leads to them runs.
+    gradients: the gradient of each output, of its shape and dtype; None means ones. retain_graph: keep the saved
+    tensors for another pass (None: the value of create_graph). create_graph: record the computation of the gradients,
+    so that they can be differentiated. inputs: only these variables receive gradients, and only the part of the graph
+    that leads to them runs. train_mode: the mode of the backward pass (None: the mode of the forward pass).
 
     Raises ValueError for wrong counts, shapes or dtypes, RuntimeError for outputs that were not recorded,
-    GraphFreedError for a graph that an earlier pass freed, InplaceError if something that it needs was overwritten;
-    all this before anything is changed.
+    GraphFreedError for a graph that an earlier pass freed, InplaceError if a saved tensor was overwritten. It raises
+    these before it changes anything.
     """
     if args:
         raise TypeError(
@@ -121,13 +123,13 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
     if inputs is not None:
         inputs = _listed(inputs)
         if not inputs:
-            raise RuntimeError("backward: inputs is empty; name the variables that are to receive gradients, or leave "
-                               "it out")
+            raise RuntimeError("backward: inputs is empty; list the variables that are to receive gradients, or omit "
+                               "inputs")
         captures = []
         for i, x in enumerate(inputs):
             if not isinstance(x, Tensor) or not keeps_grad(x):
-                raise RuntimeError(f"backward: input {i} keeps no gradient; attach_grad() or requires_grad_() makes a "
-                                   f"variable, retain_grad() keeps that of a recorded result")
+                raise RuntimeError(f"backward: input {i} has no .grad; call attach_grad() or requires_grad_() to "
+                                   f"make it a variable, or retain_grad() on a recorded result")
             captures.append((*place(x), -1))
     retain = create_graph if retain_graph is None else retain_graph
     run_pass(nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode))
@@ -136,11 +138,12 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
 def grad(
     outputs, inputs, gradients=None, retain_graph=None, *args, create_graph=False, allow_unused=False, train_mode=None
 ):
-    """The gradients of `outputs` for `inputs`, as a tuple (one tensor for one input given bare); every .grad stays as
-    it is.
+    """Return the gradients of `outputs` for `inputs`, as a tuple, or as a tensor if `inputs` is a single tensor or
+    GradientEdge. No .grad changes.
 
-    inputs: recorded tensors, variables or GradientEdges. Raises RuntimeError for an input that is not reachable, by its
-    position, unless allow_unused, when its gradient is None. The rest is as in backward().
+    inputs: recorded tensors, variables or GradientEdges. Each gradient has the shape and dtype of its input. Raises
+    RuntimeError with the position of an input on which no output depends; with allow_unused=True its gradient is None
+    instead. The other arguments and errors are those of backward().
     """
     if args:
         raise TypeError("grad takes create_graph, allow_unused and train_mode by keyword only")
@@ -148,7 +151,7 @@ def grad(
     bare = isinstance(inputs, (Tensor, GradientEdge))
     inputs = _listed(inputs)
     if not inputs:
-        raise ValueError("grad: no inputs were given; wanted a tensor or a list of them")
+        raise ValueError("grad: got no inputs; pass a tensor or a list of tensors")
     nodes, numbers, heads = _heads(outputs, gradients, "grad")
     captures = []
     for i, x in enumerate(inputs):
@@ -159,8 +162,8 @@ def grad(
         elif x.requires_grad:
             captures.append((*place(x), i))
         elif not allow_unused:
-            raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is no variable and no recorded result; "
-                               f"attach_grad() it before the forward pass, or pass allow_unused=True")
+            raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is neither a variable nor a recorded "
+                               f"result; call attach_grad() on it before the forward pass, or pass allow_unused=True")
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
     results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
@@ -171,7 +174,7 @@ def grad(
 
 
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
-    """Compute gradients with this tensor as the output: see cygrad.backward."""
+    """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
     if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks
         if gradient is None: g = head_full(y, 1)
@@ -180,7 +183,7 @@ def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph
             if g.dtype != y.dtype or not same_shape(g.layout, y.layout): g = None
         if g is not None:
             gradients = [g]
-            g = None                                # (a head of ones is nobody else's: it may be written over)
+            g = None                                # (`gradients` is the only holder: the head may be overwritten)
             run_pass([y._node], [y._output_nr], gradients, create_graph if retain_graph is None else retain_graph,
                      create_graph, None, None, -1)
             return

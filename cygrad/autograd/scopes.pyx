@@ -1,5 +1,5 @@
-"""Scopes that change how operations are kept and how gradients are taken: GradientCollector, detect_anomaly,
-saved_tensors_hooks. Each belongs to the thread that opened it."""
+"""Scopes that change how tensors are saved and how gradients are stored: GradientCollector, detect_anomaly and
+saved_tensors_hooks. Each acts on the thread that opened it."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -18,9 +18,10 @@ cdef extern from "Python.h":
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class GradientCollector:
-    """`with GradientCollector() as gc: ...; gc.backward(loss)`: a scope that records in train mode and takes gradients
-    in its own way: the first that reaches a variable inside it overwrites .grad, and those of further backward calls
-    are added, whether the variable says "write" or "add" ("null" takes none). One may be open in a thread."""
+    """`with GradientCollector() as gc: ...; gc.backward(loss)`: a scope that records in train mode and accumulates
+    gradients. Inside it, the first gradient of a variable overwrites .grad and those of later backward calls are added
+    to it, for grad_req "write" and "add" alike; "null" stores none. Only one can be open in a thread: opening another
+    raises RuntimeError."""
     cdef object collected
     cdef int recording, training
     cdef bint open
@@ -47,31 +48,32 @@ cdef class GradientCollector:
         self.leave()
 
     def close(self):
-        """End collecting; recording and training are what they were. A second time is harmless. Raises RuntimeError in
-        another thread than the one that opened it."""
+        """Close the scope and restore recording and training. Further calls do nothing. Raises RuntimeError in a thread
+        other than the one that opened it."""
         self.leave()
 
     cdef int leave(self) except -1:
         cdef Flags* f = flags()
         if not self.open: return 0
         if self.thread != PyThread_get_thread_ident():
-            raise RuntimeError("GradientCollector: it was opened in another thread, which alone can close it")
+            raise RuntimeError("GradientCollector: it was opened in another thread, and only that thread can close it")
         f.recording, f.training = self.recording, self.training
         self.open = False
         open_collected(None)
         return 0
 
     def __dealloc__(self):
-        if self.open: self.collected.abandoned = True       # it collects on until another one is opened
+        if self.open: self.collected.abandoned = True       # it stays in effect until another one is opened
 
     def backward(self, outputs, gradients=None, retain_graph=None, *, create_graph=False, inputs=None):
-        """Compute gradients as cygrad.backward does, collected by this scope. Raises RuntimeError when it is closed."""
+        """Compute gradients as cygrad.backward does, accumulated by this scope. Raises RuntimeError if it is not
+        open."""
         if not self.open or self.thread != PyThread_get_thread_ident():
             raise RuntimeError("GradientCollector.backward: not open in this thread; call it inside the with block")
         backward(outputs, gradients, retain_graph, create_graph=create_graph, inputs=inputs)
 
     def zero_gradients(self):
-        """Set the gradients that were collected so far to zeros, NaN too; the next ones are added to those."""
+        """Set the gradients accumulated so far to zeros, including NaN. Later gradients are added to these."""
         if self.collected is None: return
         for leaf in self.collected.leaves: clear_leaf(leaf)
 
@@ -87,14 +89,14 @@ cdef int check_none_open() except -1:
 @cython.final
 @cython.no_gc_clear
 cdef class ThreadEntry:
-    """One entry into a scope, and what it found."""
-    cdef ThreadEntry outer        # the entry before it, of any thread
+    """One entry into a scope, with the state to restore."""
+    cdef ThreadEntry outer        # the previous entry, of any thread
     cdef unsigned long thread
     cdef object pack
 
 
 cdef class Entered:
-    """A scope of the thread that enters it, which may be entered again, nested or in sequence."""
+    """A scope of the thread that enters it. It can be entered again, nested or in sequence."""
     cdef ThreadEntry last
 
     cdef ThreadEntry entry(self):
@@ -108,7 +110,7 @@ cdef class Entered:
         self.last = e
 
     cdef ThreadEntry pop(self):
-        """This thread's last entry, taken out; None: it has none. Asks for no memory."""
+        """Remove and return this thread's last entry, or return None if it has none. It allocates nothing."""
         cdef ThreadEntry e = self.last, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
         while e is not None and e.thread != thread: inner, e = e, e.outer
@@ -121,8 +123,9 @@ cdef class Entered:
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class detect_anomaly(Entered):
-    """A scope in which nodes know the line that recorded them, and a backward raises RuntimeError at the first NaN that
-    a gradient formula makes of gradients without one, naming operation and line. Slow: each gradient is searched."""
+    """A scope in which each node stores the line that recorded it, and backward raises RuntimeError at the first
+    gradient formula that returns NaN for gradients without NaN. The error names the operation and the line. It is slow,
+    because backward searches every gradient."""
 
     @cython.embedsignature.format("c")
     def __init__(self):                             # (without it Cython takes any arguments)
@@ -134,24 +137,23 @@ cdef class detect_anomaly(Entered):
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if self.pop() is None: raise RuntimeError("detect_anomaly: this scope is not open, it cannot be left")
+        if self.pop() is None: raise RuntimeError("detect_anomaly: this scope is not open, so it cannot be closed")
         flags().anomaly -= 1
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class saved_tensors_hooks(Entered):
-    """A scope in which each tensor that an operation keeps for backward is given to `pack(tensor)`, and what that
-    returns is kept in its place; backward gets the tensor back by `unpack`, of the same shape and dtype. Memory that
-    was written to after it was packed still raises InplaceError. Scopes nest, the innermost one has its way.
-
-    Raises TypeError unless both are functions."""
+    """A scope in which each tensor that an operation saves for backward is passed to `pack(tensor)`, and the object
+    that `pack` returns is saved instead. When backward needs the tensor, `unpack(object)` must return one of the same
+    shape and dtype. If the tensor is written in place after packing, backward still raises InplaceError. Scopes nest,
+    and the innermost one applies. Raises TypeError unless both are functions."""
     cdef tuple hooks
 
     @cython.embedsignature.format("c")
     def __init__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
-            raise TypeError(f"saved_tensors_hooks wants two functions, pack and unpack, got {type(pack).__name__} and "
+            raise TypeError(f"saved_tensors_hooks takes two functions, pack and unpack, got {type(pack).__name__} and "
                             f"{type(unpack).__name__}")
         self.hooks = (pack, unpack)
 
@@ -165,12 +167,13 @@ cdef class saved_tensors_hooks(Entered):
 
     def __exit__(self, kind=None, value=None, traceback=None):
         cdef ThreadEntry e = self.pop()
-        if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, it cannot be left")
+        if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, so it cannot be closed")
         set_pack(flags(), e.pack)
 
 
 cdef void set_pack(Flags* f, object hooks) noexcept:
-    """Let `hooks`, or None, be the thread's, which counts them: a scope may die without having been left."""
+    """Make `hooks` (or None) the thread's hooks. The thread owns a reference, because a scope may be freed without
+    being closed."""
     cdef void* before = f.pack
     Py_XINCREF(<PyObject*>hooks if hooks is not None else NULL)
     f.pack = <void*>hooks if hooks is not None else NULL

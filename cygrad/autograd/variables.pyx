@@ -1,4 +1,4 @@
-"""Variables: tensors whose gradient is wanted, and what Tensor says about its place in the graph."""
+"""Variables, which are tensors with a stored gradient, and the Tensor attributes that describe the graph."""
 
 import numpy as np
 
@@ -33,17 +33,17 @@ REQUEST_NAMES = ("null", "write", "add")
 
 cdef int read_request(grad_req) except -1:
     if not isinstance(grad_req, str) or grad_req not in REQUESTS:
-        raise ValueError(f"grad_req is \"write\", \"add\" or \"null\", got {described(grad_req)}")
+        raise ValueError(f"grad_req must be \"write\", \"add\" or \"null\", got {described(grad_req)}")
     return REQUESTS[grad_req]
 
 
 cdef Leaf leaf_of(Tensor x):
-    """The accumulator of the variable `x`, or of an intermediate whose gradient is kept; else None."""
+    """The accumulator of the variable `x`, or of an intermediate whose gradient is retained; else None."""
     cdef Leaf leaf
     current(x)
     if x._node is None: return None
     if x._node.op is None: return <Leaf>x._node
-    for _, leaf in kept_of(x._node):                # (several tensors may stand at one place)
+    for _, leaf in kept_of(x._node):                # (several tensors can share a graph position)
         if leaf.tensor == <void*>x: return leaf
     return None
 
@@ -59,7 +59,7 @@ cdef Leaf new_leaf(Tensor x):
 
 
 cdef int keep_gradient(Tensor x, int req) except -1:
-    """Let the gradient of an intermediate be kept, or no longer; the graph stays whole."""
+    """Retain the gradient of an intermediate, or stop retaining it ("null"). The graph does not change."""
     cdef Leaf leaf = leaf_of(x)
     if leaf is None:
         if req == NULL_REQ: return 0
@@ -71,13 +71,13 @@ cdef int keep_gradient(Tensor x, int req) except -1:
 
 
 cdef int set_leaf(Tensor x, int req) except -1:
-    """Make `x` a variable, or change how it takes gradients; graphs recorded before still reach it."""
+    """Make `x` a variable, or change its grad_req. Graphs recorded before still lead to it."""
     cdef Leaf leaf = leaf_of(x)
     cdef bint before = is_tracked(x), wanted = req != NULL_REQ
     if is_result(x): return keep_gradient(x, req)
     if wanted and not before and x.buffer.parameters == MAX_ROLES:
-        raise ValueError(f"attach_grad: {MAX_ROLES} variables lie on the memory of this tensor of shape {x.shape}, "
-                         f"which is the most; make a copy()")
+        raise ValueError(f"attach_grad: {MAX_ROLES} variables share the memory of this tensor of shape {x.shape}, "
+                         f"which is the maximum; make a copy()")
     if leaf is None:
         leaf = new_leaf(x)
         show(x)
@@ -92,16 +92,18 @@ cdef int set_leaf(Tensor x, int req) except -1:
 
 
 cdef int check_floating(Tensor x) except -1:
-    if not is_floating(x.dtype):
-        raise TypeError(f"a gradient was asked for of a tensor of dtype {DTYPES[x.dtype]}; only float32 and float64 "
-                        f"tensors have gradients: cast it with astype first")
+    if x.dtype < FLOAT32:
+        raise TypeError(f"{DTYPES[x.dtype]} tensors cannot have gradients; only float32 and float64 can: cast it with "
+                        f"astype first")
     return 0
 
 
 def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write") -> Tensor:
-    """Make this tensor a variable. "write": each backward overwrites .grad; "add": it adds to it; "null": no gradient
-    is wanted. .grad is zeros until then. Of a recorded result, the gradient is kept in the same way, and goes on
-    through it as before. Returns the tensor. Raises TypeError unless it is float32 or float64."""
+    """Make this tensor a variable: backward stores its gradient in .grad. With grad_req "write" each backward
+    overwrites .grad, with "add" it adds to .grad, and with "null" it stores none. .grad has the tensor's shape and
+    dtype and is zeros at first. For a recorded result, backward stores the gradient in the same way and still
+    propagates it further. Returns the tensor. Raises TypeError unless its dtype is float32 or float64, ValueError for
+    another grad_req."""
     cdef int req = read_request(grad_req)
     cdef Leaf leaf
     check_floating(self)
@@ -119,8 +121,8 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
 
 
 def retain_grad(Tensor self) -> None:
-    """Keep the gradient of a recorded result in .grad, which each backward overwrites and which is None until then; of
-    a variable it is kept anyway. Raises RuntimeError for a tensor to which no gradient flows."""
+    """Store the gradient of a recorded result in .grad. Each backward overwrites it, and it is None before the first. A
+    variable has a .grad already, so nothing changes. Raises RuntimeError for a tensor to which no gradient flows."""
     if not is_tracked(self):
         raise RuntimeError(f"retain_grad: no gradient flows to this tensor of shape {self.shape}; compute it from a "
                            f"variable inside record()")
@@ -128,12 +130,13 @@ def retain_grad(Tensor self) -> None:
 
 
 def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:
-    """Make this tensor a variable whose .grad adds up and is None until the first backward; with False, no variable. A
-    recorded result requires its gradient already; with False, raises RuntimeError for it: detach() leaves the graph."""
+    """Make this tensor a variable whose .grad is None until the first backward and then accumulates. With False, it is
+    no longer a variable. A recorded result requires its gradient already; for it, False raises RuntimeError: use
+    detach(). Raises TypeError unless the dtype is float32 or float64. Returns the tensor."""
     if is_result(self):
         if not requires_grad:
             raise RuntimeError(f"requires_grad_(False): this result of {self._node.name()}, of shape {self.shape}, is "
-                               f"part of a graph; take its detach()")
+                               f"part of a graph; use its detach()")
         return self
     if requires_grad:
         check_floating(self)
@@ -144,7 +147,8 @@ def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:
 
 
 def drop_grad(Tensor self) -> Tensor:
-    """Be a variable no longer: .grad is None and operations are not recorded for its sake."""
+    """Make this tensor an ordinary tensor again: .grad becomes None, and operations on it are no longer recorded
+    because of it. Returns the tensor."""
     cdef Leaf leaf = leaf_of(self)
     if leaf is not None:
         put_grad(leaf, None)
@@ -154,16 +158,17 @@ def drop_grad(Tensor self) -> Tensor:
 
 
 def keeps_grad(Tensor x):
-    """Whether backward may write to x.grad: it is a variable, or an intermediate whose gradient is kept."""
+    """Whether backward may write to x.grad: x is a variable, or an intermediate whose gradient is retained."""
     cdef Leaf leaf = leaf_of(x)
     return leaf is not None and leaf.req != NULL_REQ
 
 
 def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Sequence[Tensor],
                    grad_reqs: GradReq | Sequence[GradReq] = "write") -> None:
-    """Make variables of tensors with gradients of the caller's: backward writes into those. One tensor or lists of
-    equal length; grad_reqs is one name or a list. Lengths, shapes, dtypes and names are checked before anything
-    changes."""
+    """Make tensors variables with the given tensors as their gradients: backward writes into these. `variables` and
+    `gradients` are single tensors or lists of equal length, `grad_reqs` is one of "write", "add" and "null", or a list.
+    A gradient must have the shape and dtype of its variable. Raises ValueError, TypeError or RuntimeError before
+    anything changes."""
     cdef Leaf leaf
     if isinstance(variables, Tensor): variables = [variables]
     if isinstance(gradients, Tensor): gradients = [gradients]
@@ -171,7 +176,7 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
         raise ValueError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and {len(reqs)} "
-                         f"grad_reqs; there must be as many of each")
+                         f"grad_reqs; there must be one of each for every variable")
     for i, (v, gradient, req) in enumerate(zip(variables, gradients, reqs)):
         if not isinstance(v, Tensor) or not isinstance(gradient, Tensor):
             raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type(v).__name__} and "
@@ -179,8 +184,8 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
         check_floating(v)
         check_gradient(v, gradient, f"mark_variables: gradient {i}")
         if on_its_way(gradient):
-            raise RuntimeError(f"mark_variables: gradient {i} lies in memory that a running backward pass may still "
-                               f"read, and would be written; give a copy()")
+            raise RuntimeError(f"mark_variables: a running backward pass may still read the memory of gradient {i}, "
+                               f"which would be overwritten; give a copy()")
         read_request(req)
     if flags().capture != NULL: refuse_capture("mark_variables")
     for v, gradient, req in zip(variables, gradients, reqs):
@@ -194,13 +199,14 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
 
 
 cdef int expect_cycle(Tensor gradient) except -1:
-    """Let the garbage collector look for cycles if the gradient that a user gives leads on: a.grad = b; b.grad = a."""
+    """Register nodes with the garbage collector if a gradient set by the user has a node: a.grad = b; b.grad = a is a
+    cycle."""
     if node_of(gradient) is not None: expect_cycles()
     return 0
 
 
 cdef bint on_its_way(Tensor g) noexcept:
-    """Whether a pass that runs now may yet read the memory of `g` as a gradient."""
+    """Whether a running pass may still read the memory of `g` as a gradient."""
     return any_runs() and (g.buffer.gradients or g.buffer.flags & EXTERNAL)
 
 
@@ -210,19 +216,19 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
         raise ValueError(f"{what} is {DTYPES[g.dtype]} of shape {g.shape}; the tensor is {DTYPES[x.dtype]} of shape "
                          f"{x.shape}, and they must agree")
     if g.buffer.flags & READONLY:
-        raise ValueError(f"{what} lies over read-only memory, but backward writes into it; give a copy()")
+        raise ValueError(f"{what} has read-only memory, but backward writes into it; give a copy()")
     for d in range(g.layout.ndim):
         if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
             raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but "
                              f"backward writes into each; give a copy()")
-    if g.buffer == x.buffer or (g.buffer.flags | x.buffer.flags) & EXTERNAL:    # (two parts of one buffer may do)
+    if g.buffer == x.buffer or (g.buffer.flags | x.buffer.flags) & EXTERNAL:    # two parts of a buffer may be disjoint
         if np.shares_memory(window(x, False), window(g, False)):
-            raise ValueError(f"{what} shares memory with its tensor, which backward would write over; give a copy()")
+            raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; give a copy()")
     return 0
 
 
 cdef int clear(Tensor t) except -1:
-    """Zeros everywhere, NaN included, whatever the strides."""
+    """Fill a tensor of any strides with zeros, including elements that are NaN."""
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
     else: window(t, True)[...] = 0
     t.buffer.version += 1
@@ -230,14 +236,14 @@ cdef int clear(Tensor t) except -1:
 
 
 def zero_grad(Tensor self) -> None:
-    """Set .grad to zeros, if there is one; it counts as not reached by a backward."""
+    """Set .grad to zeros, if there is one, and fresh_grad to False."""
     cdef Leaf leaf = leaf_of(self)
     if flags().capture != NULL: refuse_capture("zero_grad")
     if leaf is not None: clear_leaf(leaf)
 
 
 cpdef int clear_leaf(Leaf leaf) except -1:
-    """Zeros for what an accumulator holds: without memory where nobody else knows it."""
+    """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
     if leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
         elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not forget_values(leaf.grad): clear(leaf.grad)
@@ -246,14 +252,14 @@ cpdef int clear_leaf(Leaf leaf) except -1:
 
 
 def detach(Tensor self) -> Tensor:
-    """The same memory and version, out of the graph."""
+    """A tensor on the same memory, with the same version, that is not part of the graph."""
     cdef Tensor y = view_of(self, lay.incref(self.layout))
     y.detached = True
     return y
 
 
 def stop_gradient(x: Data) -> Tensor:
-    """`x` unchanged, with no gradient through it."""
+    """Return `x` detached from the graph, so that no gradient flows through it."""
     return detach(ensure_tensor(x))
 
 
@@ -265,17 +271,17 @@ def _grad(Tensor self):
 def _set_grad(Tensor self, value):
     cdef Leaf leaf = leaf_of(self)
     if value is not None and not isinstance(value, Tensor):
-        raise TypeError(f"grad is a tensor or None, got {type(value).__name__}")
+        raise TypeError(f"grad must be a tensor or None, got {type(value).__name__}")
     if leaf is None:
         if value is None: return
-        raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
+        raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     if value is not None:
-        if value is leaf.grad: return               # (which leaves an incomplete one incomplete)
+        if value is leaf.grad: return               # (an incomplete gradient stays incomplete)
         check_gradient(self, value, "the gradient assigned")
         expect_cycle(value)
-        if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # by a hook: the pass writes .grad
+        if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
     put_grad(leaf, value)
-    leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (what a pass has yet to add is a part of a sum)
+    leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (a running pass may still add contributions)
 
 
 def _del_grad(Tensor self):
@@ -310,7 +316,7 @@ def _fresh_grad(Tensor self):
 
 def _set_fresh_grad(Tensor self, bint value):
     cdef Leaf leaf = leaf_of(self)
-    if leaf is None: raise RuntimeError("this tensor keeps no gradient; attach_grad() or requires_grad_() first")
+    if leaf is None: raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     leaf.fresh = value
 
 
@@ -319,12 +325,13 @@ bind_methods(
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, _del_grad,
-                  doc="The gradient of a variable, or None, which it becomes by assignment or by del."),
+                  doc="The gradient of a variable, or None. Assign None or use del to remove it."),
     requires_grad=property(_requires_grad, _set_requires_grad,
                            doc="Whether gradients flow to or through this tensor. Assigning calls requires_grad_()."),
-    grad_req=property(_grad_req, doc="How gradients are taken: \"write\", \"add\" or \"null\"."),
-    is_leaf=property(_is_leaf, doc="Whether no recorded operation made this tensor."),
-    grad_fn=property(_grad_fn, doc="The node of the operation that made this tensor, or None."),
+    grad_req=property(_grad_req, doc="How backward stores the gradient: \"write\", \"add\" or \"null\"."),
+    is_leaf=property(_is_leaf, doc="Whether this tensor is not the result of a recorded operation."),
+    grad_fn=property(_grad_fn, doc="The node of the operation whose result this tensor is, or None."),
     fresh_grad=property(_fresh_grad, _set_fresh_grad,
-                        doc="Whether a backward has reached this variable since its gradient was last used or zeroed."),
+                        doc="Whether a backward has updated this variable's gradient since it was last used or set to "
+                            "zero."),
 )

@@ -1,16 +1,16 @@
-"""What users of PyTorch, MXNet, nnabla and NumPy ask for under names that cygrad has not: for each name the sentence
-that says what to use. What has one meaning everywhere is understood instead, and does not stand here.
+"""Names of PyTorch, MXNet, nnabla and NumPy that cygrad does not have: for each name a sentence that tells what to use
+instead. Names with the same meaning everywhere are accepted as aliases and are not listed here.
 
-Nothing here is looked at where a call succeeds or an attribute exists. A keyword that a compiled function has not comes
-here from include/cygrad/answers.h; an attribute is a descriptor on the class that raises AttributeError, so hasattr()
-is False and getattr() has its default."""
+A successful call or attribute access never runs this code. include/cygrad/answers.h calls it for an unknown keyword of
+a compiled function. An attribute is a descriptor on the class that raises AttributeError, so hasattr() returns False
+and getattr() returns its default."""
 
 import inspect
 import sys
 
 from cygrad.core.errors import described
 
-# A keyword of others: what ours is called, of which a function has one.
+# A keyword of another library: cygrad's names for it, of which a function has one.
 KEYWORDS = {
     "dim": ("axis", "axes"), "dims": ("axis", "axes", "shape"), "keepdim": ("keepdims",), "ddof": ("correction",),
     "unbiased": ("correction",), "start_dim": ("start",), "end_dim": ("end",), "dim0": ("axis1",), "dim1": ("axis2",),
@@ -26,21 +26,21 @@ KEYWORDS = {
 }
 EXAMPLES = {"axis": "...", "axes": (1, 0), "keepdims": True, "correction": 1, "start": 1, "end": -1, "shape": (2, 3),
             "k": 1, "sections": 2, "retain_graph": True}
-# A keyword of others that nothing here has in its place.
+# A keyword of another library that has no counterpart here.
 WITHOUT = {
     "device": "all memory is the CPU's; leave it out", "ctx": "all memory is the CPU's; leave it out",
     "context": "all memory is the CPU's; leave it out", "requires_grad": "call requires_grad_() on the result",
     "inplace": "x[...] = value writes in place", "set_to_none": "x.grad = None does that",
     "out": "its result is a new tensor", "dtype": "cast with astype(dtype)",
-    "where": "take what is meant with x[mask]", "initial": "add it to the result", "order": "the order is row by row",
+    "where": "select elements with x[mask]", "initial": "add it to the result", "order": "the order is row-major",
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
 }
 MEANING = {"correction": ", where the divisor is n - correction"}
 # Arguments of solvers.
 SOLVER = {
-    "params": "its parameters come afterwards: {0}().set_parameters(parameters)",
-    "parameters": "its parameters come afterwards: {0}().set_parameters(parameters)",
-    "betas": "it takes the two apart: {0}(beta1=0.9, beta2=0.999)",
+    "params": "set its parameters afterwards: {0}().set_parameters(parameters)",
+    "parameters": "set its parameters afterwards: {0}().set_parameters(parameters)",
+    "betas": "pass them separately: {0}(beta1=0.9, beta2=0.999)",
     "weight_decay": "call weight_decay(rate) after backward and before update()",
     "momentum": "the solvers are {solvers}",
 }
@@ -57,12 +57,12 @@ TENSOR = {
     "data": "use detach(), which shares memory, numpy(), or copy_(value) to write",
     "asnumpy": "use numpy(), which shares memory, or numpy().copy()", "asscalar": "use item()",
     "d": "use numpy(), and copy_(value) to write", "g": "use grad", "need_grad": "use requires_grad",
-    "forward": "operations run at once; there is nothing to start", "numel": "use size", "dim": "use ndim",
+    "forward": "operations run immediately, so there is nothing to start", "numel": "use size", "dim": "use ndim",
     "ndimension": "use ndim", "element_size": "use itemsize", "t": "use T", "H": "use T", "mH": "use mT",
     "expand": "use broadcast_to(shape)", "expand_as": "use broadcast_to(y.shape)",
     "broadcast_like": "use broadcast_to(y.shape)", "repeat": "use cygrad.concat([x] * n), or broadcast_to(shape)",
     "tile": "use cygrad.concat([x] * n), or broadcast_to(shape)",
-    "contiguous": "reshape() copies where it must; copy() is contiguous", "is_contiguous": "copy() is contiguous",
+    "contiguous": "reshape() copies where necessary; copy() is contiguous", "is_contiguous": "copy() is contiguous",
     "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y", "eq": "use x == y",
     "ne": "use x != y", "lt": "use x < y", "le": "use x <= y", "gt": "use x > y", "ge": "use x >= y",
     "masked_fill": "use cygrad.where(mask, value, x)", "masked_fill_": "use x[mask] = value",
@@ -89,7 +89,7 @@ SOLVERS = {"step": "use update()", "param_groups": "use get_parameters()", "add_
 
 
 class Answer:
-    """An attribute that a class has not, and what its name means here."""
+    """A descriptor for an attribute that a class does not have; reading it raises AttributeError with the sentence."""
 
     def __init__(self, owner, name, sentence):
         self.owner, self.name, self.sentence = owner, name, sentence
@@ -105,7 +105,7 @@ class Answer:
 
 
 def attributes(owner, sentences):
-    """The descriptors of a class, by name, and its __dir__ without them."""
+    """The descriptors of a class, by name, and a __dir__ that omits them."""
     def listed(self):
         return [name for name in object.__dir__(self) if name not in sentences]
 
@@ -114,7 +114,7 @@ def attributes(owner, sentences):
 
 
 def public(function):
-    """The function or method of users that has this name; a compiled method's begins with _."""
+    """The public function or method of this name. The name of a compiled method begins with _."""
     cygrad = sys.modules.get("cygrad")
     places = [getattr(cygrad, name, None) for name in ("autograd", "memory", "random", "testing")]
     places = [cygrad, *places, getattr(cygrad, "Tensor", None)]
@@ -125,8 +125,7 @@ def public(function):
 
 
 def of_keyword(function, keyword):
-    """The sentence for a keyword that a function, of that name, has not; None where there is no better one than
-    Python's."""
+    """The message for an unknown keyword of a function, given by name, or None if Python's own message is as good."""
     if function.startswith("__"): return None
     f = public(function)
     function = function.lstrip("_")
@@ -137,30 +136,31 @@ def of_keyword(function, keyword):
         first = f"{names[0]}, " if names[0] != ours else ""
         return f"{function} takes {ours}, not {keyword}: {function}({first}{call}){MEANING.get(ours, '')}"
     if keyword in ("out", "dtype", "where", "initial", "order") and hasattr(sys.modules["numpy"], function):
-        return (f"{function} of a tensor takes no {keyword}, which numpy.{function}(x) gives it: call "
+        return (f"{function} of a tensor takes no {keyword}, which numpy.{function}(x) passes: call "
                 f"cygrad.{function}(x), or numpy.{function}(x.detach().numpy()) for an array without a gradient")
     if keyword in WITHOUT: return f"{function} takes no {keyword}: {WITHOUT[keyword]}"
     return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
 
 
 def of_module(name):
-    """The message for an attribute that cygrad has not."""
-    said = f": {MODULE[name]}" if name in MODULE else ""
-    return f"module 'cygrad' has no attribute {described(name)}{said}"
+    """The message for an attribute that cygrad does not have."""
+    advice = f": {MODULE[name]}" if name in MODULE else ""
+    return f"module 'cygrad' has no attribute {described(name)}{advice}"
 
 
 def of_solver(name, given, named, settings):
-    """The sentence for the arguments of a solver called `name`; None if none is taken for another's. `settings` are the
-    names that it knows; None: all that it is given may be its own."""
+    """The message for wrong arguments of the solver `name`, or None if there are none. `settings` lists its keywords;
+    None means that it may take any."""
     if given and hasattr(given[0], "__iter__") and not isinstance(given[0], str) and getattr(given[0], "ndim", 1):
-        return told(name, "params")
+        return solver_message(name, "params")
     for key in named:
         if settings is not None and key not in settings:
-            return told(name, key) if key in SOLVER else f"{name} takes no {key}; it takes {', '.join(settings)}"
+            if key in SOLVER: return solver_message(name, key)
+            return f"{name} takes no {key}; it takes {', '.join(settings)}"
     return None
 
 
-def told(name, key):
+def solver_message(name, key):
     solvers = ", ".join(sorted({f.__name__ for f in vars(sys.modules["cygrad"].optim).values() if hasattr(f, "rate")}
                                - {"Solver"}))
     return f"{name} takes no {key}: {SOLVER[key].format(name, solvers=solvers)}"

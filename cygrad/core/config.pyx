@@ -1,4 +1,4 @@
-"""What the build knew: the C compiler and what it was told."""
+"""Facts about the build: the C compiler and its switches."""
 
 cdef extern from "cygrad/platform.h":
     const char* CG_COMPILER
@@ -7,11 +7,11 @@ cdef extern from "cygrad/platform.h":
 
 
 def built():
-    """Compiler and switches, as a dict."""
+    """The compiler and its switches, as a dict."""
     return {"compiler": (<bytes>CG_COMPILER).decode(), "openmp": bool(CG_HAVE_OPENMP), "debug": bool(CG_DEBUG),
             "address sanitizer": bool(CG_SANITIZED)}
 
 
 def processors():
-    """How many the system lets this process have."""
+    """The number of CPUs that this process may use."""
     return omp_get_num_procs()

@@ -1,14 +1,15 @@
-"""The errors and warnings that cygrad adds to Python's own, and how they speak of what they were given."""
+"""The exceptions and warnings of cygrad, and the description of a value in a message."""
 
 
 class GraphFreedError(RuntimeError):
-    """A backward pass met a part of the graph that an earlier pass has freed; `retain_graph=True` would have kept
-    it."""
+    """A backward pass needs a part of the graph that an earlier pass has freed. Pass `retain_graph=True` to the earlier
+    pass to keep it."""
 
 
 class MemoryLimitError(MemoryError):
-    """Memory was asked for that an open `memory.limit` does not admit; nothing has been taken. `requested` bytes by
-    `operation` at `line` ("file:line"); of the `limit`, `fits` bytes are the most that could be had now."""
+    """An allocation would exceed an open `memory.limit`; nothing was allocated. `operation` at `line` ("file:line")
+    requested `requested` bytes. `limit` is the limit in bytes, and `fits` the size of the largest allocation that would
+    succeed now."""
 
     def __init__(self, message, requested=0, limit=0, fits=0, operation="", line=""):
         super().__init__(message)
@@ -17,23 +18,24 @@ class MemoryLimitError(MemoryError):
 
 
 class InplaceError(RuntimeError):
-    """A tensor was written in place where that would lose or falsify a gradient."""
+    """An in-place write would lose a gradient or make it wrong."""
 
 
 class PrecisionWarning(UserWarning):
-    """A recorded operation made float64 of a float32 tensor that gradients flow through, since other data is
+    """A recorded operation promoted a float32 tensor that has a gradient to float64, because another operand is
     float64."""
 
 
-MOST = 200                                          # characters of a value in a message
+MAX_LENGTH = 200            # the most characters of a value in a message
 
 
 def described(value):
-    """`value` for a message: what a program wrote (a number, text, a list of them) as it stands; of a tensor or an
-    array its dtype and shape, of a NumPy scalar its dtype, never the elements; of anything else the type."""
+    """The description of `value` in a message. A number, a string or a collection of them is printed in full. For a
+    tensor or an array it is dtype and shape, for a NumPy scalar the dtype; elements are never printed. For anything
+    else it is the type."""
     kind = type(value)
     if kind in (list, tuple, set, frozenset):
-        inner = ", ".join(map(described, value)) if len(value) <= MOST // 2 else f"{len(value)} values"
+        inner = ", ".join(map(described, value)) if len(value) <= MAX_LENGTH // 2 else f"{len(value)} values"
         left, right = {list: "[]", tuple: "()"}.get(kind, "{}")
         return cut(f"{left}{inner}{',' * (kind is tuple and len(value) == 1)}{right}")
     if kind is slice: return f"slice({described(value.start)}, {described(value.stop)}, {described(value.step)})"
@@ -50,4 +52,4 @@ def described(value):
 
 
 def cut(text):
-    return text if len(text) <= MOST else text[:MOST - 4] + " ..."
+    return text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH - 4] + " ..."

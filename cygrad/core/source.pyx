@@ -1,5 +1,5 @@
-"""What is being done right now, and where: the operator that runs and the line of the user's program that asked for it,
-for error messages and memory events. An operation pays two stores for it; the rest is paid by who asks."""
+"""The operator that is running and the line of the user's program that called it, for error messages and memory events.
+An operation costs two stores for this; a query does the rest."""
 
 import os
 import sys
@@ -19,23 +19,24 @@ cdef extern from "Python.h":
         pass
     ctypedef struct PyCodeObject:
         pass
-    PyFrameObject* PyEval_GetFrame()                        # borrowed; the three below are new
+    PyFrameObject* PyEval_GetFrame()                        # borrowed; the two below return new references
     PyFrameObject* PyFrame_GetBack(PyFrameObject* frame)
     PyCodeObject* PyFrame_GetCode(PyFrameObject* frame)
     int PyFrame_GetLasti(PyFrameObject* frame)
     int PyCode_Addr2Line(PyCodeObject* code, int instruction)
 
 cdef str PACKAGE = os.path.join(os.path.dirname(os.path.abspath(bundles.__file__)), "")
-cdef tuple PROGRAMS = tuple([PACKAGE + name + os.sep for name in ("demo", "estimators")])   # they use cygrad like users
+cdef tuple PROGRAMS = tuple([PACKAGE + name + os.sep for name in ("demo", "estimators")])   # user programs
 
 
 cdef bint ours(str filename):
-    """Whether a file is the package's own, and not of its programs."""
+    """Whether a file belongs to the package, and not to one of its programs."""
     return filename.startswith(PACKAGE) and not filename.startswith(PROGRAMS)
 
 
 cdef object nearest(int* instruction):
-    """The code object of the nearest frame outside the package, and where in it we are; None: no such frame."""
+    """The code object of the innermost frame outside the package, and its current instruction; None if there is
+    none."""
     cdef PyFrameObject* frame = PyEval_GetFrame()
     cdef PyFrameObject* back
     cdef PyCodeObject* p
@@ -56,27 +57,27 @@ cdef object nearest(int* instruction):
 
 
 def line_of(code, int instruction):
-    """The line of a code object's instruction. Raises TypeError for anything else."""
-    if not isinstance(code, CodeType): raise TypeError(f"line_of wants a code object, got {type(code).__name__}")
+    """The line number of an instruction of a code object. Raises TypeError for another object."""
+    if not isinstance(code, CodeType): raise TypeError(f"line_of takes a code object, got {type(code).__name__}")
     return PyCode_Addr2Line(<PyCodeObject*>code, instruction)
 
 
 cpdef tuple where():
-    """(file name, line, function) of the nearest frame of Python outside this package; ("", 0, "") if there is none."""
+    """(file name, line, function) of the innermost Python frame outside this package; ("", 0, "") if there is none."""
     cdef int instruction = 0
     code = nearest(&instruction)
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
 
 
 cdef int refuse_capture(str what) except -1:
-    """The thread captures, and a replay would not do again what has just been asked for."""
-    raise RuntimeError(f"Replay: {what} cannot be captured, since a replay runs operators over fixed memory and would "
-                       f"not do it again; compute it outside of the captured function")
+    """Raise RuntimeError, because the thread is capturing and a replay would not repeat `what`."""
+    raise RuntimeError(f"Replay: {what} cannot be captured, because a replay runs operators on fixed memory and would "
+                       f"not repeat it; compute it outside the captured function")
 
 
 cdef int warn_here(str text, category) except -1:
-    """Warn at the line of the nearest frame of Python outside this package, so that the filters of `warnings` count
-    and show it there."""
+    """Warn at the line of the innermost Python frame outside this package, so that the filters of `warnings` apply to
+    that line."""
     frame = sys._getframe()
     while frame is not None and ours(frame.f_code.co_filename): frame = frame.f_back
     if frame is None: frame = sys._getframe()
@@ -87,7 +88,7 @@ cdef int warn_here(str text, category) except -1:
 
 
 cdef str doing(const Flags* f):
-    """What this thread does now: "mul", "mul (backward)", the name of something else that allocates, or ""."""
+    """What this thread is doing: "mul", "mul (backward)", the name of another allocating call, or ""."""
     if f.node != NULL:
         name = (<object>f.node).name()
         return ".grad" if name == "leaf" else name + " (backward)"

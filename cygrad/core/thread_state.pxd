@@ -1,4 +1,5 @@
-"""The state of a thread: recording and training flags, the open tape and scopes, and what runs now."""
+"""The state of each thread: its recording and training flags, its tape, the scopes that are open in it, and the
+operator or node that is running. include/cygrad/flags.h declares the fields."""
 
 cdef extern from "cygrad/flags.h":
     ctypedef struct Flags "struct cg_flags":

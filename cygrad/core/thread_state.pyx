@@ -1,4 +1,5 @@
-"""Recording and training: two flags for each thread, both False in a new thread."""
+"""The state of each thread: the recording and training flags, both False in a new thread, and the scopes that are
+open."""
 
 cdef extern from *:
     """
@@ -19,17 +20,18 @@ def is_recording() -> bool:
 
 
 def is_training() -> bool:
-    """Whether this thread is in train mode (dropout drops, batch norm takes the batch's statistics)."""
+    """Whether this thread is in train mode. In train mode dropout drops elements and batch norm uses the statistics of
+    the batch."""
     return bool(cg_flags.training)
 
 
 def set_recording(bint flag) -> bool:
-    """Set this thread's recording flag; return what it was."""
+    """Set this thread's recording flag. Returns the previous value."""
     before, cg_flags.recording = bool(cg_flags.recording), flag
     return before
 
 
 def set_training(bint flag) -> bool:
-    """Set this thread's training flag; return what it was."""
+    """Set this thread's training flag. Returns the previous value."""
     before, cg_flags.training = bool(cg_flags.training), flag
     return before

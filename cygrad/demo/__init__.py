@@ -1,1 +1,1 @@
-"""The demo: a network that learns handwritten digits, and where its bytes are. `python -m cygrad demo` starts it."""
+"""The demo trains a network on handwritten digits and shows its memory. `python -m cygrad demo` runs it."""

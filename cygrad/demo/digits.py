@@ -1,4 +1,4 @@
-"""Train an MLP 64-128-64-10 with Adam on scikit-learn's digits; then say how well, how fast and with which bytes."""
+"""Trains an MLP 64-128-64-10 with Adam on scikit-learn's digits, and prints the accuracy, the speed and the memory."""
 
 import importlib
 import os
@@ -13,14 +13,14 @@ from cygrad.demo.training import layer, network, train
 
 SIZES = (64, 128, 64, 10)
 LEARNING_RATE = 1e-3
-SPLIT_SEED = 0          # which images are the test set does not depend on --seed
+SPLIT_SEED = 0          # the split into training and test images does not depend on --seed
 
 CATEGORIES = ("parameters", "gradients", "saved", "optimizer", "workspace", "other")
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
 class DemoError(Exception):
-    """What keeps the demo from running, in one line."""
+    """The reason why the demo cannot run, in one line."""
 
 
 def require(*modules):
@@ -34,13 +34,13 @@ def require(*modules):
 
 
 def picture_path(output):
-    """Where the picture goes: `output`, or digits.png in it if it is a directory or names no file type. Raises
-    DemoError where it could not be written; nothing is made yet."""
+    """The path of the picture: `output`, or digits.png in it if it is a directory or has no suffix. Raises DemoError if
+    the file cannot be written. It creates nothing."""
     path = Path(output)
     try:
         if path.is_dir() or not path.suffix: path = path / "digits.png"
         if path.suffix.lower() not in SUFFIXES:
-            raise DemoError(f"--output {output}: the picture is one of {', '.join(SUFFIXES)}, not {path.suffix}")
+            raise DemoError(f"--output {output}: the picture must be one of {', '.join(SUFFIXES)}, not {path.suffix}")
         there = path
         while not there.exists(): there = there.parent
         if there.is_dir() == (there == path) or not os.access(there, os.W_OK):
@@ -59,12 +59,12 @@ def load():
 
 
 class Step:
-    """What memory did in one training step: after every event (a buffer taken, given back, or counted under another
-    category from now on) the live bytes of each category, and whether the step was in its forward pass.
+    """The memory of one training step: the live bytes of each category after every event (a buffer is allocated, freed,
+    or moves to another category), and whether the step was in its forward pass.
 
-    These are the pool's own counters, read at every event, so each moment is exact, the peak too. Batches are NumPy
-    arrays that tensors look at (cg.asarray). cygrad neither takes nor gives back those bytes, so they are in no
-    category; they are real memory all the same, and are named apart as `external`."""
+    The numbers are the pool's own counters, read at every event, so they are exact, including the peak. Batches are
+    NumPy arrays whose memory tensors share (cg.asarray). cygrad neither allocates nor frees these bytes, so they are in
+    no category. They are shown separately as `external`."""
 
     def __init__(self, run, *args):
         self.moments = []
@@ -84,12 +84,12 @@ class Step:
 
     @property
     def live(self):
-        """Live bytes at every moment."""
+        """The live bytes after every event."""
         return [sum(m.values()) for m in self.moments]
 
     @property
     def peak(self):
-        """The first moment at which as much was live as ever in the step."""
+        """The first event after which the live bytes are at their maximum."""
         return self.live.index(max(self.live))
 
 
@@ -99,13 +99,14 @@ def table(step):
     rows = [*((name, at_peak[name]) for name in CATEGORIES), ("peak", step.peak_bytes)]
     lines = [f"{'memory at the peak of a step':<30}{'bytes':>10}{'share':>10}"]
     lines += [f"  {name:<28}{n:>10,}{n / step.peak_bytes:>10.1%}" for name, n in rows]
-    lines += [f"  not counted: the batch, {step.external:,} bytes in NumPy's own memory"]
+    lines += [f"  not counted: the batch, {step.external:,} bytes of NumPy's memory"]
     return lines
 
 
 def main(epochs, batch_size, threads, seed, output, say=print):
-    """Run the demo; returns the test accuracy. Raises DemoError for what it cannot work with."""
-    path = picture_path(output)             # now, not when the training is over
+    """Run the demo and return the test accuracy. Raises DemoError if an option cannot be used or a package is
+    missing."""
+    path = picture_path(output)             # checked before the training
     require("tqdm", "sklearn", "matplotlib")
     from tqdm import tqdm
 
@@ -113,9 +114,9 @@ def main(epochs, batch_size, threads, seed, output, say=print):
 
     images, labels, training, test = load()
     if batch_size > len(training):
-        raise DemoError(f"--batch-size {batch_size}: there are {len(training)} images to train on")
+        raise DemoError(f"--batch-size {batch_size}: there are only {len(training)} training images")
     if threads is not None: cg.set_num_threads(threads)
-    say(f"digits: {len(training)} images to train on, {len(test)} to test on; MLP {'-'.join(map(str, SIZES))}, Adam, "
+    say(f"digits: {len(training)} training images, {len(test)} test images; MLP {'-'.join(map(str, SIZES))}, Adam, "
         f"batch {batch_size}, {epochs} epochs, seed {seed}, threads {cg.get_num_threads()}")
 
     rng = np.random.default_rng(seed)
@@ -130,7 +131,7 @@ def main(epochs, batch_size, threads, seed, output, say=print):
             start = time.perf_counter()
             order = rng.permutation(training)
             batches = [order[i:i + batch_size] for i in range(0, len(order), batch_size)]
-            if epoch == epochs - 1:         # its first step is the one that is looked at
+            if epoch == epochs - 1:         # measure the first step of the last epoch
                 step = Step(train, layers, solver, images, labels, [batches.pop(0)])
                 losses += step.result
             losses += train(layers, solver, images, labels, batches)

@@ -1,13 +1,13 @@
-"""The demo's picture: how the loss fell, and what memory held during one step."""
+"""The demo's picture: the training loss, and the live bytes during one step."""
 
 import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")           # before pyplot comes
+matplotlib.use("Agg")           # before pyplot is imported
 
 from matplotlib import pyplot as plt
 
-# from the ground up: what stays through the step, then what comes and goes
+# from the bottom up: memory that persists through the step, then memory that the step allocates
 STACK = (("parameters", "#30638e"), ("optimizer", "#7ba7cc"), ("gradients", "#d1495b"), ("saved", "#edae49"),
          ("workspace", "#66a182"), ("other", "#b9b9b9"))
 INK = "#333333"
@@ -57,8 +57,8 @@ def draw_memory(axes, step):
     axes.axvline(turn, color=INK, lw=0.8)
     for where, word in ((turn / 2, "forward"), ((turn + x[-1]) / 2, "backward, update")):
         axes.text(where, peak * 1.12, word, ha="center", va="center", style="italic")
-    axes.set(xlim=(0, x[-1]), ylim=(0, peak * 1.16), xlabel="events of the pool (taken, given back, kept), in order",
-             ylabel="live KiB", title="live bytes in one training step, by what they are for")
+    axes.set(xlim=(0, x[-1]), ylim=(0, peak * 1.16), xlabel="memory events (allocated, freed, recategorised), in order",
+             ylabel="live KiB", title="live bytes in one training step, by category")
     handles, names = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], names[::-1], title="bytes at the peak", loc="center left", bbox_to_anchor=(1, 0.5),
                 frameon=False, alignment="left")

@@ -1,4 +1,4 @@
-"""The training loop of the demo; README shows this text."""
+"""The training loop of the demo."""
 
 import cygrad as cg
 
@@ -10,14 +10,14 @@ def layer(rng, n_in, n_out):
 
 
 def network(layers, x):
-    """Scores (n, 10) of images (n, 64): linear layers with relu between them."""
+    """The scores (n, 10) of images (n, 64): linear layers with relu between them."""
     for w, b in layers[:-1]:
         x = cg.relu(cg.linear(x, w, b))
     return cg.linear(x, *layers[-1])
 
 
 def train(layers, solver, images, labels, batches):
-    """One step for each batch, an array of row numbers; returns the losses."""
+    """Run one training step for each batch, an array of row numbers. Returns the losses."""
     losses = []
     for rows in batches:
         with cg.record():

@@ -1,4 +1,4 @@
-"""Solvers: rules that move parameters along their gradients."""
+"""Solvers (optimizers): they update parameters with their gradients."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.optim.solver import Adam, Sgd, Solver

@@ -1,7 +1,8 @@
-"""Solvers. A rule is one fused kernel over (parameter, gradient, states), in place; what differs between solvers is a
-class of a few lines. States are made when the parameters are set, so an update allocates nothing.
+"""Solvers, which other libraries call optimizers. An update rule is one fused in-place kernel over (parameter,
+gradient, states), and a solver is a class of a few lines. The states are allocated when the parameters are set, so an
+update allocates nothing.
 
-Names, defaults and rules follow nnabla (Adam's eps stands outside the bias correction)."""
+Names, defaults and rules follow nnabla. In Adam, eps is added after the bias correction is factored out."""
 
 cimport cython
 
@@ -30,7 +31,7 @@ from cygrad.core.late_bound import bind_methods
 
 
 cdef class Parameter:
-    """One parameter of a solver: the variable, its states, and how often it was updated."""
+    """A parameter of a solver: the variable, its states, and the number of updates."""
     cdef Tensor tensor
     cdef list states
     cdef uint64_t t
@@ -39,10 +40,11 @@ cdef class Parameter:
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Solver:
-    """The base of solvers. `states` names what a rule keeps for each parameter, of the parameter's shape and dtype,
-    zeros at first; `step` is the rule, `rate` what the solver calls its learning rate, `settings` the arguments that it
-    was made with. A solver pickles with its parameters, their states and how often each was updated: with the model in
-    one pickle, both have the same tensors when they are loaded."""
+    """The base class of solvers (optimizers). `states` lists the names of the states that a solver stores for each
+    parameter; a state has the parameter's shape and dtype and is zeros at first. `step` is the update rule, `rate` the
+    solver's name for the learning rate, and `settings` lists the arguments of the constructor. A pickled solver
+    contains its parameters, their states and their numbers of updates. If a model and its solver are in one pickle,
+    they share the same tensors after loading."""
     cdef readonly double lr
     cdef dict parameters
 
@@ -53,20 +55,21 @@ cdef class Solver:
     def __cinit__(self, *given, **named):
         self.parameters = {}
         name = type(self).__name__
-        ours = type(self).__module__ == __name__    # (a class of somebody else may take more)
+        ours = type(self).__module__ == __name__    # (a subclass elsewhere may take more)
         answer = of_solver(name, given, named, (*dict.fromkeys((self.rate, *self.settings)),) if ours else None)
         if answer is not None: raise TypeError(answer)
         if self.rate != "lr" and "lr" in named and (given or self.rate in named):
             raise TypeError(f"{name}: lr is another name for {self.rate}; give one of them")
 
     def set_parameters(self, parameters):
-        """Take charge of `parameters`, a dict of names and variables (or an iterable of variables, named by position,
-        or one variable), in place of those before. Raises TypeError or ValueError, then nothing has changed."""
+        """Replace the parameters with `parameters`: a dict of names and variables, an iterable of variables, which are
+        named by position, or one variable. Raises TypeError for other arguments, ValueError for a tensor that is not a
+        variable, is read-only, is not contiguous or occurs twice; then nothing has changed."""
         cdef Tensor x
         cdef Parameter p
         if isinstance(parameters, Tensor): parameters = [parameters]
         if not hasattr(parameters, "__iter__"):
-            raise TypeError(f"set_parameters wants a dict of names and variables, or a list of variables, got "
+            raise TypeError(f"set_parameters takes a dict of names and variables, or a list of variables, got "
                             f"{type(parameters).__name__}")
         if not hasattr(parameters, "items"):
             parameters = {str(i): v for i, v in enumerate(parameters)}
@@ -76,16 +79,16 @@ cdef class Solver:
                 raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
             x = <Tensor>v
             if not is_variable(x):
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is no variable; attach_grad() or "
-                                 f"requires_grad_() it first")
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not a variable; call "
+                                 f"attach_grad() or requires_grad_() on it first")
             if x.buffer.flags & READONLY:
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, lies over read-only memory and cannot "
-                                 f"be updated; use a copy()")
+                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, has read-only memory and cannot be "
+                                 f"updated; use a copy()")
             if not x.layout.dense:
                 raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
             if id(v) in names:
-                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; each is updated "
-                                 f"once, name it once")
+                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; a tensor is "
+                                 f"updated once, so list it once")
             names[id(v)] = name
         made = {}
         for name, v in parameters.items():
@@ -96,11 +99,11 @@ cdef class Solver:
         self.parameters = made
 
     def get_parameters(self):
-        """The parameters by name."""
+        """The parameters, as a dict by name."""
         return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
 
     def zero_grad(self):
-        """Zero every parameter's gradient; until a backward reaches it, update() leaves the parameter alone."""
+        """Set every parameter's gradient to zeros. update() skips a parameter until a backward has reached it again."""
         for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
 
     def learning_rate(self):
@@ -108,21 +111,21 @@ cdef class Solver:
         return self.lr
 
     def set_learning_rate(self, lr):
-        """Set the learning rate, from the next update on. Raises TypeError or ValueError unless it is a number of at
-        least 0."""
+        """Set the learning rate from the next update on. Raises TypeError unless it is a number, ValueError unless it
+        is finite and at least 0."""
         self.lr = not_negative("lr", lr)
 
     def update(self):
-        """Apply the rule to every parameter that a backward has reached since the last update or zero_grad(). Raises
-        RuntimeError if there are no parameters."""
+        """Apply the update rule to every parameter that a backward has reached since the last update or zero_grad().
+        Raises RuntimeError if there are no parameters or if a gradient is incomplete; then nothing has changed."""
         cdef Parameter p
         cdef Tensor w, g
         cdef Leaf leaf
         cdef list ready = []
         if flags().capture != NULL: refuse_capture("an update of a solver")
         if not self.parameters:
-            raise RuntimeError("update: this solver has no parameters; give it some with set_parameters() first")
-        for name, p in self.parameters.items():     # whatever can fail, fails here, before anything is written
+            raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
+        for name, p in self.parameters.items():     # everything that can fail runs before the first write
             w = p.tensor
             if not is_variable(w): continue
             leaf = <Leaf>node_of(w)
@@ -135,7 +138,7 @@ cdef class Solver:
             g = leaf.grad
             if not g.layout.dense: g = g.copy()
             data_of(w)
-            data_of(g)                              # (which may be zeros that have no memory yet)
+            data_of(g)                              # (allocates zeros that have no memory yet)
             ready.append((p, g))
         begin_update()
         try:
@@ -148,7 +151,7 @@ cdef class Solver:
             end_update()
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        raise NotImplementedError(f"{type(self).__name__} has no step; a solver moves a parameter in Cython")
+        raise NotImplementedError(f"{type(self).__name__} has no step; a solver implements step in Cython")
 
     def __reduce__(self):
         return __newobj__, (type(self),), self.__getstate__()
@@ -165,8 +168,8 @@ cdef class Solver:
         }
 
     def __setstate__(self, state):
-        """Take charge of the parameters of a pickle, with copies of its states. Raises TypeError or ValueError where
-        they do not fit."""
+        """Set the parameters of a pickle, with copies of its states. Raises TypeError or ValueError if they do not
+        fit."""
         cdef Parameter p
         cdef dict made
         Solver.set_parameters(self, {name: tensor for name, (tensor, _, _) in state["parameters"].items()})
@@ -174,8 +177,8 @@ cdef class Solver:
         for name, (_, states, t) in state["parameters"].items():
             p = made[name]
             if states.keys() != set(self.states):
-                raise ValueError(f"a pickled {type(self).__name__} keeps {', '.join(self.states) or 'no states'} of a "
-                                 f"parameter; of {name!r} this one has {', '.join(states) or 'none'}")
+                raise ValueError(f"a pickled {type(self).__name__} must have {', '.join(self.states) or 'no states'} "
+                                 f"for each parameter; for {name!r} this one has {', '.join(states) or 'none'}")
             for own, key in zip(p.states, self.states, strict=True): copy_state(name, key, own, states[key])
             p.t = t
         self._take_settings(**state["settings"])
@@ -188,12 +191,12 @@ cdef class Solver:
 
 
 cdef int copy_state(name, key, Tensor own, given) except -1:
-    """Let a state be what a pickle gives for it."""
+    """Copy a state from a pickle."""
     cdef Array a
     if not isinstance(given, Tensor) or given.shape != own.shape or given.dtype != DTYPES[own.dtype]:
-        said = f"a {given.dtype} tensor of shape {given.shape}" if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(f"the state {key} of the pickled parameter {name!r}, a {DTYPES[own.dtype]} tensor of shape "
-                         f"{own.shape}, is one like it; this one is {said}")
+        got = f"a {given.dtype} tensor of shape {given.shape}" if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"the state {key} of the pickled parameter {name!r} must be a {DTYPES[own.dtype]} tensor of "
+                         f"shape {own.shape} like the parameter, got {got}")
     a = array_of(<Tensor>given)
     gather(own.buffer.data, &a, 0, own.layout.size)
     return 0

@@ -1,4 +1,4 @@
-"""For tests: gradients against finite differences, allocations that fail on request, leaks that cannot hide."""
+"""Tools for tests: gradient checks by finite differences, injected allocation failures, and leak checks."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.testing.gradients import gradcheck

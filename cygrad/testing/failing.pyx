@@ -1,4 +1,4 @@
-"""The switch of fail_allocation: compiled, as the scopes of memory/scopes.pyx are, and for the same reason."""
+"""The scope behind fail_allocation. It is compiled for the same reason as the scopes of memory/scopes.pyx."""
 
 cimport cython
 
@@ -7,14 +7,14 @@ from cygrad.memory.scopes cimport Open
 from cygrad.core.store.buffer import set_failure as _set_failure
 
 cdef object set_failure = _set_failure
-cdef void* failing = NULL           # the scope that is open
+cdef void* failing = NULL           # the open scope, or NULL
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 @cython.no_gc_clear
 cdef class Failing(Open):
-    """A scope in which the n-th allocation fails; `kind(n)` makes what tells of it."""
+    """A scope in which the n-th allocation fails. `kind(n)` makes the result object of the scope."""
     cdef object n, persistent, kind
     cdef object seen
 
@@ -24,11 +24,11 @@ cdef class Failing(Open):
 
     def __enter__(self):
         seen = self.kind(self.n)
-        if failing != NULL: raise RuntimeError("fail_allocation: another scope of it is open; they do not nest")
+        if failing != NULL: raise RuntimeError("fail_allocation: another such scope is open; they do not nest")
         self.link(&failing)
         try:
             set_failure(self.n, self.persistent)
-        except:                                     # (there was no memory for the number that it returns)
+        except:                                     # (there was no memory for the int that it returns)
             set_failure(0, False)
             self.unlink()
             raise
@@ -36,7 +36,7 @@ cdef class Failing(Open):
         return seen
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if not self.unlink(): raise RuntimeError("fail_allocation: this scope is not open, it cannot be left")
+        if not self.unlink(): raise RuntimeError("fail_allocation: this scope is not open, so it cannot be closed")
         self.seen.allocations = set_failure(0, False)
 
     def __dealloc__(self):

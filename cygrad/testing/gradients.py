@@ -1,4 +1,4 @@
-"""gradcheck: what a backward pass says, against what finite differences say."""
+"""gradcheck: compares gradients with finite differences."""
 
 import numpy as np
 
@@ -11,19 +11,21 @@ from cygrad.core.graph.tensor import Tensor
 def gradcheck(f, *inputs, order=1, eps=1e-6, rtol=1e-5, atol=1e-7, seed=0):
     """Check the gradients of `f` against central finite differences, up to the order-th derivative. Returns True.
 
-    f: takes the inputs one by one and gives a tensor or a tuple of them, the same values for the same inputs.
-    inputs: one or several, or one list of them. Floating tensors and arrays are copied as float64 and differentiated;
-    whatever else is among them (integer tensors, numbers) is handed on as it is.
-    eps: the step, times |x| where that is above 1. rtol, atol: how far the two may lie apart.
-    seed: of the weights: the elements of the outputs are weighted at random and summed, so each element of each input
-    costs two calls of f. Order 2 does the same with the gradient as the function and the weights among its inputs.
+    f: takes the inputs as separate arguments and returns a tensor or a tuple of tensors; it must return the same values
+    for the same inputs.
+    inputs: one or more inputs, or one list of them. Floating tensors and arrays are copied as float64 and
+    differentiated; other inputs (integer tensors, numbers) are passed unchanged.
+    eps: the step; it is multiplied by |x| where |x| > 1. rtol, atol: the relative and absolute tolerance.
+    seed: the seed of random weights. The outputs are multiplied by the weights and summed, so each element of each
+    input costs two calls of f. Order 2 checks the gradient function in the same way; the weights are then further
+    inputs.
 
-    Raises AssertionError that names the order, the input, the element and both numbers; TypeError for an f that
-    gives no tensors or inputs of which none is floating; ValueError for an order below 1; RuntimeError if no output
+    Raises AssertionError with the order, the input, the element and both numbers if a gradient is wrong; TypeError if f
+    does not return tensors or no input is floating; ValueError if order is less than 1; RuntimeError if no output
     depends on an input.
     """
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise ValueError(f"gradcheck: order is a whole number of at least 1, got {described(order)}")
+        raise ValueError(f"gradcheck: order must be an int of at least 1, got {described(order)}")
     given = list(inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs)
     places = [i for i, x in enumerate(given) if _is_floating(x)]
     if not places:
@@ -55,7 +57,7 @@ def _is_floating(x):
 
 
 def _outputs(f, xs):
-    """What f gives, as a list of tensors."""
+    """The outputs of f, as a list of tensors."""
     ys = f(*xs)
     ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
     for k, y in enumerate(ys):
@@ -65,7 +67,7 @@ def _outputs(f, xs):
 
 
 def _gradient_of(f, n):
-    """The gradients of f for its n inputs, as a function of those and of the outputs' gradients."""
+    """The gradients of f for its n inputs, as a function of the inputs and of the outputs' gradients."""
 
     def gradient(*args):
         xs, heads = args[:n], args[n:]
@@ -79,7 +81,7 @@ def _gradient_of(f, n):
 
 
 def _check(f, xs, names, order, eps, rtol, atol, random):
-    """Compare the gradients of f at xs; gives back the weights of the outputs."""
+    """Compare the gradients of f at xs with finite differences. Returns the weights of the outputs."""
     xs = [x.detach().copy().requires_grad_() for x in xs]
     with enable_grad():
         ys = _outputs(f, xs)
@@ -92,7 +94,7 @@ def _check(f, xs, names, order, eps, rtol, atol, random):
     weights = [g.numpy().astype(np.float64) for g in heads]
 
     def value():
-        # The inputs stay variables: the gradient function of an order before records by itself.
+        # The inputs stay variables, because the gradient function of a lower order records inside f.
         with no_grad():
             ys = _outputs(f, xs)
         with np.errstate(all="ignore"):
@@ -102,11 +104,11 @@ def _check(f, xs, names, order, eps, rtol, atol, random):
         with no_grad():
             finite = all(np.isfinite(y.detach().numpy()).all() for y in _outputs(f, xs))
         if finite:
-            raise AssertionError("gradcheck: f gives other values when it is called again with the same inputs")
+            raise AssertionError("gradcheck: f returns different values when it is called again with the same inputs")
         raise AssertionError("gradcheck: f is nan at the inputs; choose them inside its domain")
     for x, dx, name in zip(xs, found, names, strict=True):
         elements = x.detach().numpy()
-        said = np.zeros(x.shape) if dx is None else dx.detach().numpy()
+        computed = np.zeros(x.shape) if dx is None else dx.detach().numpy()
         for at in np.ndindex(x.shape):
             here = elements[at]
             step = eps * max(1.0, abs(here))
@@ -116,9 +118,9 @@ def _check(f, xs, names, order, eps, rtol, atol, random):
             below, low = value(), elements[at]
             elements[at] = here
             measured = (above - below) / (float(high) - float(low))
-            if not abs(said[at] - measured) <= atol + rtol * abs(measured):
+            if not abs(computed[at] - measured) <= atol + rtol * abs(measured):
                 raise AssertionError(
                     f"gradcheck: derivative {order} for {name}, of shape {x.shape}, is wrong at element {at}: backward "
-                    f"says {said[at]:.10g}, finite differences say {measured:.10g}"
+                    f"gives {computed[at]:.10g}, finite differences give {measured:.10g}"
                 )
     return heads

@@ -1,4 +1,4 @@
-"""Scopes of tests: allocations that fail on request, and bytes that must be gone at the end."""
+"""Scopes for tests: injected allocation failures and leak checks."""
 
 import functools
 
@@ -8,8 +8,8 @@ from cygrad.testing.failing import Failing
 
 
 class Failure:
-    """What a fail_allocation scope has seen: `.allocations`, how many were asked for in it, and `.failed`, whether its
-    n-th was among them. Both are known once the scope is closed."""
+    """The result of a fail_allocation scope: `.allocations` is the number of allocations in it, and `.failed` tells
+    whether the n-th one was reached. Both are set when the scope is closed."""
 
     def __init__(self, n):
         self._n = n
@@ -21,7 +21,7 @@ class Failure:
 
 
 def _decorated(scope, f):
-    """The function `f`, every call of which runs in `scope`."""
+    """Wrap `f` so that every call runs in `scope`."""
     @functools.wraps(f)
     def function(*args, **kwargs):
         with scope: return f(*args, **kwargs)
@@ -29,25 +29,26 @@ def _decorated(scope, f):
 
 
 class fail_allocation(Failing):
-    """A scope in which the n-th allocation of tensor data (from 1) raises MemoryError, and with `persistent` every one
-    after it. It counts the allocations of all threads. `as` gives a Failure, which says afterwards how many there were:
-    count up from 1 until `.failed` is False, and each allocation of a piece of code has failed once.
+    """A scope in which the n-th allocation of tensor data (counted from 1) raises MemoryError; with `persistent`, all
+    later ones do too. It counts the allocations of all threads. `as` gives a Failure, which has the number of
+    allocations after the scope. To let every allocation of some code fail once, increase n from 1 until `.failed` is
+    False.
 
-    Raises ValueError unless n is a whole number of at least 1, and RuntimeError inside another such scope.
+    Raises ValueError unless n is an int of at least 1, and RuntimeError inside another such scope.
     """
 
     def __init__(self, n, persistent=False):
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ValueError(f"fail_allocation: n is a whole number of at least 1, got {described(n)}")
+            raise ValueError(f"fail_allocation: n must be an int of at least 1, got {described(n)}")
         super().__init__(n, bool(persistent), Failure)
 
     def __call__(self, f):
-        """Decorate: each call of the function is such a scope."""
+        """Decorate a function: each call runs in such a scope."""
         return _decorated(self, f)
 
 
 def _difference(before, now):
-    """What has changed between two stats, in words; empty if nothing has."""
+    """The difference of two stats in words, or an empty string."""
     nbytes, buffers = (now[key] - before[key] for key in ("live_bytes", "live_buffers"))
     parts = [
         f"{name} {now['by_category'][name] - count:+d}"
@@ -60,11 +61,11 @@ def _difference(before, now):
 
 
 class assert_no_leak:
-    """A scope at whose end as many bytes in as many buffers must be live as at its start, by counts alone: the garbage
-    collector is not asked. Names that still refer to tensors made inside count as leaks; delete them first. Works as a
-    decorator too. An exception out of the scope goes on as it is, unchecked: its traceback keeps the tensors alive.
+    """A scope that checks that the same number of bytes and buffers is live at its end as at its start. It does not run
+    the garbage collector. Names that still refer to tensors made inside count as leaks, so delete them first. It is
+    also a decorator. If an exception leaves the scope, nothing is checked, because its traceback keeps tensors alive.
 
-    Raises AssertionError that says how many bytes, and of which categories.
+    Raises AssertionError with the number of bytes and their categories.
     """
 
     def __init__(self):
@@ -74,12 +75,12 @@ class assert_no_leak:
         self._before.append(stats())
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if not self._before: raise RuntimeError("assert_no_leak: this scope is not open, it cannot be left")
+        if not self._before: raise RuntimeError("assert_no_leak: this scope is not open, so it cannot be closed")
         before = self._before.pop()
         if kind is not None: return
         difference = _difference(before, stats())
-        if difference: raise AssertionError(f"assert_no_leak: the scope ends with {difference} against its start")
+        if difference: raise AssertionError(f"assert_no_leak: the scope ends with {difference} compared to its start")
 
     def __call__(self, f):
-        """Decorate: each call of the function is such a scope."""
+        """Decorate a function: each call runs in such a scope."""
         return _decorated(self, f)

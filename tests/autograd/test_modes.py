@@ -137,9 +137,9 @@ def test_arguments_are_checked():
         with pytest.raises(TypeError, match="train_mode is True, False or None"):
             scope(value)
     for scope in (cg.train_mode, cg.no_grad):
-        with pytest.raises(TypeError, match="a scope decorates functions, got 3"):
+        with pytest.raises(TypeError, match="a scope can decorate only functions, got 3"):
             scope(3)
-    with pytest.raises(TypeError, match="a scope decorates functions, got 'f'"):
+    with pytest.raises(TypeError, match="a scope can decorate only functions, got 'f'"):
         cg.record()("f")
 
 

@@ -113,7 +113,7 @@ def test_each_thread_has_its_own():
         t.join()
         gc.backward(x * 1)
         gc.backward(x * 1)
-    assert errors == ["GradientCollector: it was opened in another thread, which alone can close it", 4.0]
+    assert errors == ["GradientCollector: it was opened in another thread, and only that thread can close it", 4.0]
     assert x.grad.item() == 2
 
 

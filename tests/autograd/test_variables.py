@@ -102,7 +102,7 @@ def test_integers_have_no_gradient(dtype):
     x = cg.tensor([1, 0], dtype=dtype)
     for ask in (x.attach_grad, x.requires_grad_, lambda: cg.mark_variables(x, x), lambda: cg.tensor([1], dtype=dtype,
                                                                                                    requires_grad=True)):
-        with pytest.raises(TypeError, match=f"asked for of a tensor of dtype {dtype}; only float32 and float64"):
+        with pytest.raises(TypeError, match=f"{dtype} tensors cannot have gradients; only float32 and float64"):
             ask()
     assert not x.requires_grad
 
@@ -178,7 +178,7 @@ def test_mark_variables_into_numpy_memory():
 
 
 @pytest.mark.parametrize("variables, gradients, reqs, error, match", [
-    (2, 1, "write", ValueError, "2 variables, 1 gradients and 2 grad_reqs; there must be as many of each"),
+    (2, 1, "write", ValueError, "2 variables, 1 gradients and 2 grad_reqs; there must be one of each"),
     (2, 2, ["write"], ValueError, "2 variables, 2 gradients and 1 grad_reqs"),
     (2, 2, ["write", "plus"], ValueError, 'grad_req is "write", "add" or "null", got \'plus\''),
     (2, "shape", "write", ValueError, r"gradient 1 is float32 of shape \(3,\); the tensor is float32 of shape \(2,\)"),
@@ -232,9 +232,9 @@ def test_grad_refuses():
                          (cg.zeros(2, dtype="float64"), "the gradient assigned is float64")):
         with pytest.raises(ValueError, match=match):
             x.grad = wrong
-    with pytest.raises(TypeError, match="grad is a tensor or None, got list"):
+    with pytest.raises(TypeError, match="grad must be a tensor or None, got list"):
         x.grad = [0.0, 0.0]
-    with pytest.raises(RuntimeError, match="this tensor keeps no gradient"):
+    with pytest.raises(RuntimeError, match="this tensor is not a variable"):
         cg.zeros(2).grad = cg.zeros(2)
     assert x.grad.tolist() == [0.0, 0.0]
 
@@ -297,7 +297,7 @@ def test_fresh_grad():
     x.fresh_grad = False
     assert not x.fresh_grad
     assert not cg.zeros(1).fresh_grad
-    with pytest.raises(RuntimeError, match="this tensor keeps no gradient"):
+    with pytest.raises(RuntimeError, match="this tensor is not a variable"):
         cg.zeros(1).fresh_grad = True
 
 

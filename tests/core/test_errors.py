@@ -28,7 +28,7 @@ UNREACHABLE = [
 # Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
 ELSEWHERE = ["CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*", "profile.plot needs matplotlib, .*",
              "there is already a kernel named .*; .*",
-             "attach_grad: .* variables lie on the memory of .*", "the C stack is exhausted: .*",     # test_run, _depth
+             "attach_grad: .* variables share the memory of .*", "the C stack is exhausted: .*",     # test_run, _depth
              ".* at .* saved a tensor of shape .* for backward, and its memory has been written since, .*"]
 
 

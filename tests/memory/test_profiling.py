@@ -399,10 +399,10 @@ def test_command_when_the_script_fails(command):
 
 
 @pytest.mark.parametrize("arguments, error", [
-    (["none.py"], "none.py is no file"),
+    (["none.py"], "none.py is not a file"),
     (["script.py", "--by", "size"], "argument --by: invalid choice: 'size'"),
-    (["script.py", "--compare", "none.json"], "argument --compare: 'none.json' is no file"),
-    (["--html", "a.txt", "script.py"], "argument --html: wants a file named *.html, got 'a.txt'"),
+    (["script.py", "--compare", "none.json"], "argument --compare: 'none.json' is not a file"),
+    (["--html", "a.txt", "script.py"], "argument --html: must be a file named *.html, got 'a.txt'"),
     (["script.py", "--trace", "no/where/a.json"], "'no/where/a.json' cannot be written: 'no/where' is no directory"),
     ([], "the following arguments are required: script"),
 ])

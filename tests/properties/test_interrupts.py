@@ -320,4 +320,4 @@ def test_a_listener_that_closes_its_own_scope():
     with cg.memory.events() as log:
         cg.zeros(1)
     assert [e[0] for e in log] == ["allocate", "free"]
-    assert leave(scope) == "memory.events: this scope is not open, it cannot be left"
+    assert leave(scope) == "memory.events: this scope is not open, so it cannot be closed"

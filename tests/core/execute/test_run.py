@@ -112,7 +112,7 @@ def test_more_inputs_than_a_node_can_count(join, recorded):
 def test_more_variables_than_a_buffer_can_count():
     x = cg.ones(2)
     variables = [x.detach().attach_grad("write") for _ in range(65_535)]
-    with pytest.raises(ValueError, match="attach_grad: 65535 variables lie on the memory of this tensor of shape"):
+    with pytest.raises(ValueError, match="attach_grad: 65535 variables share the memory of this tensor of shape"):
         x.detach().attach_grad()
     assert cg.memory.stats()["by_category"]["parameters"] == 8
     variables.pop()

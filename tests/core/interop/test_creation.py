@@ -24,7 +24,7 @@ def test_python_numbers_get_the_default_dtype():
 
 def test_default_dtype_is_checked():
     for wrong in ("int64", "bool"):
-        with pytest.raises(TypeError, match=f"the default dtype is float32 or float64, got {wrong}"):
+        with pytest.raises(TypeError, match=f"the default dtype must be float32 or float64, got {wrong}"):
             cg.set_default_dtype(wrong)
     with pytest.raises(TypeError, match="cygrad has no dtype float16; it has bool, int8, .* cast to one of them first"):
         cg.set_default_dtype("float16")

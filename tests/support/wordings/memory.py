@@ -15,10 +15,10 @@ from wrong import (
 
 CASES = [
     *[(lambda make=make: make().__exit__(), RuntimeError,
-       f"memory.{make.__name__}: this scope is not open, it cannot be left")
+       f"memory.{make.__name__}: this scope is not open, so it cannot be closed")
       for make in (cg.memory.profile, cg.memory.track, cg.memory.events)],
     (lambda: cg.memory.limit(0).__exit__(), RuntimeError,
-     "memory.limit: this scope is not open, it cannot be left"),
+     "memory.limit: this scope is not open, so it cannot be closed"),
     (lambda: twice(cg.memory.track), RuntimeError,
      "this memory.track() is open already; make another one for a scope inside it"),
     (lambda: twice(cg.memory.events), RuntimeError,

@@ -21,7 +21,7 @@ CASES = [
     (lambda: cg.zeros(2, dtype="float16"), TypeError,
      "cygrad has no dtype float16; it has <*>; cast to one of them first"),
     (lambda: cg.set_default_dtype("int64"), TypeError,
-     "the default dtype is float32 or float64, got int64"),
+     "the default dtype must be float32 or float64, got int64"),
     (lambda: cg.ones(2, dtype="uint64") + cg.ones(2, dtype="int8"), TypeError,
      "uint64 and int8 have no common integer dtype; convert one with astype"),
     (lambda: cg.tensor(["a"]), TypeError,
