@@ -14,7 +14,7 @@ cdef extern from "cygrad/flags.h":
         int anomaly
         void* op
         void* node
-        int notifying
+        int telling
         void* inputs
 
 cdef Flags* flags() noexcept nogil

@@ -1,4 +1,4 @@
-"""Every byte of tensor data, accounted for: what is live and what for, how high it went, what the cache holds."""
+"""Memory statistics, limits, scopes and profiles: what every byte of tensor data is used for."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.graph.scopes import scope

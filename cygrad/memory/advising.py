@@ -1,5 +1,5 @@
-"""memory.profile.advice: what would lower a peak. Each rule looks at what was live then, and speaks where it applies;
-it says how many bytes of this peak would not have been there."""
+"""memory.profile.advice: changes to a program that would lower a peak. Each rule examines what was live at the peak. If
+it applies, it yields the change and the number of bytes by which this peak would be lower."""
 
 import textwrap
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from cygrad.memory.rows import BEFORE, pieces
 from cygrad.memory.sizes import words
 
 WIDEST = 120                # columns of printed advice
-LEAST = 100                 # advice that saves less than one part in so many of the peak is not given
-FUSED = ("relu", "tanh", "sigmoid")                 # what linear computes along
+LEAST = 100                 # advice that saves less than 1/LEAST of the peak is omitted
+FUSED = ("relu", "tanh", "sigmoid")                 # activations that linear can compute itself
 LOGARITHMS = {"softmax": "log_softmax, or cross_entropy on the logits,", "sigmoid": "bce_with_logits on the logits"}
 
 
 class Advice(NamedTuple):
-    """What would lower a peak, and by how many bytes."""
+    """A change that would lower a peak, and by how many bytes."""
 
     bytes: int
     text: str
@@ -25,7 +25,7 @@ class Advice(NamedTuple):
 
 
 def advice(log):
-    """What would lower the peak of a log, the most bytes first, and last what would train differently."""
+    """The advice for the peak of a log, the most bytes first; advice that changes the training comes last."""
     found = list(pieces(log))
     phase, begun = next(((PHASES[phase], begun) for phase, first, begun, last, _ in log.phases()
                          if first < log.peak_at <= last), ("", 0))
@@ -45,35 +45,36 @@ def by_line(found):
 
 
 def rows_at_a_time(log, found, phase, begun):
-    """What is saved grows with the rows of a step."""
+    """Saved tensors grow with the number of rows of a step."""
     saved = [p for p in found if p.category == "saved" and p.operation != BEFORE]
     if not saved: return
     (operation, line), largest = by_line(saved)[0]
     why = f" because {largest[0].reasons[0]}" if largest[0].reasons else ""
-    yield Advice(total(saved) // 2, f"take half of the rows at a time: {words(total(saved))} are saved for backward, "
-                 f"the most, {words(total(largest))}, by {operation} at {line}{why}; the gradients of two halves add "
-                 f"up with attach_grad(\"add\") or requires_grad_(): multiply each half's loss by 0.5 if it is a mean "
-                 f"of the rows, call update() once after both, and zero_grad() before the next step")
+    yield Advice(total(saved) // 2, f"process half of the rows at a time: {words(total(saved))} are saved for "
+                 f"backward, the most, {words(total(largest))}, by {operation} at {line}{why}; with attach_grad("
+                 f"\"add\") or requires_grad_() the gradients of the two halves add up: multiply each half's loss by "
+                 f"0.5 if it is a mean of the rows, call update() once after both, and zero_grad() before the next "
+                 f"step")
 
 
 def old_gradients(log, found, phase, begun):
-    """Gradients of the step before, which the next backward overwrites or adds to."""
+    """Gradients of the previous step, which the next backward overwrites or adds to."""
     old = total(p for p in found if p.category == "gradients" and p.operation == BEFORE)
     if phase not in ("forward", "backward"): return
     yield Advice(old, f"call the solver's zero_grad() before the forward pass, or set x.grad = None for each parameter "
-                 f"x: {words(old)} of gradients of the step before are live at the peak, and zeros take no memory; at "
-                 f"a peak late in backward, part of that comes back")
+                 f"x: {words(old)} of gradients of the previous step are live at the peak, and zeros take no memory; "
+                 f"if the peak is late in backward, part of it is allocated again")
 
 
 def named(log, found, phase, begun):
-    """Results of the forward pass that backward does not need, and that a name holds."""
+    """Results of the forward pass that backward does not need but that a name still refers to."""
     if phase != "backward": return
     held = [p for p in found if p.category == "other" and 0 <= p.time < begun
             and p.operation not in ("tensor", "head gradient")]
     for (operation, line), those in by_line(held):
-        yield Advice(total(those), f"let go of what {operation} at {line} gave before backward runs: "
-                     f"{words(total(those))} that no operation needs any more are held by a name (`del` it, or leave "
-                     f"the function that has it)")
+        yield Advice(total(those), f"release the result of {operation} at {line} before backward runs: no operation "
+                     f"needs its {words(total(those))} any more, but a name refers to it (`del` the name, or return "
+                     f"from the function that has it)")
 
 
 def in_double(log, found, phase, begun):
@@ -86,7 +87,7 @@ def in_double(log, found, phase, begun):
 
 
 def fused(log, found, phase, begun):
-    """A linear whose result is live only because the activation function reads it."""
+    """A linear whose result is live only because an activation function reads it."""
     last = log.made_last()
     if last not in FUSED or phase != "forward": return
     born = max((p.time for p in found if p.operation == last), default=-1)
@@ -95,23 +96,23 @@ def fused(log, found, phase, begun):
     read = max(read, key=lambda p: p.time)
     if read.time > born: return
     yield Advice(read.bytes, f"write linear(x, w, b, activation=\"{last}\") at {read.line}: the result of linear, "
-                 f"{words(read.bytes)}, is live at the peak beside that of {last}; in one operation it is not made")
+                 f"{words(read.bytes)}, is live at the peak next to that of {last}; one operation does not make it")
 
 
 def logarithms(log, found, phase, begun):
-    """log of softmax or sigmoid."""
+    """The log of softmax or sigmoid."""
     for operation, instead in LOGARITHMS.items():
         read = [p for p in found if p.operation == operation and "log needs its input" in p.reasons]
         if read:
-            yield Advice(total(read), f"use {instead} in place of log({operation}(x)) at {read[0].line}: it does not "
-                         f"keep the {words(total(read))} of {operation}, and does not overflow")
+            yield Advice(total(read), f"use {instead} instead of log({operation}(x)) at {read[0].line}: it does not "
+                         f"save the {words(total(read))} of {operation}, and does not overflow")
 
 
 def states(log, found, phase, begun):
-    """What a solver keeps for each parameter."""
+    """The states that a solver stores for each parameter."""
     kept = total(p for p in found if p.category == "optimizer")
-    yield Advice(kept, f"consider optim.Sgd, if it trains your model as well: the solver keeps {words(kept)} of "
-                 f"states, and Sgd keeps none")
+    yield Advice(kept, f"consider optim.Sgd, if it trains your model as well: the solver stores {words(kept)} of "
+                 f"states, and Sgd stores none")
 
 
 RULES = (rows_at_a_time, old_gradients, named, in_double, fused, logarithms, states)

@@ -1,4 +1,4 @@
-"""memory.profile.compare: what has changed in the peak between two profiles."""
+"""memory.profile.compare: the difference between the peaks of two profiles."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from cygrad.memory.sizes import words
 
 
 class Difference(NamedTuple):
-    """Live bytes at the two peaks, and how many more there are at the second."""
+    """The live bytes at two peaks, and the second minus the first."""
 
     name: str
     before: int
@@ -22,8 +22,8 @@ class Difference(NamedTuple):
 
 
 class Comparison:
-    """Two peaks beside each other: `before` and `after` are their bytes, `change` is the difference, `rows` says where
-    it comes from, and `note` what makes them hard to compare: "", or that the two did not run the same steps."""
+    """The comparison of two peaks. `before` and `after` are their bytes and `change` is the difference; `rows` divides
+    it. `note` is empty, or says that the two did not run the same steps."""
 
     def __init__(self, before, after, by):
         self.by = by
@@ -47,35 +47,35 @@ class Comparison:
 
 
 def note(before, after):
-    """What two runs did differently, by how often each of their phases came."""
+    """How the steps of two runs differ, by the number of times that each phase occurred."""
     if bool(before["forward"]) != bool(after["forward"]):
         return f"only the run {'before' if before['forward'] else 'now'} was recorded for backward"
     different = [phase for phase in ("backward", "update") if before[phase] != after[phase]]
     if not different: return ""
-    said = "; ".join(f"{phase} {before[phase]:,} before, {after[phase]:,} now" for phase in different)
-    return f"the two did not run the same number of steps ({said})"
+    counts = "; ".join(f"{phase} {before[phase]:,} before, {after[phase]:,} now" for phase in different)
+    return f"the two did not run the same number of steps ({counts})"
 
 
 def compare(before, after, by):
-    if by not in BY: raise ValueError(f"by is one of {', '.join(map(repr, BY))}, got {described(by)}")
+    if by not in BY: raise ValueError(f"by must be one of {', '.join(map(repr, BY))}, got {described(by)}")
     return Comparison(facts_of(before), facts_of(after), by)
 
 
 def facts_of(given):
-    """What rows.facts says of a profile, or of that which save() wrote to a file."""
+    """rows.facts of a profile, or of a file that save() wrote."""
     if isinstance(given, profiling.profile): return facts(given._read())
     if not isinstance(given, (str, bytes, os.PathLike)):
-        raise TypeError(f"compare wants a memory.profile(), or the path of a .json that its save() wrote, got "
+        raise TypeError(f"compare takes a memory.profile(), or the path of a .json that its save() wrote, got "
                         f"{described(given)}")
     path = file_path(given, "compare", "memory.json")
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.readline()                  # the events come after it: none of them is read
+            text = file.readline()                  # the events follow and are not read
             if text.endswith("[\n"): text += "]}"
             else: text += file.read()
         found = json.loads(text)["otherData"]["cygrad_peak"]
         return {"by": {by: {str(name): int(n) for name, n in found["by"][by].items()} for by in BY},
                 "passes": {phase: int(found["passes"][phase]) for phase in ("forward", "backward", "update")}}
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ValueError(f"compare: {path!r} holds no peak; wanted a .json that memory.profile's save() "
+        raise ValueError(f"compare: {path!r} has no peak in it; pass a .json that memory.profile's save() "
                          f"wrote") from None

@@ -1,4 +1,4 @@
-"""The flame graph of a peak, as SVG: functions above their callers, operations on top, each as wide as its bytes."""
+"""The flame graph of a peak, as SVG: functions above their callers, operations on top. The width shows the bytes."""
 
 import html
 
@@ -7,10 +7,10 @@ from cygrad.memory.scales import COLORS, DARK
 from cygrad.memory.sizes import words
 
 WIDTH, ROW = 1100, 19
-NARROW = 0.6                # of the picture's units: what is narrower is not drawn
-LETTER = 6.3                # the width of one
-FEWEST = 4                  # letters of a name that is cut: fewer say nothing
-MOST_NOTES = 40             # boxes of a picture whose names stand below it
+NARROW = 0.6                # boxes of less width, in units of the picture, are not drawn
+LETTER = 6.3                # the width of a letter
+FEWEST = 4                  # a name cut to fewer letters is omitted
+MOST_NOTES = 40             # the most boxes whose names are listed below the picture
 STYLE = """
 .flame text { font: 11px system-ui, sans-serif; fill: #222; pointer-events: none; } .flame .light { fill: #fff; }
 .flame rect { stroke: #fff; stroke-width: .6; } .flame .function { fill: #e9dfc9; }
@@ -18,7 +18,7 @@ STYLE = """
 
 
 def flame(root):
-    """The graph of a Branch, an <svg> that stands in a page, whose legend has the colours."""
+    """The graph of a Branch as an <svg> for a page, which has the legend of the colours."""
     height = ROW * depth(root) + 4
     parts = [f'<svg class="flame" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph of the peak">'
              f'<style>{STYLE}</style>']
@@ -27,7 +27,7 @@ def flame(root):
 
 
 def standalone(root):
-    """The same as a file of its own: with a legend, and with a list of the boxes that are too narrow for a name."""
+    """The same as a separate file, with a legend and with a list of the boxes that are too narrow for a name."""
     bottom = ROW * (depth(root) + 1) + 12
     parts, notes = [], []
     draw(root, 0, 0, bottom - 2, max(root.bytes, 1), parts, notes)
@@ -45,7 +45,7 @@ def standalone(root):
 
 
 def depth(branch):
-    """Rows of a tree."""
+    """The number of levels of a tree."""
     level, rows = [branch], 0
     while level:
         rows += 1
@@ -54,24 +54,24 @@ def depth(branch):
 
 
 def draw(branch, level, left, bottom, peak, parts, notes):
-    """The rectangle of a branch and those of what it called, the largest first. Names that do not fit go to `notes`,
-    if that is a list, and are cut otherwise."""
+    """Draw the rectangle of a branch and those of its callees, the largest first. Names that do not fit are appended to
+    `notes` if that is a list, and are cut otherwise."""
     width = branch.bytes / peak * WIDTH
     if width < NARROW: return
     top = bottom - ROW * (level + 1)
-    told = f"{branch.title}: {words(branch.bytes)}, {branch.bytes / peak:.1%}"
+    description = f"{branch.title}: {words(branch.bytes)}, {branch.bytes / peak:.1%}"
     names = [branch.title[len(branch.line):].strip(), branch.category if branch.name == BEFORE else branch.name]
     letters = int((width - 6) / LETTER)
     name = min(names, key=len) if len(names[0]) > letters else names[0]
     if len(name) > letters:
         if notes is not None and len(notes) < MOST_NOTES and letters >= len(str(len(notes) + 1)):
-            notes.append(told)
+            notes.append(description)
             name = str(len(notes))
         else: name = name[:letters - 1] + "…" if letters >= FEWEST else ""
     light = ' class="light"' if branch.category in DARK else ""
     text = f'<text{light} x="{left + 4:.1f}" y="{top + 13}">{html.escape(name)}</text>' if name else ""
-    parts.append(f'<g><title>{html.escape(told)}</title><rect class="{branch.category or "function"}" x="{left:.2f}" '
-                 f'y="{top}" width="{width:.2f}" height="{ROW - 1}"></rect>{text}</g>')
+    parts.append(f'<g><title>{html.escape(description)}</title><rect class="{branch.category or "function"}" '
+                 f'x="{left:.2f}" y="{top}" width="{width:.2f}" height="{ROW - 1}"></rect>{text}</g>')
     for b in branch.ordered():
         draw(b, level + 1, left, bottom, peak, parts, notes)
         left += b.bytes / peak * WIDTH

@@ -1,8 +1,8 @@
-"""memory.why: who keeps a tensor's memory alive.
+"""memory.why: lists what keeps a tensor's memory alive.
 
-A buffer counts its holders and their roles; those numbers are exact and free. Who they are is looked up: the nodes that
-keep it stand in the tapes' rings, and the variables whose gradient it is hang on those nodes. Tensors are in no
-register, so those that are left over have a number and no name."""
+A buffer counts its holders and their roles, so these numbers are exact. Their names are searched for: the nodes that
+save the buffer are in the rings of the tapes, and the variables whose gradient it is are inputs of those nodes. There
+is no list of all tensors, so for other tensors only the number is known."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
@@ -19,7 +19,7 @@ from cygrad.memory.log import open_logs
 
 
 cdef list living_nodes():
-    """Every node that is recorded anywhere."""
+    """Every recorded node that is alive."""
     cdef list out = []
     cdef void* t = <void*>root
     cdef void* p
@@ -33,7 +33,7 @@ cdef list living_nodes():
 
 
 cdef str described(Tensor t):
-    """What a tensor is."""
+    """The description of a tensor."""
     cdef Node node = node_of(t)
     if node is None: return f"this tensor of shape {t.shape}"
     if node.op is None:
@@ -46,7 +46,8 @@ cdef str source_name(int source):
 
 
 def holders(Tensor t not None):
-    """(bytes, category, owner of external memory, origin, [(count, who)]) of the memory of `t`."""
+    """(bytes, category, type of the owner of external memory, origin, number of holders, [(count, holder)]) of the
+    memory of `t`."""
     cdef Buffer* b = t.buffer
     cdef Slot* s
     cdef Node node
@@ -61,7 +62,7 @@ def holders(Tensor t not None):
         s = slots_of(node)
         for k in range(node.n_slots):
             if buffer_in(&s[k]) != b: continue
-            who = f"kept for backward by {node.name()} (its {source_name(s[k].source)})"
+            who = f"saved for backward by {node.name()} (its {source_name(s[k].source)})"
             keepers[who] = keepers.get(who, 0) + 1
             kept += 1
         for i in range(node.n_in):
@@ -70,10 +71,10 @@ def holders(Tensor t not None):
     node = node_of(t)
     if node is not None and node.op is None: leaves[<uintptr_t><void*>node] = node
     entries += [(count, who) for who, count in keepers.items()]
-    if b.saved > kept: entries.append((b.saved - kept, "kept for backward by operations out of sight"))
+    if b.saved > kept: entries.append((b.saved - kept, "saved for backward by operations that are not recorded"))
     left -= max(<Py_ssize_t>b.saved, kept)
     if b.leases:
-        entries.append((b.leases, "NumPy arrays, or others that it is lent to"))
+        entries.append((b.leases, "NumPy arrays or other objects that share it"))
         left -= b.leases
     cdef Py_ssize_t roles = b.parameters - is_variable(t)
     gradients = 0
@@ -92,7 +93,7 @@ def holders(Tensor t not None):
     roles = b.gradients - gradients
     if gradients == 0 and roles == 1 and left == 0: entries[0] = 1, f"{entries[0][1]}, a gradient"
     elif 0 < roles <= left:
-        entries.append((roles, "gradients: a variable's .grad, or on their way"))
+        entries.append((roles, "gradients: in a variable's .grad, or pending"))
         left -= roles
     if 0 < b.optimizer <= left:
         entries.append((b.optimizer, "a solver's state"))

@@ -1,4 +1,4 @@
-"""The log of a profile: every memory event with its time, its operation, its stack and its shape, 32 bytes each."""
+"""The log of a profile: every memory event with its time, operation, stack and shape, in 32 bytes."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
 cimport cython
@@ -13,7 +13,7 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.slots cimport Slot, buffer_in
 from cygrad.memory cimport sites as about
 from cygrad.memory.scopes cimport Open
-from cygrad.memory.states cimport HELD, LET_GO, MARKED, Entry, Event, State
+from cygrad.memory.states cimport SLOT_SAVED, SLOT_RELEASED, MARKED, Entry, Event, State
 
 from cygrad.memory.sites import operation, reason, stack
 
@@ -27,13 +27,13 @@ cdef extern from "cygrad/platform.h" nogil:
 
 PHASES = ("", "forward", "backward", "update")
 
-cdef void* logs = NULL      # those that are open, the one opened last in front
-cdef int updates = 0        # solvers that update
-cdef int phase = 0          # at the last allocation or mark: what frees and moves belong to
+cdef void* logs = NULL      # the open logs, the last one opened first
+cdef int updates = 0        # number of solvers that are updating
+cdef int phase = 0          # the phase at the last allocation or mark; frees and moves get it too
 
 
-cdef inline void look(const Flags* f) noexcept:
-    """Note what the thread is doing."""
+cdef inline void set_phase(const Flags* f) noexcept:
+    """Set `phase` to the current phase of the thread."""
     global phase
     if updates: phase = UPDATE
     elif f.passes or f.node != NULL or f.op == <void*>HEAD: phase = BACKWARD
@@ -41,34 +41,34 @@ cdef inline void look(const Flags* f) noexcept:
 
 
 cdef void observe(int kind, Buffer* b, int before) noexcept:
-    """An event of the pool."""
+    """Record an event of the pool."""
     cdef Flags* f
     cdef uint32_t site = 0
     if kind == ALLOCATED:
         f = flags()
-        look(f)
+        set_phase(f)
         site = about.site_now(f, b.category)
     write(kind, <uintptr_t>b, b.nbytes, b.category, before, site)
 
 
 cdef void observe_kept(void* node, Slot* s) noexcept:
-    """A slot keeps a buffer for backward. (Parameters and memory of others are not counted as saved.)"""
+    """Record that a slot has saved a buffer for backward. (Parameters and external memory do not count as saved.)"""
     cdef Buffer* b = buffer_in(s)
     cdef uint32_t site
     if b == NULL or b.category != SAVED or b.flags & EXTERNAL: return
     site = about.keeper(<Node>node, s)
-    if site: write(HELD, <uintptr_t>b, <size_t>s, SAVED, SAVED, site)
+    if site: write(SLOT_SAVED, <uintptr_t>b, <size_t>s, SAVED, SAVED, site)
 
 
 cdef void observe_emptied(void* node, Slot* s) noexcept:
-    """A slot is about to let go of a buffer."""
+    """Record that a slot is about to release a buffer."""
     cdef Buffer* b = buffer_in(s)
-    if not b.flags & EXTERNAL: write(LET_GO, <uintptr_t>b, <size_t>s, SAVED, SAVED, 0)
+    if not b.flags & EXTERNAL: write(SLOT_RELEASED, <uintptr_t>b, <size_t>s, SAVED, SAVED, 0)
 
 
 cdef inline void write(int kind, uintptr_t buffer, size_t nbytes, int category, int before, uint32_t site) noexcept:
     """Write an event to every open log."""
-    cdef int64_t now = cg_ticks() if kind <= FREED or kind == MARKED else 0     # (the others come with one)
+    cdef int64_t now = cg_ticks() if kind <= FREED or kind == MARKED else 0     # (the other kinds follow such an event)
     cdef void* p = logs
     while p != NULL:
         (<EventLog>p).add(now, kind, buffer, nbytes, category, before, site)
@@ -76,7 +76,7 @@ cdef inline void write(int kind, uintptr_t buffer, size_t nbytes, int category, 
 
 
 cdef void begin_update() noexcept:
-    """A solver begins to update its parameters. That takes no memory, so a profile must be told."""
+    """Mark the begin of an update of a solver. An update allocates nothing, so no other event would show it."""
     global updates, phase
     updates += 1
     phase = UPDATE
@@ -91,7 +91,7 @@ cdef void end_update() noexcept:
 
 
 def open_logs():
-    """The logs that are open, the one opened first in front."""
+    """The open logs, the first one opened first."""
     cdef list out = []
     cdef void* p = logs
     while p != NULL:
@@ -102,27 +102,27 @@ def open_logs():
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-@cython.no_gc_clear                                 # (it may be in a cycle's reach, and open until it is deallocated)
+@cython.no_gc_clear                                 # (a cycle may refer to it, and it is open until it is deallocated)
 cdef class EventLog(Open):
-    """The memory events of a time, and what they add up to. When `most` are in memory the older half is folded into a
-    state to go on from, so that a log of any length has a size; the peak and the sums stay exact."""
+    """The memory events of a period, and their sums. When `most` events are in memory, the older half is folded into a
+    base state, which bounds the size of the log. The peak and the sums stay exact."""
     cdef Event* event
     cdef Py_ssize_t capacity, n, most
     cdef readonly Py_ssize_t dropped            # events that are folded into `base`
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
-    cdef int whole                              # above 0: nothing is folded now
+    cdef int whole                              # above 0: folding is suspended
     cdef State base                             # before the first event in memory
-    cdef list samples                           # (event, time, live bytes by category): the course of what was dropped
+    cdef list samples                           # (event, time, live bytes by category) of some dropped events
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
-    cdef list forgotten                         # by phase: how many of them stand in base_phases no more
-    cdef State peak_state                       # at the peak, if that was dropped
-    cdef readonly list sites, frames, shapes    # what the numbers in events mean (memory/sites.pyx)
-    cdef readonly list allocated                # by site: [allocations, bytes] of what was dropped
+    cdef list forgotten                         # by phase: the number of entries removed from base_phases
+    cdef State peak_state                       # the state at the peak, if that event was dropped
+    cdef readonly list sites, frames, shapes    # the objects that the numbers in events refer to (memory/sites.pyx)
+    cdef readonly list allocated                # by site: [allocations, bytes] of the dropped events
     cdef readonly tuple before                  # live bytes by category at the start
     cdef readonly size_t live, peak
-    cdef readonly Py_ssize_t peak_at            # how many events had happened when most was live
-    cdef readonly bint lost                     # there was no memory to write an event down
+    cdef readonly Py_ssize_t peak_at            # the number of events up to the peak
+    cdef readonly bint lost                     # an event is missing because there was no memory for it
 
     @cython.embedsignature.format("c")
     def __init__(self, Py_ssize_t most):
@@ -133,10 +133,10 @@ cdef class EventLog(Open):
         PyMem_RawFree(self.event)
 
     cpdef start(self):
-        """From now on. All that can fail comes first."""
+        """Start logging. Everything that can fail runs first."""
         cdef int c
         if logs == NULL: about.begin_sites()
-        look(flags())
+        set_phase(flags())
         self.sites, self.frames, self.shapes = about.sites, about.frames, about.shapes
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
         self.base = State()
@@ -150,7 +150,7 @@ cdef class EventLog(Open):
         slots.slot_saved, slots.slot_emptied = observe_kept, observe_emptied
 
     cpdef stop(self):
-        """Until now. Asks for no memory."""
+        """Stop logging. It allocates nothing."""
         if not self.unlink(): return
         self.ended, self.ended_ns = cg_ticks() - self.began, cg_now() - self.began_ns
         if logs != NULL: return
@@ -158,15 +158,15 @@ cdef class EventLog(Open):
         slots.slot_saved = slots.slot_emptied = NULL
 
     def __len__(self):
-        """How many events there were."""
+        """The number of events."""
         return self.dropped + self.n
 
     def duration(self):
-        """Ticks from the start to now, or to the end."""
+        """The ticks from the start to now, or to the end."""
         return cg_ticks() - self.began if self.place != NULL else self.ended
 
     def rate(self):
-        """Seconds of a tick, as they were on average until now, or to the end."""
+        """The average seconds per tick until now, or to the end."""
         cdef int64_t ticks = self.duration()
         cdef int64_t nanoseconds = cg_now() - self.began_ns if self.place != NULL else self.ended_ns
         return nanoseconds / 1e9 / ticks if ticks > 0 else 0.0
@@ -193,7 +193,7 @@ cdef class EventLog(Open):
 
     @cython.final
     cdef bint widen(self) noexcept:
-        """Make room for more events; False: there is no memory, and this log is lost."""
+        """Enlarge the array of events. False if there is no memory; the log is then lost."""
         cdef Event* e = NULL
         if not self.lost: e = <Event*>PyMem_RawRealloc(self.event, (2 * self.capacity + 1024) * sizeof(Event))
         if e == NULL:
@@ -206,7 +206,7 @@ cdef class EventLog(Open):
     cdef int fold(self, Py_ssize_t count) except -1:
         """Drop the first `count` events in memory."""
         cdef Py_ssize_t i
-        cdef bint collects = PyGC_Disable()         # a collection could free tensors: events in the middle of this
+        cdef bint collects = PyGC_Disable()         # a collection could free tensors, which would add events here
         self.whole += 1
         try:
             if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.at(self.peak_at)
@@ -229,7 +229,7 @@ cdef class EventLog(Open):
     # ---- what they add up to
 
     cdef State at(self, Py_ssize_t count):
-        """After the first `count` events. Of what was dropped only the peak is known."""
+        """The state after the first `count` events. Of the dropped events only the peak is known."""
         cdef State state
         cdef Py_ssize_t i
         if count <= self.dropped and self.dropped: return self.peak_state
@@ -239,19 +239,19 @@ cdef class EventLog(Open):
         return state
 
     def state(self, Py_ssize_t count):
-        """The same: (bytes from before the log by category, [(buffer, bytes, site, category, ticks)] of those
-        made since, {buffer: [site]}: why slots of nodes keep a buffer)."""
+        """The state after the first `count` events: (bytes from before the log by category, [(buffer, bytes, site,
+        category, ticks)] of those made since, {buffer: [site]} with the reasons why slots of nodes save it)."""
         return self.at(count).shown()
 
     def totals(self):
-        """Live bytes by category after all events."""
+        """The live bytes by category after all events."""
         cdef State state = self.at(len(self))
         cdef int c
         return tuple([state.totals[c] for c in range(<int>CATEGORIES)])
 
     def course(self, Py_ssize_t points, count=None):
-        """(event, ticks, live bytes by category), at most `points` and the one at the end: of each stretch of events
-        the moment when most was live."""
+        """The live bytes over time: (event, ticks, live bytes by category) for at most `points` intervals of events,
+        each at its maximum."""
         cdef State state = self.base.copy()
         cdef list out = []
         cdef Py_ssize_t i, n = self.n if count is None else count
@@ -275,8 +275,8 @@ cdef class EventLog(Open):
         return out if count is not None else self.samples + out
 
     def phases(self, count=None):
-        """[phase, its first event, the ticks then, the event after its last, the ticks of its last] of each stretch of
-        events of one phase (its place in PHASES), those of none left out."""
+        """[phase, its first event, the ticks then, the event after its last, the ticks of its last] of each run of
+        events of one phase (an index into PHASES). Runs without a phase are omitted."""
         cdef list out = [list(run) for run in self.base_phases]
         cdef Py_ssize_t i, n = self.n if count is None else count
         cdef int phase, current = out[-1][0] if out and out[-1][3] == self.dropped else NO_PHASE
@@ -290,13 +290,13 @@ cdef class EventLog(Open):
         return out
 
     def passes(self):
-        """How many stretches of events each phase has, in the order of PHASES."""
+        """The number of runs of events of each phase, in the order of PHASES."""
         cdef list counts = list(self.forgotten)
         for run in self.phases(): counts[run[0]] += 1
         return counts
 
     def sums(self, count=None):
-        """By site: [allocations, bytes]."""
+        """[allocations, bytes] of each site."""
         cdef Py_ssize_t i, sites = len(self.sites)
         cdef size_t* sums = <size_t*>PyMem_RawCalloc(2 * sites, sizeof(size_t))
         if sums == NULL: raise MemoryError("no memory for the report of a profile")
@@ -314,12 +314,12 @@ cdef class EventLog(Open):
             PyMem_RawFree(sums)
 
     def lives(self):
-        """(buffer, bytes, site, category at the end, ticks from, to) of each buffer that was made in the log, one after
-        the other; to is None while it lives. Of what was dropped, those that lived on."""
+        """Yield (buffer, bytes, site, category at the end, ticks from, to) of each buffer that was allocated in the
+        log; `to` is None while it lives. Of the dropped events, only buffers that lived on are included."""
         cdef State state = self.base.copy()
         cdef Entry* found
         cdef Py_ssize_t i = 0, n = self.n
-        self.whole += 1                             # (the events stay where they are until all of them are told)
+        self.whole += 1                             # (suspend folding until the generator ends)
         try:
             for i in range(n):
                 if self.event[i].kind == FREED:
@@ -334,7 +334,7 @@ cdef class EventLog(Open):
             self.whole -= 1
 
     def origin(self, buffer):
-        """The site where a live buffer was made; None if that was before the log (or it is not its buffer)."""
+        """The site where a live buffer was allocated; None if that was before the log or if the buffer is unknown."""
         cdef uintptr_t wanted = buffer
         cdef Entry* found = self.base.live.find(wanted)
         cdef Py_ssize_t i
@@ -343,7 +343,7 @@ cdef class EventLog(Open):
         return None if found == NULL else found.site
 
     def made_last(self):
-        """The operation of the allocation that made the peak; "" if that event was dropped, or nothing was made."""
+        """The operation of the allocation that reached the peak; "" if that event was dropped or there is none."""
         cdef Py_ssize_t i = self.peak_at - self.dropped - 1
         return operation(self.sites[self.event[i].site]) if i >= 0 else ""
 
@@ -359,18 +359,18 @@ cdef class EventLog(Open):
         return stack(self.frames, self.sites[site][2])
 
     def shape(self, site):
-        """(sizes, name of the dtype) of what was made at a site; None: no tensor."""
+        """(sizes, name of the dtype) of the tensor that was allocated at a site; None if it was not a tensor."""
         return self.shapes[self.sites[site][3]]
 
     def reason(self, site):
-        """Why a node keeps a buffer: "gelu needs its input"."""
+        """The reason why a node saves a buffer, such as "gelu needs its input"."""
         return reason(self.sites[site])
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Logged:
-    """The scope of a log, which memory.profile makes a report of: a new log at each entry."""
+    """The scope of a log, the base of memory.profile. Each entry starts a new log."""
     cdef readonly EventLog _log
     cdef Py_ssize_t most
 
@@ -389,12 +389,12 @@ cdef class Logged:
 
     def __exit__(self, kind=None, value=None, traceback=None):
         if self._log is None or self._log.place == NULL:
-            raise RuntimeError("memory.profile: this scope is not open, it cannot be left")
+            raise RuntimeError("memory.profile: this scope is not open, so it cannot be closed")
         self._log.stop()
 
 
 cdef list thinned(list samples):
-    """Of every two neighbours the one when more was live; the first stays."""
+    """Keep the first sample, and of each following pair the one with more live bytes."""
     cdef list out = samples[:1]
     for i in range(1, len(samples), 2): out.append(max(samples[i:i + 2], key=lambda s: sum(s[2])))
     return out

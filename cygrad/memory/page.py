@@ -1,4 +1,4 @@
-"""The report of a profile as one HTML file: it loads nothing from elsewhere, and reads well without JavaScript."""
+"""The report of a profile as one HTML file. It loads no other files and is readable without JavaScript."""
 
 import html
 import json
@@ -11,10 +11,10 @@ from cygrad.memory.rows import ONE_SHAPE, shown_line
 from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
 from cygrad.memory.sizes import words
 
-ORDER = tuple(COLORS)       # from the ground up
+ORDER = tuple(COLORS)       # from the bottom up
 WIDTH, HEIGHT = 1100, 330
 LEFT, BOTTOM, TOP = 90, 28, 40
-LETTER = 6.5                # the width of one, of a label above the bands
+LETTER = 6.5                # the width of a letter in a label above the bands
 
 STYLE = """
 :root { --ink: #222; --soft: #6a6a6a; --line: #ddd; --paper: #fff; --band: #f5f5f3;
@@ -77,8 +77,8 @@ document.body.dataset.ready = "yes";
 
 def page(course, phases, peak, rows, advice, tree, sites, note):
     """The page, as text. course: [(event, seconds, live bytes by category)]; phases: [(name, first event, last, seconds
-    from, to)]; rows: those of the peak; tree: its stacks; sites: where memory was asked for; note: what is not told
-    event by event, or ""."""
+    from, to)]; rows: the rows of the peak; tree: its stacks; sites: the places that allocated memory; note: which
+    events are summarised, or ""."""
     stacked = [(event, time, [totals[CATEGORY_NAMES.index(name)] for name in ORDER]) for event, time, totals in course]
     at_peak = max(range(len(stacked)), key=lambda k: sum(stacked[k][2]))
     ends = stacked[-1][0] or 1, stacked[-1][1] or 1e-9
@@ -99,23 +99,24 @@ def page(course, phases, peak, rows, advice, tree, sites, note):
 </head>
 <body>
 <h1>Peak: {html.escape(words(peak))}</h1>
-<p>{len(sites):,} places asked for memory {sum(s.allocations for s in sites):,} times in {1e3 * ends[1]:,.1f} ms.</p>
+<p>{sum(s.allocations for s in sites):,} allocations at {len(sites):,} places in {1e3 * ends[1]:,.1f} ms.</p>
 <h2>Live bytes, event by event</h2>
 {f'<p id="note">{html.escape(note)}</p>' if note else ""}
 {picture(stacked, phases, 0, ends[0], peak, at_peak)}
 <div id="legend">{legend}</div>
 <p id="when">event {stacked[at_peak][0]:,}, {1e3 * stacked[at_peak][1]:.3f} ms: {peak:,} bytes live, the peak</p>
-<details><summary>The same over time</summary>
+<details><summary>Live bytes over time</summary>
 {picture(stacked, phases, 1, ends[1], peak, at_peak)}
 </details>
-<h2>What was live at the peak</h2>
+<h2>Live bytes at the peak</h2>
 {peak_table(rows, peak)}
-<h2>What would lower it</h2>
+<h2>How to lower the peak</h2>
 <ul id="advice">{lower or "<li>No rule applies.</li>"}</ul>
 <h2>The peak by Python stack</h2>
-<p>A function above its caller, as wide as its bytes; operations on top. Hold the pointer on one for its line.</p>
+<p>Each function is above its caller, and operations are on top. The width shows the bytes. Point at a box to see its
+line.</p>
 {flame(tree)}
-<h2>Where memory was asked for</h2>
+<h2>Allocations by place</h2>
 {site_table(sites)}
 <script type="application/json" id="data">{json.dumps(data).replace("<", chr(92) + "u003c")}</script>
 <script>{SCRIPT}</script>
@@ -125,8 +126,8 @@ def page(course, phases, peak, rows, advice, tree, sites, note):
 
 
 def picture(stacked, phases, axis, end, peak, at_peak):
-    """The course as SVG: an area for each category, stacked, over events (axis 0) or seconds (axis 1), below a band for
-    each phase."""
+    """The live bytes as SVG: stacked areas, one for each category, over events (axis 0) or seconds (axis 1), below
+    bands for the phases."""
     height = HEIGHT - TOP - BOTTOM
     top_of_scale = max(peak, 1) * 1.06
     size, unit = byte_unit(peak)
@@ -137,7 +138,7 @@ def picture(stacked, phases, axis, end, peak, at_peak):
 
     parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
              f'{("memory events", "time")[axis]}">']
-    room = 0                                        # where the last label ends
+    room = 0                                        # the end of the last label
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == 0 else (begun, ended)
         right = max(right, left + end / 400)
@@ -171,7 +172,7 @@ def picture(stacked, phases, axis, end, peak, at_peak):
 
 
 def steps(places, values, x, y):
-    """The corners of a line that keeps each value until the next."""
+    """The corners of a step line, which keeps each value until the next."""
     out, before = [], None
     for at, value in zip(places, values, strict=True):
         if before is not None: out.append(f"{x(at)},{before}")
@@ -181,14 +182,14 @@ def steps(places, values, x, y):
 
 
 def place(line):
-    """A "file:line" with the text that stands there."""
+    """A "file:line" with the source text of that line."""
     found = re.fullmatch(r"(.*):(\d+)", line)
     text = linecache.getline(found[1], int(found[2])).strip() if found else ""
     return f"<code>{html.escape(line)}</code><br><code><small>{html.escape(text)}</small></code>" if line else ""
 
 
 def callers(row):
-    """The functions through which the line of a row was reached, the most bytes first."""
+    """The chains of functions that called the line of a row, the most bytes first."""
     chains = {}
     for stack, nbytes in row.stacks.items():
         chain = tuple(shown_line(f"{file}:{line}") + f" {function}" for file, line, function in stack[-6:])
@@ -200,7 +201,7 @@ def callers(row):
 
 
 def shapes(row):
-    """The shapes of a row, each of which stays on a line; "-" where none is known."""
+    """The shapes of a row, each without a line break; "-" if none is known."""
     return re.sub(ONE_SHAPE, r'<span class="whole">\g<0></span>', html.escape(row.shape)) or "-"
 
 

@@ -1,4 +1,4 @@
-"""The paths that reports are written to and read from."""
+"""Checks the paths of report files."""
 
 import os
 
@@ -6,13 +6,13 @@ from cygrad.core.errors import described
 
 
 def file_path(path, who, example):
-    """`path` as text, for a file that `who` writes or reads. Raises TypeError or ValueError, with the `example` of a
-    path."""
+    """`path` as text, for a file that the function `who` writes or reads. Raises TypeError or ValueError with an
+    `example`."""
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"{who}: wanted the path of a file, such as {example!r}, got {described(path)}")
+        raise TypeError(f"{who}: the path of a file is required, such as {example!r}; got {described(path)}")
     name = os.fsdecode(path)
-    if not name: raise ValueError(f"{who}: wanted the path of a file, such as {example!r}, got an empty one")
+    if not name: raise ValueError(f"{who}: the path of a file is required, such as {example!r}; got an empty one")
     if os.path.isdir(name):
-        raise ValueError(f"{who}: wanted the path of a file, got the directory {name!r}; name a file in it, such as "
-                         f"{os.path.join(name, example)!r}")
+        raise ValueError(f"{who}: the path of a file is required, got the directory {name!r}; name a file in it, such "
+                         f"as {os.path.join(name, example)!r}")
     return name

@@ -1,4 +1,4 @@
-"""memory.why as users see it."""
+"""memory.why: the class that presents the holders of a tensor's memory."""
 
 from cygrad.core.graph.tensor import Tensor
 from cygrad.memory.holders import holders
@@ -6,25 +6,25 @@ from cygrad.memory.sizes import words
 
 
 class why:
-    """Who keeps the memory of tensor `t` alive. Printed, it is a list; `.entries` has the same as (how many, who),
-    which add up to `.holders`. `.bytes` is the size of the memory, which goes back when the last holder lets go, and
-    `.category` what it counts as.
+    """Lists what keeps the memory of tensor `t` alive. It prints as a list; `.entries` has the same as (number,
+    holder), and the numbers add up to `.holders`. `.bytes` is the size of the memory, which is freed when the last
+    holder releases it, and `.category` is its category.
 
-    Tensors keep it, views of it too; so do operations that need it for backward, NumPy arrays that share it, variables
-    whose gradient it is. All numbers are exact; of tensors other than `t` only the number is known. While a
-    `memory.profile()` is open that has seen the memory being made, `.made_by` is the operation and `.line` its line.
-    Raises TypeError for what is no tensor."""
+    Holders are tensors and their views, operations that save the memory for backward, NumPy arrays that share it, and
+    variables whose gradient it is. All numbers are exact; for tensors other than `t` only the number is known. If an
+    open `memory.profile()` recorded the allocation, `.made_by` is the operation and `.line` its line. Raises TypeError
+    if `t` is not a tensor."""
 
     def __init__(self, t):
         if not isinstance(t, Tensor):
-            raise TypeError(f"memory.why: wanted a tensor, got {type(t).__name__}")
+            raise TypeError(f"memory.why takes a tensor, got {type(t).__name__}")
         self.bytes, self.category, self._owner, origin, self.holders, self.entries = holders(t)
         self.made_by, self.line = origin or ("", "")
 
     def __repr__(self):
         if self._owner is not None:
-            head = f"{words(self.bytes)} that belong to a {self._owner.__module__}.{self._owner.__name__} and count " \
-                   f"nowhere here"
+            head = f"{words(self.bytes)} of a {self._owner.__module__}.{self._owner.__name__}, which cygrad does not " \
+                   f"count"
         else:
             head = f"{words(self.bytes)} of {self.category}"
         if self.made_by: head += f", made by {self.made_by} at {self.line}"

@@ -1,4 +1,4 @@
-"""What a profile looks like: text, picture, page, trace."""
+"""The presentations of a profile: text tables, a picture, a page and a trace."""
 
 import json
 import os
@@ -14,23 +14,23 @@ from cygrad.memory.sizes import words
 __all__ = ["page", "plot", "table", "trace", "tree_table", "why_table"]
 
 INK = "#333333"
-SMALL = 200                 # a part of a tree below one in so many of the peak is summed up with its neighbours
-WIDEST = 120                # columns of a table of text
-LEVELS = 20                 # of a tree: those further in have a number and no more indentation
+SMALL = 200                 # branches of a tree below 1/SMALL of the peak are summed
+WIDEST = 120                # the most columns of a text table
+LEVELS = 20                 # the most levels of a tree that are indented; deeper ones show their number
 
 
 def counted(buffers, nbytes):
-    """A number of buffers; "-" where there are bytes of which nobody knows how many buffers they are."""
+    """A number of buffers, or "-" if it is unknown."""
     return f"{buffers:,}" if buffers or not nbytes else "-"
 
 
 def cut(text, room):
-    """The end of a text that is too long: of a path that is what tells it from others."""
+    """Shorten a text to its end, which distinguishes one path from another."""
     return text if len(text) <= room else "…" + text[len(text) - room + 1:]
 
 
 def table(by, rows, peak):
-    """The table of a peak; rows are {name: [bytes, buffers, bytes in all, allocations]}."""
+    """The table of a peak. rows: {name: [bytes, buffers, bytes in all, allocations]}."""
     width = max(len(name) for name in (*rows, by, "all"))
     in_all = any(row[3] for row in rows.values())
     lines = [f"peak: {words(peak)}",
@@ -44,13 +44,13 @@ def table(by, rows, peak):
 
 
 def why_table(rows, peak):
-    """The rows of a peak with their shapes and why they are live, wrapped where they would be too wide."""
+    """The rows of a peak with shapes and reasons, wrapped if they are too wide."""
     cells = [("bytes", "share", "category", "operation", "shape", "why", "line")]
     cells += [(f"{r.bytes:,}", f"{r.bytes / max(peak, 1):.1%}", r.category, r.operation, r.shape or "-", r.why, r.line)
               for r in rows]
     cells.append((f"{sum(r.bytes for r in rows):,}", f"{1:.1%}" if rows else "", "all", "", "", "", ""))
     widths = [max(len(row[k]) for row in cells) for k in range(7)]
-    for k, least in ((4, 28), (5, 22), (6, 22), (4, 14)):       # what may be narrower, and in which order
+    for k, least in ((4, 28), (5, 22), (6, 22), (4, 14)):       # (column, least width), in the order of shrinking
         widths[k] = max(min(widths[k], least), widths[k] - max(sum(widths) + 2 * 6 - WIDEST, 0))
     lines = [f"peak: {words(peak)}"]
     for row in cells:
@@ -64,7 +64,7 @@ def why_table(rows, peak):
 
 
 def wrapped_shapes(text, width):
-    """The shapes of a row in lines of a width, each whole if it fits, or at least its numbers."""
+    """The shapes of a row in lines of a width. A shape is not broken if it fits; its numbers are never broken."""
     def joined(found):
         head, space, dtype = found[0].rpartition(" ")
         return head.replace(" ", "\0") + (space if len(found[0]) > width else "\0") + dtype
@@ -73,7 +73,7 @@ def wrapped_shapes(text, width):
 
 
 def tree_table(root, peak):
-    """The tree of a peak, indented; what is small is summed up."""
+    """The tree of a peak, indented. Small branches are summed."""
     lines = []
     room = WIDEST - 36
 
@@ -99,8 +99,7 @@ def tree_table(root, peak):
 
 
 def plot(path, course, phases, peak, axis, thinned):
-    """A picture of the course: live bytes by category over events or time. The first `thinned` events are told by a
-    few moments."""
+    """Draw the live bytes by category over events or time. The first `thinned` events are shown by their maxima."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -109,7 +108,7 @@ def plot(path, course, phases, peak, axis, thinned):
     types = FigureCanvasAgg.get_supported_filetypes()
     if os.path.splitext(path)[1][1:].lower() not in types:
         hint = "; save() writes .html and .json" if path.lower().endswith((".html", ".json")) else ""
-        raise ValueError(f"plot: the picture is .png, .svg, .pdf or of another type that matplotlib writes, got "
+        raise ValueError(f"plot: the picture must be .png, .svg, .pdf or another type that matplotlib writes, got "
                          f"{path!r}{hint}")
     scale, unit = byte_unit(peak)
     long, short = (1, "") if axis == "events" else seconds_unit(course[-1][1])
@@ -133,7 +132,7 @@ def plot(path, course, phases, peak, axis, thinned):
     axes.annotate(f"peak: {peak:,} bytes at " + (f"event {when:,}" if axis == "events" else f"{when:.4g} {short}"),
                   (when, peak / scale), (8 if side == "left" else -8, 5), textcoords="offset points", weight="bold",
                   ha=side)
-    room = -end                                     # where the last label ends
+    room = -end                                     # the end of the last label
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == "events" else (begun / long, ended / long)
         right = max(right, left + end / 400)
@@ -144,8 +143,8 @@ def plot(path, course, phases, peak, axis, thinned):
         room = middle + width / 2 + end * 0.005
         axes.text(middle, 0.957 * highest, name, color=INK, ha="center", va="top", size=8)
     xlabel = "memory events" if axis == "events" else short
-    if thinned: xlabel += f" (of the first {thinned:,} events only the highest moments)"
-    axes.set(xlim=(at[0], end), ylim=(0, highest), ylabel=f"live {unit}", title="live bytes by what they are for",
+    if thinned: xlabel += f" (of the first {thinned:,} events only the maxima)"
+    axes.set(xlim=(at[0], end), ylim=(0, highest), ylabel=f"live {unit}", title="live bytes by category",
              xlabel=xlabel)
     across, up = ticks(end, axis == "events"), ticks(peak / scale, unit == "bytes")
     axes.set_xticks(across, [shown(tick) for tick in across])
@@ -154,7 +153,7 @@ def plot(path, course, phases, peak, axis, thinned):
     handles, names = axes.get_legend_handles_labels()
     handles, names = handles[::-1], names[::-1]
     if phases:
-        bands = {"": "none", "the band on top": "none", **PHASE_COLORS}
+        bands = {"": "none", "band at the top": "none", **PHASE_COLORS}
         handles += [axes.fill_between([], [], color=color, lw=0) for color in bands.values()]
         names += bands
     axes.legend(handles, names, title="bytes at the peak", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False,
@@ -162,11 +161,11 @@ def plot(path, course, phases, peak, axis, thinned):
     figure.savefig(path, dpi=150)
 
 
-def trace(file, told, course, phases, lives):
+def trace(file, header, course, phases, lives):
     """Write a trace in Chrome's format: a counter of live bytes by category, the phases, and a slice for the life of
-    every buffer. What is told about the profile stands in the first line, which is all that compare() reads; the rest
-    goes to the file event by event. lives: (what is told of the buffer, bytes, seconds from, to)."""
-    file.write(json.dumps({"displayTimeUnit": "ms", "otherData": told})[:-1] + ', "traceEvents": [\n')
+    every buffer. The first line contains `header`, the only part that compare() reads; the rest is written event by
+    event. lives: ((operation, line, shape, category), bytes, seconds from, to)."""
+    file.write(json.dumps({"displayTimeUnit": "ms", "otherData": header})[:-1] + ', "traceEvents": [\n')
     file.write('{"ph":"M","name":"process_name","pid":1,"args":{"name":"cygrad memory"}}')
     used = [k for k in range(len(CATEGORY_NAMES)) if any(totals[k] for _, _, totals in course)]
     for _, time, totals in course:
@@ -175,7 +174,7 @@ def trace(file, told, course, phases, lives):
     for name, _, _, begun, ended in phases:
         file.write(f',\n{{"ph":"X","name":"{name}","cat":"phase","pid":1,"tid":2,"ts":{1e6 * begun:.3f},'
                    f'"dur":{1e6 * (ended - begun):.3f}}}')
-    known = {}                                      # what is told of buffers, as text that is written often
+    known = {}                                      # the JSON text of each kind of buffer
     for number, (buffer, nbytes, begun, ended) in enumerate(lives):
         if buffer not in known:
             operation, line, shape, category = buffer

@@ -1,4 +1,4 @@
-"""What a profile says of the peak: its rows, their sums, and the tree of the Python stacks."""
+"""The peak of a profile as data: its rows, their sums, and the tree of the Python stacks."""
 
 import os
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES
 from cygrad.memory.sites import BEYOND
 
-BY = ("operation", "category", "line", "shape", "why", "stack")     # what compare() can tell peaks apart by
-BEFORE = "before"         # the operation of what was alive when the scope was entered
-ALIVE = "(alive before the profile)"                # the same beside a column that is called "before"
+BY = ("operation", "category", "line", "shape", "why", "stack")     # the columns of compare()
+BEFORE = "before"         # the operation of buffers that were live when the scope was entered
+ALIVE = "(alive before the profile)"                # the same in compare(), which has a column "before"
 WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
-                    "saved": "kept for backward", "workspace": "room to compute in",
+                    "saved": "saved for backward", "workspace": "temporary workspace",
                     "other": "in use, or held by the program"}
-ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # of those in PeakRow.shape
-LONGEST_CYCLE = 16          # frames that recursion repeats: longer ones are told one by one
+ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # matches one shape in PeakRow.shape
+LONGEST_CYCLE = 16          # the most frames of a repeated cycle; longer recursions are listed frame by frame
 
 
 class Four(NamedTuple):
@@ -25,8 +25,9 @@ class Four(NamedTuple):
 
 
 class PeakRow(Four):
-    """Live bytes at the peak: what for, made by which operation at which line of the program ("file:line"). Beside
-    these four it has `buffers`, `shapes`, `kept_by`, `stacks` and `why` (memory.profile.at_peak)."""
+    """Live bytes at the peak: the category, the operation that allocated them, and its line in the program
+    ("file:line"). Further attributes are `buffers`, `shapes`, `kept_by`, `stacks` and `why`
+    (memory.profile.at_peak)."""
 
     buffers = 0
 
@@ -35,18 +36,18 @@ class PeakRow(Four):
 
     @property
     def why(self):
-        """Why it is live: the reasons that hold most often, those of one operation together."""
+        """The most frequent reasons why the bytes are live, grouped by operation."""
         groups = {}                                 # "matmul needs its " -> {"first input": 3, "second input": 6}
         for reason, n in self.kept_by.items():
             who, its, what = reason.partition(" its ")
             add(groups.setdefault(who + its, {}), what, n)
-        told = []
+        reasons = []
         for who, whats in sorted(groups.items(), key=lambda item: -sum(item[1].values())):
             ordered = sorted(whats, key=lambda what: -whats[what])
             numbers = [f" (of {whats[what]})" if len(ordered) > 1 and self.buffers > 1 else "" for what in ordered]
-            told.append(who + ", its ".join(map("".join, zip(ordered, numbers, strict=True))))
-        more = f" and {len(told) - 3} more" if len(told) > 3 else ""
-        return "; ".join(told[:3]) + more
+            reasons.append(who + ", its ".join(map("".join, zip(ordered, numbers, strict=True))))
+        more = f" and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+        return "; ".join(reasons[:3]) + more
 
     @property
     def shape(self):
@@ -57,7 +58,7 @@ class PeakRow(Four):
 
 
 class Site(NamedTuple):
-    """Where memory was asked for in the scope: how often, and how many bytes in all."""
+    """A place that allocated memory in the scope: the number of allocations and their total bytes."""
 
     operation: str
     line: str
@@ -67,7 +68,7 @@ class Site(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One buffer at the peak, or all from before the scope in one category."""
+    """One buffer at the peak, or all buffers of one category from before the scope."""
 
     category: str
     operation: str
@@ -77,27 +78,27 @@ class Piece(NamedTuple):
     shape: tuple | None     # (sizes, dtype)
     reasons: list
     stack: tuple            # of (file, line, function)
-    time: int               # when it was made, in the log's ticks; -1: before
+    time: int               # when it was allocated, in the log's ticks; -1: before the log
 
 
 class Branch:
-    """A function of the program with what it and those that it called had live at the peak, or an operation."""
+    """A function of the program, with the bytes that it and its callees had live at the peak, or an operation."""
 
     def __init__(self, name, category="", line=""):
         self.name, self.category, self.line = name, category, line
         self.bytes = self.buffers = 0
-        self.cycle = self.times = 0                 # recursion: this frame and those on it, how many, how often at most
+        self.cycle = self.times = 0                 # recursion: the number of repeated frames, and of repetitions
         self.branches = {}
 
     @property
     def title(self):
-        """What a report calls it: "train.py:12 step", "gelu [saved]"."""
+        """The title in a report: "train.py:12 step", "gelu [saved]"."""
         if self.category: return f"{self.name} [{self.category}]"
         frames = f"these {self.cycle} frames " if self.cycle > 1 else ""
         return f"{self.line} {self.name}".lstrip() + (f" ({frames}up to {self.times} times)" if self.cycle else "")
 
     def below(self, name, category, line):
-        """The branch of this one that has this name, which may be new."""
+        """The child branch of this name, created if necessary."""
         return self.branches.setdefault((name, category, line), Branch(name, category, line))
 
     def ordered(self):
@@ -105,13 +106,13 @@ class Branch:
 
 
 def shown_line(line):
-    """"file:line" with the file relative to where the program runs, if it lies below."""
+    """"file:line" with the file relative to the working directory, if it is below it."""
     below = os.path.join(os.getcwd(), "")
     return line[len(below):] if line.startswith(below) else line
 
 
 def shown_shape(shape):
-    """"(256, 128) float32" of a pair of sizes and dtype; "" of None."""
+    """A pair of sizes and dtype as text, "(256, 128) float32"; "" for None."""
     return f"{shape[0]} {shape[1]}" if shape else ""
 
 
@@ -130,14 +131,14 @@ def pieces(log):
         (operation, line), stack = names[site]
         why = [reasons[site] for site in kept.get(buffer, ())]
         if CATEGORY_NAMES[category] == "gradients" and staying is not None:
-            why = ["a variable's gradient" if (buffer, time) in staying else "a gradient on its way"]
+            why = ["a variable's gradient" if (buffer, time) in staying else "a pending gradient"]
         yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shape(site), why, stack,
                     time)
 
 
 def stay(log):
-    """(buffer, ticks when it was made) of those that are there when the phase after that of the peak begins; None: the
-    log knows no more, since the peak was folded away."""
+    """(buffer, ticks of its allocation) of the buffers that are still live when the phase after the peak's begins; None
+    if the peak was folded, so that the log no longer has it."""
     if log.dropped and log.peak_at <= log.dropped: return None
     after = next((begun for _, first, begun, _, _ in log.phases() if first >= log.peak_at), log.duration())
     return {(buffer, begun) for buffer, _, _, _, begun, ended in log.lives() if ended is None or ended >= after}
@@ -164,7 +165,7 @@ def add(sums, key, n):
 
 
 def allocations(log):
-    """Where memory was asked for: see memory.profile.allocations."""
+    """The places that allocated memory: see memory.profile.allocations."""
     sums = {}
     for number, (count, nbytes) in enumerate(log.sums()):
         if not count: continue
@@ -176,7 +177,7 @@ def allocations(log):
 
 
 def sums(log, by):
-    """By "operation", "category" or "line": [bytes at the peak, buffers, bytes in all, allocations]."""
+    """[bytes at the peak, buffers, bytes in all, allocations] for each operation, category or line."""
     rows = {}
     for piece in pieces(log):
         row = rows.setdefault(getattr(piece, by) or piece.operation, [0, 0, 0, 0])
@@ -191,8 +192,8 @@ def sums(log, by):
 
 
 def facts(log):
-    """What compare() needs of a profile, in what JSON can hold: the bytes at the peak by name, for each of BY, and how
-    often each phase came."""
+    """The data of a profile for compare(), as JSON values: the bytes at the peak by name for each of BY, and the number
+    of times that each phase occurred."""
     by = {column: {} for column in BY}
     stacks = {}
     for piece in pieces(log):
@@ -207,8 +208,9 @@ def facts(log):
 
 
 def frames(stack):
-    """The frames of a stack as [name, "file:line", cycle, times], the outermost first. Of what recursion repeats one
-    turn is there, and its first frame says of how many frames a turn is and how often it was taken (else 0, 0)."""
+    """The frames of a stack as [name, "file:line", cycle, times], the outermost first. A cycle of frames that recursion
+    repeats is listed once; its first frame has the length of the cycle and the number of repetitions, other frames have
+    0, 0."""
     out, k = [], 0
     while k < len(stack):
         length = next((n for n in range(1, LONGEST_CYCLE + 1)
@@ -223,8 +225,8 @@ def frames(stack):
 
 
 def tree(log):
-    """The peak as a Branch: functions below their callers, operations below the function that asked for them. Frames
-    that all stacks begin with are left out, but for the last."""
+    """The peak as a Branch: functions below their callers, operations below the function that called them. Outer frames
+    that all stacks share are omitted, except for the last one."""
     found = list(pieces(log))
     known = {id(piece.stack): frames(piece.stack) for piece in found if piece.stack}
     cut = {key for key, steps in known.items() if steps[0][0] == BEYOND[2]}

@@ -1,21 +1,21 @@
-"""What all pictures share: units, round ticks, colours."""
+"""Units, round ticks and colours, shared by all pictures."""
 
 BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 SECONDS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
-# of categories, from the ground up: what stays through a step, then what comes and goes
+# the categories from the bottom up: memory that persists through a step, then memory that the step allocates
 COLORS = {"parameters": "#30638e", "optimizer": "#7ba7cc", "gradients": "#d1495b", "saved": "#edae49",
           "workspace": "#66a182", "other": "#b9b9b9"}
 DARK = ("parameters", "gradients")                  # text on these is white
-PHASE_COLORS = {"forward": "#dcdcdc", "backward": "#9c9c9c", "update": "#2b2b2b"}     # greys: they are no categories
+PHASE_COLORS = {"forward": "#dcdcdc", "backward": "#9c9c9c", "update": "#2b2b2b"}     # greys, unlike the categories
 
 
 def byte_unit(most):
-    """The largest unit of which there are at least two, as (bytes, name)."""
+    """The largest unit of which `most` has at least two, as (bytes, name)."""
     return next((size, name) for size, name in BYTES if most >= 2 * size or size == 1)
 
 
 def seconds_unit(most):
-    """The same of time, as (seconds, name)."""
+    """The same for time, as (seconds, name)."""
     return next((size, name) for size, name in SECONDS if most >= 2 * size or name == "us")
 
 

@@ -1,7 +1,8 @@
 cdef class Open:
-    """A scope of the whole process: while it is open it stands in a list, uncounted, which it leaves when it dies."""
-    cdef void** place       # where the list begins; NULL: it is not open
-    cdef void* outer        # the scope opened before it
+    """A scope of the whole process. While it is open, it is in an uncounted list; freeing it removes it from the
+    list."""
+    cdef void** place       # the head of the list; NULL: the scope is not open
+    cdef void* outer        # the next scope in the list, which was opened before this one
 
     cdef void link(self, void** place) noexcept
     cdef bint unlink(self) noexcept

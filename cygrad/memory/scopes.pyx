@@ -1,8 +1,8 @@
-"""Scopes of memory that hold for the whole process: track, limit, events.
+"""The memory scopes track, limit and events, which apply to the whole process.
 
-They are compiled so that nothing of Python runs between the first change of a state and the last: Ctrl-C finds a scope
-open or closed, never half. Leaving one asks for no memory. What is open stands in lists that do not count it; so a
-scope that dies open is closed."""
+They are compiled, so no Python code runs between the first and the last change of the state: Ctrl-C interrupts before
+or after, never in between. Leaving a scope allocates nothing. The lists of open scopes do not count references, so an
+open scope can be freed, which closes it."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -16,7 +16,7 @@ from cygrad.memory.sizes import read_size
 cdef object begin_peak = core.begin_peak, restart_peak = core.restart_peak
 cdef object set_limit = core.set_limit, set_listener = core.set_listener
 
-cdef void* tracks = NULL            # the scopes that are open, the one opened last in front
+cdef void* tracks = NULL            # the open scopes, the last one opened first
 cdef void* limits = NULL
 cdef void* listeners = NULL
 
@@ -28,7 +28,7 @@ cdef class Open:
         place[0] = <void*>self
 
     cdef bint unlink(self) noexcept:
-        """Whether it was open."""
+        """Remove the scope from its list. Returns whether it was open."""
         cdef void** p = self.place
         if p == NULL: return False
         while p[0] != <void*>self: p = &(<Open>p[0]).outer
@@ -43,7 +43,7 @@ cdef class Open:
 # ---- the peak --------------------------------------------------------------------------------------------------------
 
 cdef int begin() except -1:
-    """Let every open track() have the highest so far, and the counters' peak begin again from what is live."""
+    """Store the peak so far in every open track(), and reset the counters' peak to the live bytes."""
     cdef void* p = tracks
     while p != NULL:
         if counters.peak > (<track>p).highest: (<track>p).highest = counters.peak
@@ -53,8 +53,8 @@ cdef int begin() except -1:
 
 
 def reset_peak() -> int:
-    """Let the peak start again from what is live now; returns what it was, in bytes. Open `track()` scopes keep
-    theirs."""
+    """Reset the peak to the live bytes. Returns the previous peak in bytes. Open `track()` scopes keep their own
+    peaks."""
     begin()
     return restart_peak()
 
@@ -62,9 +62,9 @@ def reset_peak() -> int:
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class track(Open):
-    """A scope that watches the live bytes: `.peak_bytes`, the most that were live inside it, and `.leaked_bytes`, what
-    is live at its end beyond what was at its start. Scopes nest; each sees its own peak, whatever `reset_peak()` does.
-    """
+    """A scope that tracks the live bytes. `.peak_bytes` is their maximum inside the scope, and `.leaked_bytes` the
+    difference between its end and its start. Scopes nest, and each has its own peak, which `reset_peak()` does not
+    change."""
     cdef size_t highest
     cdef int64_t leaked, started
     cdef bint used
@@ -82,26 +82,26 @@ cdef class track(Open):
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if self.place == NULL: raise RuntimeError("memory.track: this scope is not open, it cannot be left")
+        if self.place == NULL: raise RuntimeError("memory.track: this scope is not open, so it cannot be closed")
         if counters.peak > self.highest: self.highest = counters.peak
         self.leaked = <int64_t>counters.live - self.started
         self.unlink()
 
     cdef int check(self) except -1:
         if not self.used:
-            raise RuntimeError("this memory.track() has seen nothing yet; use it as a scope: with "
+            raise RuntimeError("this memory.track() has recorded nothing yet; use it as a scope: with "
                                "cygrad.memory.track() as t: ...")
         return 0
 
     @property
     def peak_bytes(self):
-        """The most bytes that were live at once since the scope was entered (while it was open)."""
+        """The maximum of the live bytes in the scope so far."""
         self.check()
         return max(self.highest, counters.peak) if self.place != NULL else self.highest
 
     @property
     def leaked_bytes(self):
-        """Live bytes now (at the end of the scope) less those at its start."""
+        """The live bytes now, or at the end of the scope, minus those at its start."""
         self.check()
         return <int64_t>counters.live - self.started if self.place != NULL else self.leaked
 
@@ -109,7 +109,7 @@ cdef class track(Open):
 # ---- the limit -------------------------------------------------------------------------------------------------------
 
 cdef int tightest() except -1:
-    """Let the tightest of the open limits hold."""
+    """Apply the lowest of the open limits."""
     cdef void* p = limits
     cdef limit found = None
     while p != NULL:
@@ -123,11 +123,11 @@ cdef int tightest() except -1:
 @cython.embedsignature.format("clinic")
 @cython.no_gc
 cdef class limit(Open):
-    """A scope in which cygrad takes no more than `bytes` from the system, an int or text such as "256MiB": what is live
-    and what is cached together, in all threads. When that is reached the cache goes back first; then the operation that
-    asks raises MemoryLimitError, before the byte is taken, and all is as it was before that operation. Scopes nest; the
-    tightest holds. What was live when the scope was entered is not touched, though it may be more than the limit.
-    Raises TypeError or ValueError for what is no size."""
+    """A scope that limits the memory that cygrad takes from the system to `bytes`, an int or text such as "256MiB".
+    Live and cached memory of all threads count together. An allocation that would exceed the limit first returns cached
+    memory to the system. If that does not suffice, the operation raises MemoryLimitError and changes nothing. Scopes
+    nest, and the lowest limit applies. Memory that was live at the start stays, even if it exceeds the limit. Raises
+    TypeError or ValueError if `bytes` is not a size."""
     cdef object bytes
     cdef size_t most
     cdef Py_ssize_t entries
@@ -143,7 +143,7 @@ cdef class limit(Open):
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if not self.entries: raise RuntimeError("memory.limit: this scope is not open, it cannot be left")
+        if not self.entries: raise RuntimeError("memory.limit: this scope is not open, so it cannot be closed")
         self.entries -= 1
         if self.entries: return
         self.unlink()
@@ -155,36 +155,37 @@ cdef class limit(Open):
 
 # ---- events ----------------------------------------------------------------------------------------------------------
 
-def tell(event):
-    """Call every open listener, that of the scope opened first before the others."""
+def call_listeners(event):
+    """Call every open listener, in the order in which the scopes were opened."""
     cdef list found = []
     cdef void* p = listeners
     while p != NULL:
         found.append((<events>p).listener)
         p = (<Open>p).outer
     if not found: set_listener(None)
-    while found: told(found.pop(), event)
+    while found: call_listener(found.pop(), event)
 
 
-cdef void told(listener, event) noexcept:
-    listener(event)                                 # (what it raises is printed: it must not break what it watches)
+cdef void call_listener(listener, event) noexcept:
+    listener(event)                                 # (an exception is printed: the allocation goes on)
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 @cython.no_gc_clear
 cdef class events(Open):
-    """A scope that logs what happens to memory: a list of (kind, buffer id, bytes, category), kind being "allocate",
-    "free" or "category" (the buffer's bytes count under another category from now on). Without one, logging costs
-    nothing. Given a function, it is called with each event instead, except those of what it does itself; what it
-    raises is printed (sys.unraisablehook) and goes no further. Scopes nest; each sees every event while it is open."""
+    """A scope that logs memory events in a list of (kind, buffer id, bytes, category). The kind is "allocate", "free"
+    or "category" (the bytes of the buffer move to another category). If a function is given, it is called with each
+    event instead, except for events that it causes itself; an exception that it raises is printed (sys.unraisablehook)
+    and does not propagate. Scopes nest, and each receives every event while it is open. Without an open scope, logging
+    costs nothing. Raises TypeError if `listener` is not callable."""
     cdef list log
     cdef object listener
 
     @cython.embedsignature.format("c")
     def __init__(self, listener=None):
         if listener is not None and not callable(listener):
-            raise TypeError(f"memory.events takes a function, which is called with each event; got "
+            raise TypeError(f"memory.events takes a function, which it calls with each event; got "
                             f"{described(listener)}")
         self.log = []
         self.listener = self.log.append if listener is None else listener
@@ -193,11 +194,11 @@ cdef class events(Open):
         if self.place != NULL:
             raise RuntimeError("this memory.events() is open already; make another one for a scope inside it")
         self.link(&listeners)
-        set_listener(tell)
+        set_listener(call_listeners)
         return self.log
 
     def __exit__(self, kind=None, value=None, traceback=None):
-        if not self.unlink(): raise RuntimeError("memory.events: this scope is not open, it cannot be left")
+        if not self.unlink(): raise RuntimeError("memory.events: this scope is not open, so it cannot be closed")
         if listeners == NULL: set_listener(None)
 
     def __dealloc__(self):

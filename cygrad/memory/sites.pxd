@@ -4,8 +4,8 @@ from cygrad.core.graph.slots cimport Slot
 from cygrad.core.graph.tensor cimport Node
 from cygrad.core.thread_state cimport Flags
 
-cdef list sites             # (operator or name, role, stack, shape) by number; a log keeps the list of its time
-cdef list frames            # (the frame that called it, code, instruction) by number
+cdef list sites             # (operator or name, role, stack, shape) by number; each log refers to its own list
+cdef list frames            # (number of the caller, code, instruction) by number
 cdef list shapes            # (sizes, name of the dtype) by number
 
 cdef int begin_sites() except -1

@@ -1,7 +1,7 @@
-"""What a memory event is about, as a number that fits into it: a site is an operation with its Python stack and the
-shape of what it made. A stack is a path in a tree of frames. One that shares its outer frames with the stack before it
-costs a comparison for each of these, and a frame that is new to the tree is looked at once. Code objects stay alive,
-frames do not. Lines are computed when a report asks for them."""
+"""Sites: the subject of a memory event as a number. A site is an operation with its Python stack and the shape that it
+allocated. A stack is a path in a tree of frames. If it shares outer frames with the previous stack, each of these costs
+one comparison; a new frame is added to the tree once. Code objects stay alive, frames do not. Line numbers are computed
+when a report is made."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
@@ -30,23 +30,23 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 cdef enum:
-    DEEPEST = 256           # frames of a stack, the innermost ones
-    CUT = 1                 # the number of what stands for the frames outside of these
-    RECENT = 512            # sites and shapes that are found without a dictionary
+    DEEPEST = 256           # the most frames of a stack; the innermost ones are kept
+    CUT = 1                 # the frame number that represents the frames beyond these
+    RECENT = 512            # the size of the caches of recent sites and shapes
 
-cdef enum:                  # what a site says besides its operation: bits
-    BACKWARD_SITE = 1       # its gradient
-    KEEPER = 2              # it keeps a buffer for backward: the source from bit 8 on
+cdef enum:                  # the role of a site: bits
+    BACKWARD_SITE = 1       # the backward of the operation
+    KEEPER = 2              # the operation saves a buffer for backward; Slot.source is in the bits from 8 on
     ONE_INPUT = 4
     ONE_OUTPUT = 8
-    SIGN_BITS = 16          # ... as a bit an element
+    SIGN_BITS = 16          # it saves one bit per element
 
 cdef struct Child:          # an edge of the tree of frames
     void* at                # the instruction, in its code object; NULL: none
     uint32_t parent
-    uint32_t number         # the frame's; its parent's for a frame of the package, which reports leave out
+    uint32_t number         # of the frame; for a frame of the package, which reports omit, that of its parent
 
-cdef struct Level:          # a frame of the stack that was looked at last, from the outermost on
+cdef struct Level:          # a frame of the previous stack, from the outermost on
     void* at
     uint32_t number
 
@@ -63,16 +63,16 @@ cdef struct KnownShape:
     int ndim
     Py_ssize_t shape[MAX_NDIM]
 
-cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # what no operator makes
+cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # without an operator
 
-cdef list others = []       # code objects of the package that stand in the tree
-cdef dict numbers = {}      # (operator or name, role, stack, shape), the first by identity -> its place in `sites`
-cdef dict shape_numbers = {}        # (dtype, sizes) -> its place in `shapes`
+cdef list others = []       # code objects of the package in the tree
+cdef dict numbers = {}      # (operator or name, role, stack, shape), the first by identity -> index into `sites`
+cdef dict shape_numbers = {}        # (sizes, dtype) -> index into `shapes`
 cdef Child* children = NULL
-cdef size_t places = 0, taken = 0   # of `children`: a power of two, and how many are in use
-cdef Level last[DEEPEST]
+cdef size_t places = 0, taken = 0   # the capacity of `children`, a power of two, and how many are in use
+cdef Level last[DEEPEST]    # the previous stack
 cdef int depth = 0          # of `last`
-cdef bint cut = False       # it had more frames
+cdef bint cut = False       # whether the previous stack had more frames
 cdef KnownSite recent[RECENT]
 cdef KnownShape recent_shapes[RECENT]
 
@@ -80,7 +80,7 @@ sites, frames, shapes = [], [], []
 
 
 cdef int begin_sites() except -1:
-    """Forget all, for the first log that opens; those of logs before keep their lists."""
+    """Reset all tables when the first log opens. Earlier logs keep their own lists."""
     global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth, cut
     cdef int k
     cdef Child* fresh = <Child*>PyMem_RawCalloc(1024, sizeof(Child))
@@ -96,14 +96,14 @@ cdef int begin_sites() except -1:
 # ---- stacks ----------------------------------------------------------------------------------------------------------
 
 cdef inline Child* place_of(Child* table, size_t size, uint32_t parent, void* at) noexcept:
-    """Where an edge stands in the table, or would."""
+    """The entry of an edge in the table, or the free entry for it."""
     cdef size_t k = (<size_t>at >> 1 ^ <size_t>parent << 20) * <size_t>0x9E3779B97F4A7C15 >> 24 & (size - 1)
     while table[k].at != NULL and (table[k].at != at or table[k].parent != parent): k = (k + 1) & (size - 1)
     return &table[k]
 
 
 cdef int widen() noexcept:
-    """Twice as many places for edges, if there is memory."""
+    """Double the capacity for edges. Returns -1 if there is no memory."""
     global children, places
     cdef size_t k
     cdef Child* more = <Child*>PyMem_RawCalloc(2 * places, sizeof(Child))
@@ -117,7 +117,8 @@ cdef int widen() noexcept:
 
 
 cdef uint32_t child(uint32_t parent, const Frame* f) noexcept:
-    """The number of a frame that `parent` has called (0: nobody has). Without memory for it, its caller's."""
+    """The number of a frame that `parent` called (0: it is the outermost). If there is no memory, the number of
+    `parent`."""
     global taken
     cdef Child* c
     cdef uint32_t number = parent
@@ -127,10 +128,10 @@ cdef uint32_t child(uint32_t parent, const Frame* f) noexcept:
     if 2 * taken >= places:
         if widen() < 0: return parent
         c = place_of(children, places, parent, f.at)
-    collects = PyGC_Disable()                       # a collection could free tensors: events in the middle of this one
+    collects = PyGC_Disable()                       # a collection could free tensors, which would add events here
     try:
         code = <object>cg_code(f)
-        if ours(code.co_filename): others.append(code)      # (alive, so that no other takes its address)
+        if ours(code.co_filename): others.append(code)      # (keeps it alive, so that its address is not reused)
         else:
             frames.append((parent, code, cg_instruction(f)))
             number = <uint32_t>len(frames) - 1
@@ -144,7 +145,7 @@ cdef uint32_t child(uint32_t parent, const Frame* f) noexcept:
 
 
 cdef uint32_t stack_now() noexcept:
-    """The number of the Python stack of this moment, frames of the package left out; 0: there is no frame."""
+    """The number of the current Python stack without frames of the package; 0 if there is no frame."""
     global depth, cut
     cdef Frame stack[DEEPEST + 1]
     cdef int k = 0, n = cg_stack(stack, DEEPEST + 1)
@@ -166,7 +167,7 @@ cdef uint32_t stack_now() noexcept:
 # ---- shapes and sites ------------------------------------------------------------------------------------------------
 
 cdef uint32_t shape_now() noexcept:
-    """The number of the shape and dtype of what is being allocated; 0: it is no tensor."""
+    """The number of the shape and dtype that is being allocated; 0 if it is not a tensor."""
     cdef const Layout* l = shaping.layout
     cdef KnownShape* s
     cdef size_t mixed
@@ -195,7 +196,7 @@ cdef uint32_t shape_now() noexcept:
 
 
 cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack, uint32_t shape) noexcept:
-    """The number of an operator or name, in a role, with a stack and a shape; 0: there is no memory for it."""
+    """The number of the site of an operator or name, a role, a stack and a shape; 0 if there is no memory for it."""
     cdef uintptr_t mixed = <uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5 ^ <uintptr_t>shape * 11
     cdef KnownSite* s = &recent[(mixed ^ mixed >> 9) % RECENT]
     cdef bint collects
@@ -216,7 +217,7 @@ cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack, uint32_t shape)
 
 
 cdef uint32_t site_now(const Flags* f, int category) noexcept:
-    """The number of what is done here and now, for a tensor's memory of a category."""
+    """The number of the current site, for an allocation of a category."""
     cdef void* what
     if f.node != NULL: what = <void*>(<Node>f.node).op
     else: what = f.op if f.op != NULL else <void*>UNNAMED[category]
@@ -224,7 +225,7 @@ cdef uint32_t site_now(const Flags* f, int category) noexcept:
 
 
 cdef uint32_t keeper(Node node, const Slot* s) noexcept:
-    """The number of a node's reason to keep what a slot has."""
+    """The number of the site that has the reason why a node saves the content of a slot."""
     cdef uint32_t role = KEEPER | <uint32_t>s.source << 8
     if node.n_in == 1: role |= ONE_INPUT
     if node.n_out == 1: role |= ONE_OUTPUT
@@ -232,10 +233,10 @@ cdef uint32_t keeper(Node node, const Slot* s) noexcept:
     return site_of(<void*>node.op, role, 0, 0)
 
 
-# ---- what the numbers mean -------------------------------------------------------------------------------------------
+# ---- reading the numbers ---------------------------------------------------------------------------------------------
 
 ORDINALS = ("first", "second", "third")
-BEYOND = ("", 0, f"(callers beyond {DEEPEST} frames)")         # stands for them in a stack
+BEYOND = ("", 0, f"(callers beyond {DEEPEST} frames)")         # represents them in a stack
 
 
 def operation(site):
@@ -246,7 +247,7 @@ def operation(site):
 
 
 def reason(site):
-    """Why a site keeps a buffer: "gelu needs its input"."""
+    """The reason why a site saves a buffer, such as "gelu needs its input"."""
     what, role, _, _ = site
     source = role >> 8
     if source & OWN: one, place, kind = role & ONE_OUTPUT, source & ~OWN, "output"

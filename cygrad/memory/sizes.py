@@ -1,4 +1,4 @@
-"""Sizes in words, both ways."""
+"""Converts sizes to text and text to sizes."""
 
 import re
 
@@ -10,24 +10,24 @@ for _power, _letter in enumerate("kmgt", 1):
 
 
 def read_size(size, what):
-    """Bytes of an int or of text such as "256MiB", "1.5 GB", "4096". Raises TypeError or ValueError, in the name of
-    `what`."""
+    """The number of bytes of an int or of text such as "256MiB", "1.5 GB", "4096". Raises TypeError for another type
+    and ValueError for another text or a negative size; `what` begins the message."""
     if isinstance(size, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
         if not found or found[2].lower() not in UNITS:
-            raise ValueError(f"{what}: a size is a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, MB, "
-                             f"GB, TB by 1000; KiB, MiB, GiB, TiB by 1024), got {described(size)}")
+            raise ValueError(f"{what}: a size must be a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, "
+                             f"MB, GB, TB by 1000; KiB, MiB, GiB, TiB by 1024), got {described(size)}")
         whole, _, rest = found[1].partition(".")
         return (int(whole + rest) * UNITS[found[2].lower()]) // 10 ** len(rest)
     if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise TypeError(f"{what}: a size is a whole number of bytes or text such as \"256MiB\", got {described(size)}")
+        raise TypeError(f"{what}: a size must be an int (bytes) or text such as \"256MiB\", got {described(size)}")
     if size.__index__() < 0:
-        raise ValueError(f"{what}: a size is at least 0 bytes, got {described(size)}")
+        raise ValueError(f"{what}: a size must be at least 0 bytes, got {described(size)}")
     return size.__index__()
 
 
 def words(nbytes):
-    """"12.3 MiB (12,897,485 bytes)"; below 10 KiB the bytes alone."""
+    """A number of bytes as text: "12.3 MiB (12,897,485 bytes)", or only the bytes below 10 KiB."""
     if nbytes < 10240: return f"{nbytes:,} bytes"
     size, unit = float(nbytes), 0
     while size >= 1024 and unit < 4: size, unit = size / 1024, unit + 1

@@ -1,5 +1,5 @@
-"""What a log's events add up to: the buffers that live after them, what for, and which slots of nodes keep them. All of
-it is compiled, since a long log is folded while the program runs."""
+"""The state after a log's events: the live buffers, their categories, and the slots of nodes that save them. It is
+compiled, because a long log is folded while the program runs."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.string cimport memcpy, memset
@@ -8,12 +8,12 @@ from cygrad.core.store.buffer cimport ALLOCATED, FREED
 
 
 cdef inline size_t home(uintptr_t key, size_t places) noexcept:
-    """Where an address stands in a table, if nobody is there."""
+    """The preferred index of an address in a table."""
     return ((<size_t>key >> 3) * <size_t>0x9E3779B97F4A7C15 >> 24) & (places - 1)
 
 
 cdef class Table:
-    """Entries by address: a hash table with open places."""
+    """A hash table by address, with open addressing."""
 
     def __cinit__(self, size_t places=256):
         self.entry = <Entry*>PyMem_RawCalloc(places, sizeof(Entry))
@@ -32,7 +32,7 @@ cdef class Table:
         return &self.entry[at]
 
     cdef Entry* put(self, uintptr_t key) noexcept:
-        """The entry of an address, which may be new; NULL: there is no memory for it."""
+        """The entry of an address, created if necessary; NULL if there is no memory for it."""
         cdef size_t at
         if 2 * self.taken >= self.places and self.widen() < 0: return NULL
         at = home(key, self.places)
@@ -45,7 +45,7 @@ cdef class Table:
         return &self.entry[at]
 
     cdef void drop(self, Entry* e) noexcept:
-        """Remove an entry; those behind it that it kept from their place move up."""
+        """Remove an entry, and move up the entries after it that collided with it."""
         cdef size_t hole = e - self.entry, at = hole, wanted
         cdef size_t mask = self.places - 1
         self.taken -= 1
@@ -79,7 +79,7 @@ cdef class Table:
         return other
 
     cdef list listed(self):
-        """(address, bytes, site, category, time) of each entry, in the order of the times."""
+        """(address, bytes, site, category, time) of each entry, sorted by time."""
         cdef list out = []
         cdef size_t i
         cdef Entry* e
@@ -91,7 +91,7 @@ cdef class Table:
 
 
 cdef class State:
-    """What lives after some events."""
+    """The live buffers and the filled slots after some events."""
 
     def __cinit__(self):
         memset(self.before, 0, sizeof(self.before))
@@ -99,7 +99,7 @@ cdef class State:
         self.live, self.slots = Table(), Table()
 
     cdef void play(self, const Event* e) noexcept:
-        """One event more."""
+        """Apply one event."""
         cdef Entry* found
         if e.kind == ALLOCATED:
             self.totals[e.category] += e.nbytes
@@ -107,11 +107,11 @@ cdef class State:
             if found == NULL: self.lost = True
             else:
                 found.nbytes, found.time, found.site, found.category = e.nbytes, e.time, e.site, e.category
-        elif e.kind == HELD:
+        elif e.kind == SLOT_SAVED:
             found = self.slots.put(e.nbytes)
             if found == NULL: self.lost = True
             else: found.nbytes, found.site, found.time = e.buffer, e.site, e.time
-        elif e.kind == LET_GO:
+        elif e.kind == SLOT_RELEASED:
             found = self.slots.find(e.nbytes)
             if found != NULL: self.slots.drop(found)
         elif e.kind <= MOVED:
@@ -134,7 +134,7 @@ cdef class State:
 
     cdef tuple shown(self):
         """(bytes from before the log by category, [(buffer, bytes, site, category, time)] of those made since,
-        {buffer: [site of each slot that keeps it]})."""
+        {buffer: [site of each slot that saves it]})."""
         cdef dict kept = {}
         for _, buffer, site, _, _ in self.slots.listed(): kept.setdefault(buffer, []).append(site)
         return [self.before[c] for c in range(<int>CATEGORIES)], self.live.listed(), kept

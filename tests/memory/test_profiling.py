@@ -227,7 +227,7 @@ def test_tables(profiled):
         assert table[0] == f"peak: {words(profiled.peak_bytes)}" and table[1].startswith(by)
         assert len({len(s) for s in table[1:]}) == 1
     assert re.search(r"^linear \(backward\) .* [\d,]+ +\d+$", profiled.table(), re.M)
-    with pytest.raises(ValueError, match="by is one of 'operation', 'category', 'line', 'stack', 'why', got 'size'"):
+    with pytest.raises(ValueError, match="by must be one of 'operation', 'category', 'line', 'stack', 'why', got 'size'"):
         profiled.table(by="size")
 
 
@@ -311,7 +311,7 @@ def test_page_by_itself(profiled, tmp_path):
     assert any("loss.backward()" in s[1] for s in sites)        # the text of the line
     data = json.loads(page.data)
     assert max(sum(totals) for _, _, totals in data["course"]) == profiled.peak_bytes
-    with pytest.raises(ValueError, match=r"save: the report is .html or .json, got '.*memory.txt'; plot\(\) draws"):
+    with pytest.raises(ValueError, match=r"save: the report must be .html or .json, got '.*memory.txt'; plot\(\) draws"):
         profiled.save(tmp_path / "memory.txt")
 
 
@@ -385,7 +385,7 @@ def test_command_compares_two_runs(command, tmp_path):
     assert "\npeak: 4,000 bytes before, 800 bytes now\n" in result.stdout
     (tmp_path / "b.json").write_text("{}")
     result = command("script.py", "--compare", "b.json")
-    assert result.returncode == 2 and "holds no peak; wanted a .json" in result.stderr
+    assert result.returncode == 2 and "has no peak in it; pass a .json" in result.stderr
 
 
 def test_command_when_the_script_fails(command):

@@ -103,7 +103,7 @@ def test_a_transformer_with_long_sequences(tmp_path):
     p = transformer(256)
     first, second = p.at_peak()[:2]
     assert (first.operation, second.operation) == ("matmul (backward)", "softmax")
-    assert first.why == "a gradient on its way" and first.shapes[(2, 4, 256, 256), "float32"] == 1
+    assert first.why == "a pending gradient" and first.shapes[(2, 4, 256, 256), "float32"] == 1
     assert (second.category, second.line) == ("saved", f"tests/memory/{FILE.name}:{line('[scores]')}")
     assert second.shape == "(2, 4, 256, 256) float32" and second.why == "softmax needs its output"
     assert first.bytes + second.bytes > 0.75 * p.peak_bytes
@@ -365,7 +365,7 @@ def test_gradients_stay_or_are_on_their_way():
         y.register_hook(lambda g: held.append(cg.zeros(100000)))
         z.backward()
     assert {r.operation: r.why for r in p.at_peak() if r.category == "gradients" and r.operation != "before"} == {
-        "head gradient": "a gradient on its way"}   # (which mul writes over)
+        "head gradient": "a pending gradient"}   # (which mul writes over)
     held.clear()
     del y, z, big
 

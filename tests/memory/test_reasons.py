@@ -30,18 +30,18 @@ def test_what_operations_keep():
         h = cg.exp(x)
         y = (h * h * x).sum()
     assert reasons(h) == {"this tensor of shape (100,), the result of exp": 1,
-                          "kept for backward by exp (its output 0)": 1, "kept for backward by mul (its input 0)": 1,
-                          "kept for backward by mul (its input 1)": 1}
-    assert reasons(x) == {"this tensor of shape (100,), a variable": 1, "kept for backward by mul (its input 1)": 1}
+                          "saved for backward by exp (its output 0)": 1, "saved for backward by mul (its input 0)": 1,
+                          "saved for backward by mul (its input 1)": 1}
+    assert reasons(x) == {"this tensor of shape (100,), a variable": 1, "saved for backward by mul (its input 1)": 1}
     y.backward()
     assert reasons(h) == {"this tensor of shape (100,), the result of exp": 1}
     with cg.record():                               # while the scope is open, and without any scope
         y = cg.exp(h)
-        assert reasons(y)["kept for backward by exp (its output 0)"] == 1
+        assert reasons(y)["saved for backward by exp (its output 0)"] == 1
     cg.set_recording(True)
     y = cg.exp(x)
     cg.set_recording(False)
-    assert reasons(y)["kept for backward by exp (its output 0)"] == 1
+    assert reasons(y)["saved for backward by exp (its output 0)"] == 1
 
 
 def test_nodes_are_found_after_their_scopes_have_gone():
@@ -50,14 +50,14 @@ def test_nodes_are_found_after_their_scopes_have_gone():
         y = cg.exp(x)
         with cg.record():
             z = cg.exp(y)
-        assert reasons(z)["kept for backward by exp (its output 0)"] == 1
+        assert reasons(z)["saved for backward by exp (its output 0)"] == 1
     del outer
     gc.collect()
-    assert reasons(y)["kept for backward by exp (its output 0)"] == 1
-    assert reasons(z)["kept for backward by exp (its output 0)"] == 1
+    assert reasons(y)["saved for backward by exp (its output 0)"] == 1
+    assert reasons(z)["saved for backward by exp (its output 0)"] == 1
     w = cg.memory.why(y)
     del z
-    assert reasons(y)["kept for backward by exp (its output 0)"] == 1 and w.holders == cg.memory.why(y).holders
+    assert reasons(y)["saved for backward by exp (its output 0)"] == 1 and w.holders == cg.memory.why(y).holders
 
 
 def test_views_leases_and_external_memory():
@@ -65,7 +65,7 @@ def test_views_leases_and_external_memory():
     views = [x[1:], x.T, x.detach()]
     a = x.numpy()
     b = a[1:]                                       # NumPy's own view has no lease of ours
-    assert reasons(x) == {"this tensor of shape (3, 4)": 1, "NumPy arrays, or others that it is lent to": 1,
+    assert reasons(x) == {"this tensor of shape (3, 4)": 1, "NumPy arrays or other objects that share it": 1,
                           "other tensors (views of it, detached ones)": 3}
     assert reasons(views[1])["other tensors (views of it, detached ones)"] == 3
     del a, b, views
@@ -136,9 +136,9 @@ def test_in_the_middle_of_a_backward_pass():
     seen = []
     with cg.memory.events(lambda _: seen.append((reasons(h), reasons(x), reasons(y), reasons(x.grad)))):
         y.backward()
-    assert len(seen) > 3 and any("kept for backward by exp (its output 0)" in s[0] for s in seen)
+    assert len(seen) > 3 and any("saved for backward by exp (its output 0)" in s[0] for s in seen)
 
 
 def test_what_is_no_tensor():
-    with pytest.raises(TypeError, match="memory.why: wanted a tensor, got ndarray"):
+    with pytest.raises(TypeError, match="memory.why takes a tensor, got ndarray"):
         cg.memory.why(np.ones(3))

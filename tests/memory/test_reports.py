@@ -83,7 +83,7 @@ def test_reports_say_what_was_folded(monkeypatch, tmp_path):
     assert p._log.dropped > 300
     with mpl.rc_context({"svg.fonttype": "none"}):
         p.plot(tmp_path / "t.svg")
-    assert f"(of the first {p._log.dropped:,} events only the highest moments)" in (tmp_path / "t.svg").read_text()
+    assert f"(of the first {p._log.dropped:,} events only the maxima)" in (tmp_path / "t.svg").read_text()
 
 
 def test_lives_are_told_while_the_program_goes_on(monkeypatch):
@@ -321,7 +321,7 @@ def test_compare_reads_the_first_line(tmp_path):
     (tmp_path / "other.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()), indent=1))
     assert p.compare(tmp_path / "other.json").change == 0       # written anew by something else
     (tmp_path / "picture.json").write_bytes(b"\x89PNG\xff\xfe")
-    with pytest.raises(ValueError, match="picture.json' holds no peak; wanted a .json that memory.profile's save"):
+    with pytest.raises(ValueError, match="picture.json' has no peak in it; pass a .json that memory.profile's save"):
         p.compare(tmp_path / "picture.json")
 
 

@@ -439,12 +439,12 @@ cdef void notify(int event, Buffer* b, int before) noexcept:
     if watching & OBSERVED: observer(event, b, before)
     if not watching & LOGGING: return
     f = flags()
-    if f.notifying: return                            # the listener's own event: reporting it would recurse forever
-    f.notifying = True
+    if f.telling: return                            # the listener's own event: reporting it would recurse forever
+    f.telling = True
     try:
         listener((EVENT_NAMES[event], <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
     finally:                                        # an exception is printed: the allocation goes on
-        f.notifying = False
+        f.telling = False
 
 
 cdef void set_observer(observer_t f) noexcept:

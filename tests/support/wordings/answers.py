@@ -25,7 +25,7 @@ CASES = [
     (lambda: cg.randn(2), AttributeError, "module 'cygrad' has no attribute 'randn': use random.normal(shape)"),
     (lambda: cg.spam, AttributeError, "module 'cygrad' has no attribute 'spam'"),
     (lambda: cg.memory.events(3), TypeError,
-     "memory.events takes a function, which is called with each event; got 3"),
+     "memory.events takes a function, which it calls with each event; got 3"),
     (lambda: np.sum(cg.ones(2)), TypeError,
      "sum of a tensor takes no out, which numpy.sum(x) gives it: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) "
      "for an array without a gradient"),
