@@ -15,7 +15,7 @@ import cygrad as cg
 
 # What no caller can bring about: a machine without memory (or with a lot), a mistake inside cygrad.
 UNREACHABLE = [
-    "there was no memory left to write down what this memory.profile.. saw",
+    "this memory.profile.. is incomplete: there was no memory left for its events",
     "no memory for .*",
     ".* has no (infer|forward|run_backward|gradient_view|see|see_back|gradient)",
     ".* asks in (backward|its formula) for what it does not keep",

@@ -27,7 +27,7 @@ CASES = [
     (lambda: cg.memory.events(3), TypeError,
      "memory.events takes a function, which it calls with each event; got 3"),
     (lambda: np.sum(cg.ones(2)), TypeError,
-     "sum of a tensor takes no out, which numpy.sum(x) gives it: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) "
+     "sum of a tensor takes no out, which numpy.sum(x) passes: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) "
      "for an array without a gradient"),
     (lambda: cg.softmax(cg.ones(2), out=1), TypeError, "softmax takes no out: its result is a new tensor"),
     (lambda: np.exp(cg.ones(2)), TypeError,

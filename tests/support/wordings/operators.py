@@ -17,7 +17,7 @@ CASES = [
     (lambda: pow(cg.zeros(2), 2, 3), TypeError,
      "pow() of a tensor takes no third argument"),
     (lambda: cg.zeros((2, 3)) + cg.zeros((2, 4)), ValueError,
-     "add: shapes (2, 3) and (2, 4) do not broadcast; sizes 3 and 4 in dimension -1 must agree, or one of them "
+     "add: shapes (2, 3) and (2, 4) do not broadcast; sizes 3 and 4 in dimension -1 must agree, or one of them must "
      "be 1"),
     (lambda: cg.pow(cg.zeros(2), "x"), TypeError,
      "pow: the exponent is a Python number, a tensor or an array, got str"),

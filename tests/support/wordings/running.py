@@ -66,8 +66,8 @@ CASES = [
     (lambda: gradcheck(counting(), np.ones(2)), AssertionError,
      "gradcheck: f returns different values when it is called again with the same inputs"),
     (lambda: gradcheck(lambda x: x.detach() + x * 0, np.array([2.0])), AssertionError,
-     "gradcheck: derivative 1 for input 0, of shape (1,), is wrong at element (0,): backward says 0, finite "
-     "differences say <*>"),
+     "gradcheck: derivative 1 for input 0, of shape (1,), is wrong at element (0,): backward gives 0, finite "
+     "differences give <*>"),
     (lambda: leaking(), AssertionError,
      "assert_no_leak: the scope ends with +8 live bytes in +1 buffers (other +8) compared to its start"),
     (lambda: cg.show_config("json"), ValueError,

@@ -46,8 +46,8 @@ CASES = [
     (lambda: cg.optim.Sgd().set_parameters([cg.asarray(np.frombuffer(bytes(8), "float32")).attach_grad()]), ValueError,
      "set_parameters: '0', of shape (2,), has read-only memory and cannot be updated; use a copy()"),
     (lambda: lying_solver(lambda states: states.pop("m")), ValueError,
-     "a pickled Adam keeps m, v of a parameter; of 'w' this one has v"),
+     "a pickled Adam must have m, v for each parameter; for 'w' this one has v"),
     (lambda: lying_solver(lambda states: states.update(m=cg.zeros(3))), ValueError,
-     "the state m of the pickled parameter 'w', a float32 tensor of shape (2,), is one like it; this one is a float32 "
-     "tensor of shape (3,)"),
+     "the state m of the pickled parameter 'w' must be a float32 tensor of shape (2,) like the parameter, got a "
+     "float32 tensor of shape (3,)"),
 ]
