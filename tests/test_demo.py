@@ -135,7 +135,7 @@ def test_wrong_words(tmp_path):
 def test_wrong_sizes_and_places(tmp_path):
     start = "python -m cygrad demo: error: "
     assert errs("demo", "--batch-size", 1438, cwd=tmp_path) == (
-        start + "--batch-size 1438: there are 1437 images to train on")
+        start + "--batch-size 1438: there are only 1437 training images")
     assert errs("demo", "--output", "x.txt", cwd=tmp_path) == (
         start + "--output x.txt: the picture must be one of .png, .svg, .pdf, not .txt")
     (tmp_path / "file").write_text("")

@@ -82,7 +82,7 @@ def test_what_it_saves_is_counted_freed_and_checked():
         a = x * 1
         r, _ = Polar.apply(a, y)
         a += 1
-    with pytest.raises(cg.InplaceError, match="Polar kept a tensor .* at version 0, but it has .* at version 1"):
+    with pytest.raises(cg.InplaceError, match="Polar saved a tensor .* at version 0, but it has .* at version 1"):
         r.backward()
 
 

@@ -134,7 +134,7 @@ def test_all_scopes_nest():
 
 def test_arguments_are_checked():
     for scope, value in itertools.product((cg.record, cg.pause), ("yes", 1, 0, [])):
-        with pytest.raises(TypeError, match="train_mode is True, False or None"):
+        with pytest.raises(TypeError, match="train_mode must be True, False or None"):
             scope(value)
     for scope in (cg.train_mode, cg.no_grad):
         with pytest.raises(TypeError, match="a scope can decorate only functions, got 3"):

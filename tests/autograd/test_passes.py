@@ -164,8 +164,8 @@ def test_wrong_heads(ask):
     before = state(X)
     for outputs, gradients, error, match in [
         ([], None, ValueError, "got no outputs; pass a tensor or a list of tensors"),
-        ([y, z], [None], ValueError, "the outputs are 2, the gradients 1; give one"),
-        (y, [None, None], ValueError, "the outputs are 1, the gradients 2"),
+        ([y, z], [None], ValueError, "got 2 outputs but 1 gradients; give one"),
+        (y, [None, None], ValueError, "got 1 outputs but 2 gradients"),
         (y, cg.ones(3, dtype="float64"), ValueError,
          r"gradient 0 is float64 of shape \(3,\); output 0 is float64 of shape \(2,\), and they must agree"),
         ([y, z], [None, cg.ones(2)], ValueError, r"gradient 1 is float32 of shape \(2,\); output 1 is float64"),
@@ -394,7 +394,7 @@ def test_backward_into_some_inputs():
 def test_inputs_refused():
     x = variable()
     y = recorded(lambda: x * x)
-    with pytest.raises(RuntimeError, match="inputs is empty; name the variables that are to receive gradients"):
+    with pytest.raises(RuntimeError, match="inputs is empty; list the variables that are to receive gradients"):
         y.backward(inputs=[])
     for wrong in (cg.zeros(2), recorded(lambda: x * 1), 3.0):
         with pytest.raises(RuntimeError, match="backward: input 1 has no .grad"):
@@ -454,7 +454,7 @@ def random_graph(seed, n=12):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_partial_passes_agree_with_the_whole(seed):
-    """For each subset of leaves and an intermediate, grad says what backward says."""
+    """For each subset of leaves and an intermediate, grad says what backward gives."""
     leaves, nodes, y = random_graph(seed)
     y.backward(retain_graph=True)
     wanted = [x.grad.tolist() for x in leaves]
@@ -513,7 +513,7 @@ def test_grad_refuses():
         grad(y, X, None, None, True)
     with pytest.raises(TypeError, match="backward takes train_mode by keyword only"):
         y.backward(None, False, True)
-    with pytest.raises(TypeError, match="train_mode is True, False or None"):
+    with pytest.raises(TypeError, match="train_mode must be True, False or None"):
         y.backward(train_mode="yes")
     y.backward()
     assert X.grad.tolist() == [2.0, 4.0]

@@ -160,11 +160,11 @@ def test_in_place_checks_stay_on():
         b = cg.exp(a)
         b += 1
         z = b.sum()
-    with pytest.raises(cg.InplaceError, match="exp kept a tensor .* at version 0, but it has .* at version 1"):
+    with pytest.raises(cg.InplaceError, match="exp saved a tensor .* at version 0, but it has .* at version 1"):
         z.backward()
     a = a.detach()
     a += 1
-    with pytest.raises(cg.InplaceError, match="mul kept a tensor"):
+    with pytest.raises(cg.InplaceError, match="mul saved a tensor"):
         y.backward()
 
 

@@ -92,7 +92,7 @@ def test_gradients_go_into_the_same_tensor(req):
 @pytest.mark.parametrize("names", [None, "Write", "", 3, ["write"]])
 def test_unknown_requests(names):
     x = cg.tensor([1.0])
-    with pytest.raises(ValueError, match='grad_req is "write", "add" or "null", got '):
+    with pytest.raises(ValueError, match='grad_req must be "write", "add" or "null", got '):
         x.attach_grad(names)
     assert not x.requires_grad
 
@@ -180,7 +180,7 @@ def test_mark_variables_into_numpy_memory():
 @pytest.mark.parametrize("variables, gradients, reqs, error, match", [
     (2, 1, "write", ValueError, "2 variables, 1 gradients and 2 grad_reqs; there must be one of each"),
     (2, 2, ["write"], ValueError, "2 variables, 2 gradients and 1 grad_reqs"),
-    (2, 2, ["write", "plus"], ValueError, 'grad_req is "write", "add" or "null", got \'plus\''),
+    (2, 2, ["write", "plus"], ValueError, 'grad_req must be "write", "add" or "null", got \'plus\''),
     (2, "shape", "write", ValueError, r"gradient 1 is float32 of shape \(3,\); the tensor is float32 of shape \(2,\)"),
     (2, "dtype", "write", ValueError, r"mark_variables: gradient 1 is float64 of shape \(2,\); the tensor is float32"),
     (2, "array", "write", TypeError, "variable and gradient 1 must be tensors, got Tensor and ndarray"),

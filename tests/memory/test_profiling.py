@@ -227,7 +227,7 @@ def test_tables(profiled):
         assert table[0] == f"peak: {words(profiled.peak_bytes)}" and table[1].startswith(by)
         assert len({len(s) for s in table[1:]}) == 1
     assert re.search(r"^linear \(backward\) .* [\d,]+ +\d+$", profiled.table(), re.M)
-    with pytest.raises(ValueError, match="by must be one of 'operation', 'category', 'line', 'stack', 'why', got 'size'"):
+    with pytest.raises(ValueError, match="by must be one of 'operation', .*'stack', 'why', got 'size'"):
         profiled.table(by="size")
 
 
@@ -311,7 +311,7 @@ def test_page_by_itself(profiled, tmp_path):
     assert any("loss.backward()" in s[1] for s in sites)        # the text of the line
     data = json.loads(page.data)
     assert max(sum(totals) for _, _, totals in data["course"]) == profiled.peak_bytes
-    with pytest.raises(ValueError, match=r"save: the report must be .html or .json, got '.*memory.txt'; plot\(\) draws"):
+    with pytest.raises(ValueError, match=r"save: the report must be .html or .json, got '.*txt'; plot\(\) draws"):
         profiled.save(tmp_path / "memory.txt")
 
 
@@ -403,7 +403,8 @@ def test_command_when_the_script_fails(command):
     (["script.py", "--by", "size"], "argument --by: invalid choice: 'size'"),
     (["script.py", "--compare", "none.json"], "argument --compare: 'none.json' is not a file"),
     (["--html", "a.txt", "script.py"], "argument --html: must be a file named *.html, got 'a.txt'"),
-    (["script.py", "--trace", "no/where/a.json"], "'no/where/a.json' cannot be written: 'no/where' is no directory"),
+    (["script.py", "--trace", "no/where/a.json"],
+     "'no/where/a.json' cannot be written: 'no/where' is not a writable directory"),
     ([], "the following arguments are required: script"),
 ])
 def test_command_says_what_is_wrong_before_it_starts(command, arguments, error):

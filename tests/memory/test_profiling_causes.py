@@ -318,7 +318,7 @@ def test_who_has_let_go_is_not_named():
 def test_reasons_are_those_of_the_graph():
     """At any moment the slots that memory.why finds are those that the profile names."""
     def count(t):
-        return sum(n for n, who in cg.memory.why(t).entries if who.startswith("kept for backward"))
+        return sum(n for n, who in cg.memory.why(t).entries if who.startswith("saved for backward"))
 
     x = random(8, 8).requires_grad_()
     for retain in (False, True):

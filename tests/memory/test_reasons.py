@@ -71,7 +71,7 @@ def test_views_leases_and_external_memory():
     del a, b, views
     assert reasons(x) == {"this tensor of shape (3, 4)": 1}
     e = cg.asarray(np.ones(5))
-    assert repr(cg.memory.why(e)) == ("40 bytes that belong to a numpy.ndarray and count nowhere here; held by\n"
+    assert repr(cg.memory.why(e)) == ("40 bytes of a numpy.ndarray, which cygrad does not count; held by\n"
                                       "  1  this tensor of shape (5,)")
 
 

@@ -72,8 +72,8 @@ def test_reports_say_what_was_folded(monkeypatch, tmp_path):
     whole = many(5)
     monkeypatch.setattr(profiling, "MOST_EVENTS", 64)
     p = many(100)
-    note = (f"The first {p._log.dropped:,} of {len(p._log):,} events are folded together: of them there are the "
-            f"highest moments, and no buffers that were freed among them. The peak and all sums are exact.")
+    note = (f"The first {p._log.dropped:,} of {len(p._log):,} events are summarised: only their maxima "
+            f"are shown, and buffers that were freed among them are missing. The peak and all sums are exact.")
     for profile, said, folded in ((p, note, p._log.dropped), (whole, "", 0)):
         profile.save(tmp_path / "t.json")
         found = told(tmp_path / "t.json")
@@ -363,6 +363,7 @@ def test_all_kinds_of_paths(tmp_path, monkeypatch):
     made = sorted(tmp_path.iterdir())
     for write, suffix in ((p.save, ".html"), (p.plot, ".png"), (p.flame, ".svg")):
         for wrong in (None, 3, 1.5, [], "", b"", tmp_path, str(tmp_path), "x", f"x{suffix}.txt"):
-            with pytest.raises((TypeError, ValueError), match=rf"^{write.__name__}: (wanted|the (report|picture) is)"):
+            message = rf"^{write.__name__}: (the path of|the (report|picture) must be)"
+            with pytest.raises((TypeError, ValueError), match=message):
                 write(wrong)
     assert sorted(tmp_path.iterdir()) == made       # nothing is written that was not asked for

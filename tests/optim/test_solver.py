@@ -269,11 +269,11 @@ def test_pickles_of_solvers_that_lie():
         return lambda state, p: p[1].update(given)
 
     for change, error, words in [
-            (states(m=cg.zeros(3, "float64")), ValueError, r"the state m of the pickled parameter '0', a float64 "
-             r"tensor of shape \(2,\), is one like it; this one is a float64 tensor of shape \(3,\)"),
-            (states(v=cg.zeros(2)), ValueError, "this one is a float32 tensor"),
-            (states(v=[1, 2]), ValueError, "this one is list"),
-            (states(u=cg.zeros(2)), ValueError, "keeps m, v of a parameter; of '0' this one has m, v, u"),
+            (states(m=cg.zeros(3, "float64")), ValueError, r"the state m of the pickled parameter '0' must be a "
+             r"float64 tensor of shape \(2,\) like the parameter, got a float64 tensor of shape \(3,\)"),
+            (states(v=cg.zeros(2)), ValueError, "got a float32 tensor"),
+            (states(v=[1, 2]), ValueError, "got list"),
+            (states(u=cg.zeros(2)), ValueError, "must have m, v for each parameter; for '0' this one has m, v, u"),
             (lambda state, p: state["settings"].update(beta1=2), ValueError, "beta1 must be at least 0"),
             (lambda state, p: state["parameters"].update(w=(cg.ones(2), {}, 0)), ValueError, "is not a variable"),
             (lambda state, p: state["parameters"].update(w=(3, {}, 0)), TypeError, "'w' must be a tensor"),

@@ -393,7 +393,7 @@ def test_hooks_on_saved_tensors_do_not_switch_the_check_off(ours, theirs):
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         written_after_it_was_kept(torch, variable, nullcontext())
     for scope in (nullcontext(), ours()):
-        with pytest.raises(cg.InplaceError, match="mul kept a tensor .* at version 0, but .* is at version 1"):
+        with pytest.raises(cg.InplaceError, match="mul saved a tensor .* at version 0, but .* is at version 1"):
             with cg.record():
                 written_after_it_was_kept(cg, lambda data: cg.tensor(data, "float64", True), scope)
 

@@ -50,14 +50,14 @@ def test_gradcheck_finds_the_wrong_element():
         return (x * x).detach() + x + y
 
     with pytest.raises(AssertionError, match=(
-        r"^gradcheck: derivative 1 for input 0, of shape \(2, 2\), is wrong at element \(0, 1\): backward says "
-        r"-?\S+, finite differences say -?\S+$"
+        r"^gradcheck: derivative 1 for input 0, of shape \(2, 2\), is wrong at element \(0, 1\): backward gives "
+        r"-?\S+, finite differences give -?\S+$"
     )):
         gradcheck(wrong, [np.array([[0.0, 2.0], [0.5, 0.5]]), np.ones(2)])
 
 
 def test_gradcheck_finds_a_missing_input():
-    with pytest.raises(AssertionError, match="derivative 1 for input 2, .* backward says 0"):
+    with pytest.raises(AssertionError, match="derivative 1 for input 2, .* backward gives 0"):
         gradcheck(lambda x, n, y: x * y.detach(), [np.ones(2), 3, np.ones(2)])
 
 
@@ -181,7 +181,7 @@ def test_assert_no_leak():
 
 def test_assert_no_leak_says_what():
     with pytest.raises(AssertionError, match=(
-        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) against "
+        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) compared to "
         r"its start$"
     )):
         with assert_no_leak():
