@@ -288,7 +288,7 @@ def written_by_cython(wanted, force):
             # Python's, and one that is too short an IndexError
             compiler_directives=DIRECTIVES | dict(wraparound=layer != "kernels",
                                                   boundscheck=DEBUG or layer != "kernels"),
-            build_dir=str(where),
+            build_dir=str(directory),
             shared_utility_qualified_name="cygrad._cyutility",
             nthreads=os.cpu_count() or 1 if FORKS else 0,
             force=force,

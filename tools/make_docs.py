@@ -40,8 +40,7 @@ def table(head, rows):
 
 @functools.cache
 def lambdas(module):
-    """The expressions of the lambdas in the table's source, by their line and their arguments."""
-    source = inspect.getsource(sys.modules["cygrad.ops.table"])
+    """The expressions of the lambdas in a module's source, by their line and their arguments."""
     return {(n.lineno, *(a.arg for a in n.args.args)): ast.unparse(n.body)
             for n in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))) if isinstance(n, ast.Lambda)}
 
@@ -51,9 +50,9 @@ def in_numpy(row):
     f = row.like
     if f.__name__ == "<lambda>":
         code = f.__code__
-        return f"`{expressions[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
-    if f.__module__ == "cygrad.ops.samples": return f"`{f.__name__}` in `ops/samples.py`"
-    return f"`numpy.{f.__name__}`"
+        return f"`{lambdas(f.__module__)[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
+    file = f.__module__.replace(".", "/")
+    return f"`{f.__name__}` in `tests/{file}.py`" if file.startswith("samples/") else f"`numpy.{f.__name__}`"
 
 
 def formula(row):

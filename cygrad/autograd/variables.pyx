@@ -92,7 +92,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
 
 
 cdef int check_floating(Tensor x) except -1:
-    if x.dtype < FLOAT32:
+    if not is_floating(x.dtype):
         raise TypeError(f"{DTYPES[x.dtype]} tensors cannot have gradients; only float32 and float64 can: cast it with "
                         f"astype first")
     return 0

@@ -19,7 +19,7 @@ cdef int default_dtype() noexcept:
 
 
 def read_dtype(dtype):
-    """The numpy.dtype of anything that NumPy accepts as a dtype. Raises TypeError for anything else."""
+    """A dtype, given as anything NumPy reads as one. Raises TypeError."""
     try:
         return np.dtype(dtype)
     except (TypeError, ValueError):
@@ -27,8 +27,7 @@ def read_dtype(dtype):
 
 
 def dtype_number(dtype):
-    """The number of a dtype, given as anything that NumPy accepts as one. Raises TypeError if cygrad does not have
-    it."""
+    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for a dtype that cygrad lacks."""
     d = read_dtype(dtype)
     number = dtype_numbers.get(d)
     if number is None:
@@ -37,17 +36,16 @@ def dtype_number(dtype):
 
 
 def set_default_dtype(dtype: npt.DTypeLike) -> None:
-    """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (initially) or float64. Raises
-    TypeError for another dtype."""
+    """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (at start) or float64."""
     global default_float
     number = dtype_number(dtype)
-    if number < FLOAT32:
-        raise TypeError(f"the default dtype must be float32 or float64, got {np.dtype(dtype)}")
+    if not is_real(number):
+        raise TypeError(f"the default dtype is float32 or float64, got {np.dtype(dtype)}")
     default_float = number
 
 
 def get_default_dtype() -> np.dtype[Any]:
-    """The dtype of Python floats, float32 or float64."""
+    """The dtype of Python floats."""
     return DTYPES[default_float]
 
 
@@ -71,16 +69,12 @@ cdef int common(int a, int b) noexcept:
 
 
 cdef int promote(int a, int b) except -1:
-    """The dtype of a result of two dtypes: the Array API's table, and the floating dtype for an integer with a
-    float."""
-    if a == b: return a
-    if a >= FLOAT32 or b >= FLOAT32:
-        if a >= FLOAT32 and b >= FLOAT32: return FLOAT64
-        return a if a >= FLOAT32 else b
-    number = dtype_numbers.get(np.promote_types(DTYPES[a], DTYPES[b]))
-    if number is None or number >= FLOAT32:         # uint64 with a signed integer: NumPy returns float64
-        raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
-    return number
+    """The dtype of a result of two. Raises TypeError for uint64 with a signed integer."""
+    cdef int d = promoted[a][b]
+    if d < 0: raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
+    return d
+
+
 cdef void fill_promoted() noexcept:
     cdef int a, b
     for a in range(N_DTYPES):

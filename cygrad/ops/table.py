@@ -1,7 +1,7 @@
 """THE TABLE: every operator, one row, by family.
 
-Exports, Tensor's methods, type stubs, the operator page, the tests of tests/ops/test_table.py and the benchmarks read these
-rows; an operator without a row has no public name. What an operator is tested on is in tests/samples."""
+Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
+operator without a row has no public name. Its test inputs are in tests/samples."""
 
 import sys
 from collections.abc import Callable

@@ -9,19 +9,18 @@ EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 
 
 cdef class Operator:
-    """The base of all operators. `infer` and `forward` are the value, `keeps` says what backward needs, `formula` is
-    the gradient over tensors and `backward`, where there is one, the same over buffers."""
+    """The base of all operators; operator.pxd has the contract."""
 
     cdef int infer(self, Call* c) except -1 nogil:
-        """Write the layout and the dtype of each output, or the input that output 0 is a view of, and the workspace."""
+        """Write the layouts and dtypes of the outputs, or the input that output 0 views, and the bytes of workspace."""
         with gil: return self.infer_with_gil(c)
 
     cdef int infer_with_gil(self, Call* c) except -1:
-        """infer() of an operator that reads Python objects for it."""
+        """infer() of an operator that needs Python for it, such as one that reads values."""
         raise NotImplementedError(f"{self.name} has no infer")
 
     cdef int forward(self, Call* c) except -1 nogil:
-        """Compute the outputs into memory that is there."""
+        """Compute the outputs. Their memory is allocated."""
         with gil: return self.forward_with_gil(c)
 
     cdef int forward_with_gil(self, Call* c) except -1:
@@ -29,24 +28,24 @@ cdef class Operator:
         raise NotImplementedError(f"{self.name} has no forward")
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        """The mask of the inputs and outputs that backward needs if the gradients of the inputs `wanted` are wanted."""
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """Declare the stages of backward by add_stage(); without any, the formula computes the gradients."""
+        """Declare the stages of backward with add_stage(). If there is none, formula() computes the gradients."""
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        """Compute what a stage declares, into b.dx and b.temporaries."""
+        """Compute the gradients (b.dx) and temporaries (b.temporaries) that a stage declares."""
         raise NotImplementedError("an operator that plans a backward has no run_backward")
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        """The gradient of input i as a view of what a stage reads, whose layout is `g`. The caller holds the GIL, which
-        guards the counts of layouts."""
+        """The layout of the gradient of input i as a view of what a stage reads, which has the layout `g`."""
         with gil: raise NotImplementedError("an operator whose gradient is a view has no gradient_view")
 
     cdef object formula(self, c, int i, g):
-        """The gradient of input `i` as a tensor, from the output's gradient `g` (of several outputs: a tuple) and what
-        the context `c` gives: c.input(i), c.output(k), c.attributes, c.shape(i)."""
+        """The gradient of input `i` as a tensor, computed from the gradient `g` of the output (a tuple, if there are
+        several) and from the context `c`: c.input(i), c.output(k), c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
 
     def __repr__(self):

@@ -1,9 +1,9 @@
-"""The contract of the graph: Tensor, Node, Leaf.
+"""The graph: Tensor, Node and Leaf.
 
-A Tensor is a view of a Buffer: shape, strides, offset (its Layout), with the Node that made it. A Node is one recorded
-operation: the operator, its attributes, an edge for each input and a slot for each thing that backward needs. A slot
-(core/graph/slots.pxd) holds a buffer and never a tensor, so recording alone makes no cycle; core/graph/cycles.pyx shows the garbage collector what
-users can make one of."""
+A Tensor is a view of a Buffer: it has a Layout (shape, strides, offset) and the Node that made it. A Node is a recorded
+operation: the operator, its attributes, an edge for each input and a slot for each value that backward needs. A slot
+(slots.pxd) holds a buffer and never a tensor, so recording alone makes no reference cycle. Users can make cycles, with
+hooks for instance; cycles.pyx shows those to the garbage collector."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -28,20 +28,20 @@ cdef struct Edge:
     uint16_t output_nr
 
 cdef class Extras:
-    """What few nodes have, beside them (extras.pxd)."""
-    cdef list kept          # (output number, Leaf) for each output whose gradient is kept
+    """Rare per-node state, in a side table (extras.pxd)."""
+    cdef list kept          # (output number, Leaf) for each output whose gradient is retained
     cdef dict hooks         # kind (core/backward/hooks.pyx) -> {key: hook}
-    cdef object line        # (file, line) that recorded the node, if lines were asked for
+    cdef object line        # (file, line) that recorded the node, while detect_anomaly is on
 
 cdef dict all_extras        # address of a node -> its Extras
 
 
-cdef class Node:            # 144 bytes, and a graph of a million operations has a million
-    cdef Operator op        # None: a leaf, or the head of a tape's ring
+cdef class Node:            # 144 bytes; a graph of a million operations has a million nodes
+    cdef Operator op        # None for a leaf and for the head of a tape
     cdef uint16_t n_in
     cdef uint16_t n_out
     cdef uint16_t nr[2]     # output numbers of the two inline edges
-    cdef uint32_t mark      # backward: this node's place in the entries of the running pass
+    cdef uint32_t mark      # the index of this node in the entries of the running pass
     cdef uint8_t state
     cdef uint8_t flags
     cdef uint8_t dtype      # of output 0
@@ -49,24 +49,24 @@ cdef class Node:            # 144 bytes, and a graph of a million operations has
     cdef uint64_t seq       # order of recording
     cdef Layout* layout     # of output 0; with several outputs: an array of Layout*
     cdef object attributes
-    cdef void* edge[2]      # up to two inputs inline; more: edge[0] is an array of Edge
-    cdef Slot slot[2]       # the same for slots: slot[0].layout is an array of Slot
-    cdef void* before       # the ring of a tape's nodes, uncounted
+    cdef void* edge[2]      # two inputs inline; with more, edge[0] is an array of Edge
+    cdef Slot slot[2]       # two slots inline; with more, slot[0].layout is an array of Slot
+    cdef void* before       # neighbours in the ring of a tape, not counted
     cdef void* after
 
 
 cdef class Leaf(Node):
-    """Where gradients of a variable arrive: its accumulator."""
-    cdef void* tensor       # the variable, uncounted: it clears this when it dies
+    """The accumulator of a variable: its gradients arrive here."""
+    cdef void* tensor       # the variable, not counted; it clears this field when it dies
     cdef Tensor grad
     cdef uint8_t req        # a GradReq
-    cdef uint64_t busy      # the number of the pass that has delivered one of several contributions; 0: none
-    cdef uint64_t writer    # the number of the pass whose kernel writes .grad now, maybe without the GIL; 0: none
-    cdef unsigned long thread       # ... and its thread
-    cdef uint64_t collected  # the number of the GradientCollector that has reached it last
-    cdef bint given         # .grad is the caller's own (mark_variables): never another tensor
-    cdef bint fresh         # reached by a backward since it was last used or zeroed
-    cdef bint incomplete    # a pass failed after some of several contributions had been added to .grad
+    cdef uint64_t busy      # the pass that has delivered some of several contributions; 0: none
+    cdef uint64_t writer    # the pass whose kernel writes .grad now, maybe without the GIL; 0: none
+    cdef unsigned long thread       # the thread of that pass
+    cdef uint64_t collected  # the last GradientCollector that reached it
+    cdef bint given         # .grad belongs to the caller (mark_variables) and is never replaced
+    cdef bint fresh         # a backward has reached it since it was last used or zeroed
+    cdef bint incomplete    # a pass failed after it had added some of several contributions
 
 
 cdef enum GradReq:
@@ -79,30 +79,30 @@ cdef enum NodeFlag:
 
 
 cdef class Base:
-    """What a tensor and the views of it share: where the tensor stands in the graph, and how it is laid out."""
-    cdef Node node          # None: nothing recorded was written to it
+    """Shared by a tensor and its views: the tensor's place in the graph, and its layout."""
+    cdef Node node          # None: no recorded write
     cdef uint16_t output_nr
     cdef Layout* layout
 
 
 cdef class Tensor:
-    """The fields with an underscore are true of the moment when `rewrites` was the buffer's: read them through
-    node_of(), is_tracked() and their like, or after current(): these bring them up to date."""
+    """Fields with an underscore can be out of date: a recorded write to the buffer raises its `rewrites`. Read them
+    through node_of(), is_tracked() and similar functions, or after current(), which update them."""
     cdef Buffer* buffer
     cdef Layout* layout
     cdef Node _node         # the node that made it, or its Leaf
-    cdef Base base          # None: there are no views
+    cdef Base base          # None if there are no views
     cdef uint16_t _output_nr
     cdef uint8_t dtype
-    cdef uint8_t _tracked   # recording notices it
-    cdef uint8_t detached   # shares memory with a tensor whose graph it is no part of
-    cdef uint8_t view       # a view of the tensor that `base` describes
-    cdef uint32_t rewrites  # the buffer's when this tensor was made or written to; behind it: stale (core/graph/views.pyx)
+    cdef uint8_t _tracked   # operations on it are recorded
+    cdef uint8_t detached   # shares memory with a tensor, but is not part of its graph
+    cdef uint8_t view       # it is a view of the tensor that `base` describes
+    cdef uint32_t rewrites  # the buffer's count when the fields were up to date (views.pyx)
     cdef object __weakref__
 
 
-cdef bint collected                     # whether the garbage collector is shown nodes (expect_cycles)
-cdef Py_ssize_t external_gradients      # variables whose .grad lies over memory of others
+cdef bint collected                     # whether nodes are shown to the garbage collector (expect_cycles)
+cdef Py_ssize_t external_gradients      # variables whose .grad uses memory of another library
 cdef Tensor ensure_tensor(x)
 cdef void forget_variable(Tensor t) noexcept
 cdef void free_slots(Node n) noexcept

@@ -1,6 +1,4 @@
-"""Tensor, Node and Operator: the three that know each other, with Leaf beside them.
-
-Executing an operation is core/execute/run.pyx, the backward pass core/backward/engine.pyx; both stand on what is here."""
+"""Tensor, Node and Leaf. core/execute runs operations on them, and core/backward differentiates."""
 
 import numpy as np
 
@@ -158,7 +156,7 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
 def _no_shell(cls, *_, **__):
     raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
 
-bind_methods(Tensor, __new__=staticmethod(_no_shell))            # Python's alone: an empty Tensor is for who fills it at once
+bind_methods(Tensor, __new__=staticmethod(_no_shell))   # for Python; in Cython, shell() makes a tensor to be filled
 
 
 cdef Tensor ensure_tensor(x):
