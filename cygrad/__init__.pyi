@@ -15,7 +15,7 @@ from cygrad.ops.functions import acosh as acosh
 from cygrad.ops.elementwise import add as add
 from cygrad.ops.reduce import all as all
 from cygrad.ops.reduce import any as any
-from cygrad.core.interop.numpy import arange as arange
+from cygrad.core.interop.creation import arange as arange
 from cygrad.ops.functions import acos as arccos
 from cygrad.ops.functions import acosh as arccosh
 from cygrad.ops.functions import asin as arcsin
@@ -57,26 +57,26 @@ from cygrad.ops.elementwise import div as div
 from cygrad.ops.elementwise import div as divide
 from cygrad.ops.random import dropout as dropout
 from cygrad.ops.einsum import einsum as einsum
-from cygrad.core.interop.numpy import empty as empty
-from cygrad.core.interop.numpy import empty_like as empty_like
+from cygrad.core.interop.creation import empty as empty
+from cygrad.core.interop.creation import empty_like as empty_like
 from cygrad.autograd.modes import enable_grad as enable_grad
 from cygrad.ops.compare import equal as equal
 from cygrad.ops.functions import erf as erf
 from cygrad.ops.functions import exp as exp
 from cygrad.ops.shape import expand_dims as expand_dims
 from cygrad.ops.functions import expm1 as expm1
-from cygrad.core.interop.numpy import eye as eye
+from cygrad.core.interop.creation import eye as eye
 from cygrad.ops.shape import flatten as flatten
 from cygrad.ops.shape import flip as flip
 from cygrad.ops.elementwise import floor as floor
 from cygrad.core.interop.dlpack import from_dlpack as from_dlpack
 from cygrad.core.interop.numpy import asarray as from_numpy
-from cygrad.core.interop.numpy import full as full
-from cygrad.core.interop.numpy import full_like as full_like
+from cygrad.core.interop.creation import full as full
+from cygrad.core.interop.creation import full_like as full_like
 from cygrad.ops.index import gather as gather
 from cygrad.ops.functions import gelu as gelu
 from cygrad.core.dtypes import get_default_dtype as get_default_dtype
-from cygrad.kernels.driver import get_num_threads as get_num_threads
+from cygrad.kernels.threads import get_num_threads as get_num_threads
 from cygrad.ops.compare import greater as greater
 from cygrad.ops.compare import greater_equal as greater_equal
 from cygrad.core.thread_state import is_recording as is_recording
@@ -88,7 +88,7 @@ from cygrad.ops.normalize import layer_norm as layer_norm
 from cygrad.ops.compare import less as less
 from cygrad.ops.compare import less_equal as less_equal
 from cygrad.ops.linalg import linear as linear
-from cygrad.core.interop.numpy import linspace as linspace
+from cygrad.core.interop.creation import linspace as linspace
 from cygrad.ops.functions import log as log
 from cygrad.ops.functions import log1p as log1p
 from cygrad.ops.softmax import log_softmax as log_softmax
@@ -116,8 +116,8 @@ from cygrad.autograd.modes import no_grad as no_grad
 from cygrad.ops.statistics import norm as norm
 from cygrad.ops.compare import not_equal as not_equal
 from cygrad.ops.index import one_hot as one_hot
-from cygrad.core.interop.numpy import ones as ones
-from cygrad.core.interop.numpy import ones_like as ones_like
+from cygrad.core.interop.creation import ones as ones
+from cygrad.core.interop.creation import ones_like as ones_like
 from cygrad import ops as ops
 from cygrad import optim as optim
 from cygrad.ops.join import pad as pad
@@ -138,7 +138,7 @@ from cygrad.ops.elementwise import rsqrt as rsqrt
 from cygrad.ops.gradient import scale_gradient as scale_gradient
 from cygrad.ops.index import scatter_add as scatter_add
 from cygrad.core.dtypes import set_default_dtype as set_default_dtype
-from cygrad.kernels.driver import set_num_threads as set_num_threads
+from cygrad.kernels.threads import set_num_threads as set_num_threads
 from cygrad.core.thread_state import set_recording as set_recording
 from cygrad.core.thread_state import set_training as set_training
 from cygrad.config import show_config as show_config
@@ -175,8 +175,8 @@ from cygrad.ops.elementwise import trunc as trunc
 from cygrad.ops.shape import expand_dims as unsqueeze
 from cygrad.ops.statistics import var as var
 from cygrad.ops.compare import where as where
-from cygrad.core.interop.numpy import zeros as zeros
-from cygrad.core.interop.numpy import zeros_like as zeros_like
+from cygrad.core.interop.creation import zeros as zeros
+from cygrad.core.interop.creation import zeros_like as zeros_like
 
 bool: np.dtype[np.bool_]
 float32: np.dtype[np.float32]

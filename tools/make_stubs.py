@@ -72,7 +72,7 @@ RESULTS = {                 # `Class.member` or the function's name, where no an
     "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
        for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent views "
-       "data_dependent_shape signs joint_formula".split()},
+       "data_dependent_shape shows_part signs joint_formula".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",

@@ -1,7 +1,7 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, Never
 from typing_extensions import disjoint_base
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 
 DTYPES: tuple[Any, ...]

@@ -2,7 +2,7 @@
 from typing import Any
 from cygrad.memory.scopes import limit
 
-MOST: int
+MAX_LENGTH: int
 class GraphFreedError(RuntimeError):
     pass
 class InplaceError(RuntimeError):

@@ -21,7 +21,7 @@ cdef long long alone_until = 0
 n_threads = 1
 
 
-def set_num_threads(n):
+def set_num_threads(n: int) -> None:
     """Let kernels and matrix products use up to `n` threads. A kernel uses several only for enough work. It is 1 in a
     build without OpenMP, and in a forked child whose parent had used several threads. The initial number is
     CYGRAD_NUM_THREADS of the environment, or the number of CPUs that the process may use. Raises ValueError below 1."""
@@ -32,7 +32,7 @@ def set_num_threads(n):
     n_threads = min(int(n), max_threads)
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """The number of threads that kernels may use."""
     return n_threads
 

@@ -5,7 +5,7 @@ from cygrad.memory.scopes import events as events
 from cygrad.memory.scopes import limit as limit
 from cygrad.memory.profiling import profile as profile
 from cygrad.memory.scopes import reset_peak as reset_peak
-from cygrad.core.graph.freed import scope as scope
+from cygrad.core.graph.scopes import scope as scope
 from cygrad.core.store.buffer import stats as stats
 from cygrad.memory.scopes import track as track
 from cygrad.memory.reasons import why as why

@@ -1,9 +1,18 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, final
 from typing_extensions import disjoint_base
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 
 TO_FLOATS: str
+@disjoint_base
+class Code(Attributes):
+    @property
+    def code(self) -> Any: ...
+    @property
+    def bits(self) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
 @disjoint_base
 class Elementwise(Operator):
     inputs: str
@@ -14,6 +23,10 @@ class Elementwise(Operator):
 @final
 class HasCode(Operator):
     pass
+@disjoint_base
+class Number(Attributes):
+    @property
+    def number(self) -> Any: ...
 class View(Operator):
     pass
 class Part(View):

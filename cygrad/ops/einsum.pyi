@@ -1,17 +1,28 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 BY_INDEX: dict[Any, Any]
 DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
+@disjoint_base
+class Contraction(Attributes):
+    def __init__(self, x: Any, y: Any, z: Any) -> None: ...
+    @property
+    def x(self) -> Any: ...
+    @property
+    def y(self) -> Any: ...
+    @property
+    def z(self) -> Any: ...
 @final
 class Einsum(Operator):
     pass
 def einsum(equation: str, *operands: _Data) -> Tensor: ...
 def free_labels(n: Any) -> Any: ...
 def parse(equation: Any, ndims: Any) -> Any: ...
-def plan(x: Any, y: Any, z: Any) -> Any: ...
+def plan(*args: Any, **kwargs: Any) -> Any: ...

@@ -1,8 +1,11 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
+from cygrad.ops.softmax import Axis
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
@@ -13,8 +16,27 @@ class AddAt(Operator):
 @final
 class Argwhere(Operator):
     pass
+@disjoint_base
+class Axis(Attributes):
+    def __init__(self, axis: Any) -> None: ...
+    @property
+    def axis(self) -> Any: ...
+@disjoint_base
+class Classes(Attributes):
+    def __init__(self, classes: Any, dtype: Any) -> None: ...
+    @property
+    def classes(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
 class Gathering(Operator):
     pass
+@disjoint_base
+class Indexed(Attributes):
+    def __init__(self, axis: Any, count: Any) -> None: ...
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def count(self) -> Any: ...
 @final
 class OneHot(Operator):
     pass
@@ -30,7 +52,7 @@ class Gather(Gathering):
 @final
 class GatherRanked(Gathering):
     pass
-def add_at(x: Any, axis: Any, v: Any, *indices: Any) -> Any: ...
+def add_at(x: _Data, axis: int, v: _Data, *indices: _Data) -> Tensor: ...
 def argwhere(x: _Data) -> Tensor: ...
 def gather(x: _Data, axis: int, index: _Data) -> Tensor: ...
 def gather_ranked(x: Any, axis: Any, index: Any) -> Any: ...

@@ -3,17 +3,49 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import Part
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
+DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
+@disjoint_base
+class Diagonal(Attributes):
+    def __init__(self, k: Any) -> None: ...
+    @property
+    def k(self) -> Any: ...
 class Join(Operator):
     pass
+@disjoint_base
+class Margins(Attributes):
+    def __init__(self, widths: Any, value: Any, dtype: Any) -> None: ...
+    @property
+    def widths(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
 @final
 class Pad(Operator):
     pass
+@disjoint_base
+class Parts(Attributes):
+    def __init__(self, axis: Any, starts: Any) -> None: ...
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def starts(self) -> Any: ...
+@disjoint_base
+class Section(Attributes):
+    def __init__(self, axis: Any, start: Any, count: Any) -> None: ...
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def start(self) -> Any: ...
+    @property
+    def count(self) -> Any: ...
 @disjoint_base
 class Triangle(Operator):
     pass

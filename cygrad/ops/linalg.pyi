@@ -1,12 +1,19 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, Literal, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 ACTIVATIONS: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
+@disjoint_base
+class Activation(Attributes):
+    def __init__(self, activation: Any) -> None: ...
+    @property
+    def activation(self) -> Any: ...
 @final
 class Linear(Operator):
     pass

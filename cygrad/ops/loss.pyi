@@ -1,7 +1,9 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, Literal, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
@@ -15,6 +17,10 @@ class LabelLoss(Operator):
 @final
 class Mse(Operator):
     pass
+@disjoint_base
+class Reduced(Attributes):
+    @property
+    def reduction(self) -> Any: ...
 @final
 class CrossEntropy(LabelLoss):
     pass

@@ -1,14 +1,27 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, final
-from cygrad.core.graph.tensor import Operator
+from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
+import numpy.typing as npt
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
+from cygrad.core.graph.tensor import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
+@final
+class KeptMask(Operator):
+    pass
+@disjoint_base
+class MaskDimensions(Attributes):
+    def __init__(self, ndim: Any) -> None: ...
+    @property
+    def ndim(self) -> Any: ...
 @final
 class MaskPut(Operator):
     pass
 @final
 class Select(Operator):
     pass
-def mask_put(x: Any, v: Any, mask: Any) -> Any: ...
-def select(x: Any, mask: Any) -> Any: ...
+def mask_put(x: _Data, v: _Data, mask: _Data) -> Tensor: ...
+def select(x: _Data, mask: _Data) -> Tensor: ...

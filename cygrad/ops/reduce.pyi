@@ -1,13 +1,21 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
+@disjoint_base
+class Axes(Attributes):
+    @property
+    def mask(self) -> Any: ...
+    @property
+    def keepdims(self) -> Any: ...
 class Reduction(Operator):
     pass
 @final

@@ -1,7 +1,9 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
@@ -9,4 +11,10 @@ OPERATORS: dict[Any, Any]
 @final
 class Cumsum(Operator):
     pass
+@disjoint_base
+class Scan(Attributes):
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def reverse(self) -> Any: ...
 def cumsum(x: _Data, axis: int | None = None) -> Tensor: ...

@@ -398,7 +398,7 @@ cdef object cast(x, int dtype):
 late_bound.cast = <cast_t>cast
 
 
-def reshape(x, *shape):
+def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
     """`x` in another shape of the same size, given as a tuple or as numbers; one size may be -1 and is worked out. A
     view where the strides allow, else a copy. Raises ValueError where the sizes do not fit."""
     cdef Tensor t = ensure_tensor(x)

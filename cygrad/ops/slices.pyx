@@ -416,12 +416,12 @@ def getitem(x: Data, index: Any) -> Tensor:
     return apply_list(TAKE, [seen(t, at), *arrays], Indexed(at.axis, <int>len(arrays)))
 
 
-def put_slice(x, shape, index):
+def put_slice(x: Data, shape: int | Sequence[int], index: Any) -> Tensor:
     """Zeros of `shape` with `x` at an index, given as the entries of Slices."""
     return apply1(PUT_SLICE, x, Region(tuple(shape), Slices(tuple(index))))
 
 
-def put(x, v, indices, attributes):
+def put(x: Data, v: Data, indices: Data, attributes: Any) -> Tensor:
     """`x` with `v` at stacked index arrays; `attributes` are the entries of Slices, the order and the axis of an
     ArrayIndex."""
     slices, order, axis = attributes

@@ -1,7 +1,9 @@
 # Written by tools/make_stubs.py; do not edit.
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.tensor import Operator
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
@@ -9,6 +11,20 @@ OPERATORS: dict[Any, Any]
 @final
 class ArgSort(Operator):
     pass
+@disjoint_base
+class Best(Attributes):
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def k(self) -> Any: ...
+    @property
+    def largest(self) -> Any: ...
+@disjoint_base
+class Order(Attributes):
+    @property
+    def axis(self) -> Any: ...
+    @property
+    def descending(self) -> Any: ...
 @final
 class Sort(Operator):
     pass

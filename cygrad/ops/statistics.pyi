@@ -1,15 +1,25 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
+from cygrad.ops.reduce import Axes
 from cygrad.ops.reduce import Reduction
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
+@disjoint_base
+class Corrected(Axes):
+    @property
+    def correction(self) -> Any: ...
 @final
 class Norm(Reduction):
     pass
+@disjoint_base
+class Ordered(Axes):
+    @property
+    def ord(self) -> Any: ...
 class Spreading(Reduction):
     pass
 @final

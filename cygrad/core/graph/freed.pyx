@@ -203,7 +203,7 @@ cdef int free_memory(Tensor t) except -1:
     return 0
 
 
-def free(Tensor self):
+def free(Tensor self) -> None:
     """Free this tensor's memory now, and the gradient of a variable. Later uses raise RuntimeError. Raises RuntimeError
     and changes nothing where others hold the memory: views, backward, arrays, or the variable whose .grad it is. Do not
     call it while another thread computes with the tensor."""

@@ -53,14 +53,16 @@ cdef inline object finish(Tensor t, bint requires_grad):
     return t.requires_grad_() if requires_grad else t
 
 
-def empty(shape, *more, dtype=None, requires_grad=False):
+def empty(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
+          requires_grad: bool = False) -> Tensor:
     """A tensor whose elements are not set. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the
     default dtype."""
     if more: shape, dtype = read_sizes("empty", shape, more, dtype)
     return finish(new_dense(shape, dtype), requires_grad)
 
 
-def zeros(shape, *more, dtype=None, requires_grad=False):
+def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
+          requires_grad: bool = False) -> Tensor:
     """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
     cdef Tensor t
     if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
@@ -69,7 +71,8 @@ def zeros(shape, *more, dtype=None, requires_grad=False):
     return finish(t, requires_grad)
 
 
-def full(shape, value, dtype=None, *, requires_grad=False):
+def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None = None, *,
+         requires_grad: bool = False) -> Tensor:
     """A tensor filled with `value`; dtype None is the dtype of tensor(value)."""
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
@@ -104,28 +107,29 @@ cdef Tensor head_full(Tensor y, double value):
     return t
 
 
-def ones(shape, *more, dtype=None, requires_grad=False):
+def ones(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
+         requires_grad: bool = False) -> Tensor:
     """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
     if more: shape, dtype = read_sizes("ones", shape, more, dtype)
     return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
 
 
-def zeros_like(x, dtype=None, *, requires_grad=False):
+def zeros_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
     """Zeros of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def ones_like(x, dtype=None, *, requires_grad=False):
+def ones_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
     """Ones of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def empty_like(x, dtype=None, *, requires_grad=False):
+def empty_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
     """A tensor whose elements are not set, of the shape of `x` and, with dtype None, of its dtype."""
     x = asarray(x)
     return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
-def full_like(x, value, dtype=None, *, requires_grad=False):
+def full_like(x: Data, value: float, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
     """`value` in the shape of `x` and, with dtype None, in its dtype."""
     x = asarray(x)
     return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
@@ -161,7 +165,8 @@ cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
     return t
 
 
-def arange(start, stop=None, step=1, dtype=None, *, requires_grad=False):
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *,
+           requires_grad: bool = False) -> Tensor:
     """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
     if step == 0: raise ValueError("arange wants a step other than 0")
     if stop is None: start, stop = 0, start
@@ -192,7 +197,8 @@ cdef int check_range(start, stop, step) except -1:
     return 0
 
 
-def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False):
+def linspace(start: float, stop: float, num: int, dtype: npt.DTypeLike | None = None, endpoint: bool = True, *,
+             requires_grad: bool = False) -> Tensor:
     """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
     cdef Tensor t
     cdef double first = float(start), last = float(stop), step
@@ -209,7 +215,8 @@ def linspace(start, stop, num, dtype=None, endpoint=True, *, requires_grad=False
     return finish(t, requires_grad)
 
 
-def eye(n_rows, n_cols=None, k=0, dtype=None, *, requires_grad=False):
+def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *,
+        requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
     rows = operator.index(n_rows)
     columns = rows if n_cols is None else operator.index(n_cols)
