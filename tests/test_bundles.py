@@ -63,7 +63,7 @@ import cygrad.{name}
 
 @pytest.mark.parametrize("names", [
     "memory optim autograd random", "optim ", "core testing", "config memory.reports ops.table testing",
-    "core.graph core.memory"])
+    "core.graph.tensor core.store.buffer"])
 def test_threads_that_import_different_parts_first(names):
     """At once, as the first of the process: Python takes the lock of a part before it imports the whole, so two threads
     held what the other waited for, and one got an error."""

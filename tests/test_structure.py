@@ -21,7 +21,7 @@ APPLICATIONS = 6                                    # programs, which import cyg
 PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names
 CORE = ["", "store", "graph", "interop", "execute", "backward"]     # folders of the core, the lowest first
 PICKLED = {"generator", "pickling"}                 # modules that only pickles import; they may import the whole core
-LONGEST = 500                                       # lines of one file
+LONGEST = 600                                       # lines of one file
 LONGEST_TEST = 600
 
 SOURCES = sorted(p for suffix in ("py", "pyx", "pxd") for p in PACKAGE.rglob(f"*.{suffix}"))

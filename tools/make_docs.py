@@ -15,7 +15,7 @@ from surface import cygrad
 
 sys.path.insert(0, str(surface.ROOT / "tests"))
 
-import samples
+from tests import samples
 
 WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\

@@ -40,7 +40,7 @@ def set_default_dtype(dtype: npt.DTypeLike) -> None:
     global default_float
     number = dtype_number(dtype)
     if not is_real(number):
-        raise TypeError(f"the default dtype is float32 or float64, got {np.dtype(dtype)}")
+        raise TypeError(f"the default dtype must be float32 or float64, got {np.dtype(dtype)}")
     default_float = number
 
 

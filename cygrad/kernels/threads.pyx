@@ -12,11 +12,11 @@ cdef extern from "cygrad/platform.h" nogil:
 
 cdef enum:
     LATE = 300_000              # ns that the first thread may wait for the others, beyond its own working time
-    DEAR = 16                   # it then works alone for this many times the wait, so retries cost a sixteenth
+    BACKOFF = 16                # work stays serial for so many times the wait, so retries cost a sixteenth
 
 cdef int max_threads = 1024 if CG_HAVE_OPENMP else 1
 cdef bint started = False       # whether a job has run in several threads
-cdef long long alone_until = 0
+cdef long long serial_until = 0
 
 n_threads = 1
 
@@ -48,7 +48,7 @@ def _threads_at_start():
         ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
         return max(1, min(omp_get_num_procs(), ours))
     if not wanted.isdecimal() or int(wanted) < 1:
-        raise ValueError(f"CYGRAD_NUM_THREADS is {wanted!r}; it wants a whole number of at least 1")
+        raise ValueError(f"CYGRAD_NUM_THREADS is {wanted!r}; it must be a whole number of at least 1")
     return int(wanted)
 
 
@@ -70,21 +70,21 @@ cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int 
 
     On a machine whose CPUs other programs use, the last part may wait milliseconds for its turn. After such a wait the
     first thread works alone for a while, on the same parts in the same order, so the results are the same."""
-    global alone_until, started
+    global serial_until, started
     cdef long long begin, mine, end
     cdef Py_ssize_t parts, i
     if n <= 0: return
     parts = (n + part - 1) // part
     if t > 1 and parts > 1:
         begin = cg_now()
-        if begin >= alone_until:
+        if begin >= serial_until:
             mine = begin
             started = True
             for i in prange(parts, num_threads=t, schedule="dynamic", chunksize=1):
                 f(job, i * part, min(n, (i + 1) * part))
                 if omp_get_thread_num() == 0: set_time(&mine)
             end = cg_now()
-            if end - mine > LATE + (mine - begin): alone_until = end + DEAR * (end - mine)
+            if end - mine > LATE + (mine - begin): serial_until = end + BACKOFF * (end - mine)
             return
     for i in range(parts): f(job, i * part, min(n, (i + 1) * part))
 

@@ -12,7 +12,6 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Contraction(Attributes):
-    def __init__(self, x: Any, y: Any, z: Any) -> None: ...
     @property
     def x(self) -> Any: ...
     @property

@@ -61,7 +61,7 @@ cdef class Contraction(Attributes):
     cdef bint in_order                              # z is in that order
     cdef bint dots                                  # z is a dot product for each of the batch, x and y being in order
 
-    def __init__(self, str x, str y, str z):
+    def __cinit__(self, str x, str y, str z):
         cdef int d
         batch, rows = "".join([a for a in z if a in x and a in y]), "".join([a for a in z if a not in y])
         columns, inner = "".join([a for a in z if a not in x]), "".join([a for a in x if a not in z])

@@ -10,7 +10,6 @@ _Data: TypeAlias = Tensor | npt.ArrayLike
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Factor(Attributes):
-    def __init__(self, factor: Any) -> None: ...
     @property
     def factor(self) -> Any: ...
 @final

@@ -15,7 +15,7 @@ cdef class Factor(Attributes):
     """The attributes of scale_gradient."""
     cdef readonly double factor
 
-    def __init__(self, double factor):
+    def __cinit__(self, double factor):
         self.factor = factor
 
 

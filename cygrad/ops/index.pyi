@@ -18,12 +18,10 @@ class Argwhere(Operator):
     pass
 @disjoint_base
 class Axis(Attributes):
-    def __init__(self, axis: Any) -> None: ...
     @property
     def axis(self) -> Any: ...
 @disjoint_base
 class Classes(Attributes):
-    def __init__(self, classes: Any, dtype: Any) -> None: ...
     @property
     def classes(self) -> Any: ...
     @property
@@ -32,7 +30,6 @@ class Gathering(Operator):
     pass
 @disjoint_base
 class Indexed(Attributes):
-    def __init__(self, axis: Any, count: Any) -> None: ...
     @property
     def axis(self) -> Any: ...
     @property

@@ -19,7 +19,9 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport (
+    BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
+)
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
@@ -44,7 +46,7 @@ from cygrad.ops.shape import astype, broadcast_to, reshape
 cdef class Axis(Attributes):
     """The attributes of an operator along one axis, counted from the first."""
 
-    def __init__(self, int axis):
+    def __cinit__(self, int axis):
         self.axis = axis
 
 
@@ -52,7 +54,7 @@ cdef class Axis(Attributes):
 cdef class Indexed(Attributes):
     """The attributes of take and add_at: `count` index arrays choose from as many dimensions, from `axis` on."""
 
-    def __init__(self, int axis, int count):
+    def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
 
 
@@ -327,18 +329,21 @@ cdef class GatherRanked(Gathering):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if not b.want[0]: return 0
+        s = add_stage(b, temporary(0))              # the index as int64; then the saved places can go
+        s.saved, s.gradients, s.like, s.temporary_dtype = output_bit(1), 0, b.y, INT64
         s = add_stage(b, 1)
-        s.saved, s.workspace_bytes = output_bit(1), b.y.size * sizeof(int64_t)
+        s.gradients |= reads_temporary(0)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
-        cdef Array index = saved(b, OWN | 1)
-        cdef int axis = (<Axis>b.attributes).axis
-        widen(&index, <int64_t*>b.workspace)
-        index.data, index.dtype = b.workspace, INT64
+        cdef Array places
+        if stage == 0:
+            places = saved(b, OWN | 1)
+            widen(&places, <int64_t*>b.temporaries[0].data)
+            return 0
         clear(&b.dx[0])
-        kernel.aim_along(&p, &b.dx[0], &b.g[0], axis, &index)
+        kernel.aim_along(&p, &b.dx[0], &b.g[0], (<Axis>b.attributes).axis, &b.temporaries[0])
         kernel.add(&p)
         return 0
 
@@ -458,7 +463,7 @@ cdef class Classes(Attributes):
     cdef int number
     cdef char one[8]                                # 1 in that dtype
 
-    def __init__(self, Py_ssize_t classes, dtype):
+    def __cinit__(self, Py_ssize_t classes, dtype):
         cdef bytes one
         self.classes, self.number = classes, dtype_number(dtype)
         self.dtype, one = DTYPES[self.number], ONES[self.number]

@@ -13,14 +13,12 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Diagonal(Attributes):
-    def __init__(self, k: Any) -> None: ...
     @property
     def k(self) -> Any: ...
 class Join(Operator):
     pass
 @disjoint_base
 class Margins(Attributes):
-    def __init__(self, widths: Any, value: Any, dtype: Any) -> None: ...
     @property
     def widths(self) -> Any: ...
     @property
@@ -32,14 +30,12 @@ class Pad(Operator):
     pass
 @disjoint_base
 class Parts(Attributes):
-    def __init__(self, axis: Any, starts: Any) -> None: ...
     @property
     def axis(self) -> Any: ...
     @property
     def starts(self) -> Any: ...
 @disjoint_base
 class Section(Attributes):
-    def __init__(self, axis: Any, start: Any, count: Any) -> None: ...
     @property
     def axis(self) -> Any: ...
     @property

@@ -59,7 +59,7 @@ cdef class Parts(Attributes):
     cdef readonly tuple starts
     cdef Py_ssize_t* start
 
-    def __init__(self, int axis, tuple starts):
+    def __cinit__(self, int axis, tuple starts):
         cdef Py_ssize_t i, n = len(starts)
         if self.start != NULL: raise RuntimeError("the attributes of an operation cannot be set again")
         self.start = <Py_ssize_t*>PyMem_Malloc(n * sizeof(Py_ssize_t))
@@ -165,7 +165,7 @@ cdef class Section(Attributes):
     cdef readonly Py_ssize_t start
     cdef readonly Py_ssize_t count
 
-    def __init__(self, int axis, Py_ssize_t start, Py_ssize_t count):
+    def __cinit__(self, int axis, Py_ssize_t start, Py_ssize_t count):
         self.axis, self.start, self.count = axis, start, count
 
 
@@ -202,7 +202,7 @@ cdef class Margins(Attributes):
     cdef bint zero
     cdef char element[8]                            # the number in that dtype
 
-    def __init__(self, tuple widths, value, dtype):
+    def __cinit__(self, tuple widths, value, dtype):
         cdef bytes element
         cdef int d
         if len(widths) > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got {len(widths)}")
@@ -290,7 +290,7 @@ cdef class Diagonal(Attributes):
     """The attributes of tril and triu: the number of a diagonal, 0 for the main one, positive ones above it."""
     cdef readonly Py_ssize_t k
 
-    def __init__(self, Py_ssize_t k):
+    def __cinit__(self, Py_ssize_t k):
         self.k = k
 
 

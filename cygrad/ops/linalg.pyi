@@ -11,7 +11,6 @@ ACTIVATIONS: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Activation(Attributes):
-    def __init__(self, activation: Any) -> None: ...
     @property
     def activation(self) -> Any: ...
 @final

@@ -234,7 +234,7 @@ cdef class Activation(Attributes):
     cdef readonly str activation
     cdef int kind                                   # its place among ACTIVATIONS; -1: none
 
-    def __init__(self, activation):
+    def __cinit__(self, activation):
         self.activation, self.kind = activation, -1 if activation is None else ACTIVATIONS.index(activation)
 
 

@@ -14,7 +14,6 @@ class KeptMask(Operator):
     pass
 @disjoint_base
 class MaskDimensions(Attributes):
-    def __init__(self, ndim: Any) -> None: ...
     @property
     def ndim(self) -> Any: ...
 @final

@@ -168,7 +168,7 @@ cdef class MaskDimensions(Attributes):
     """The attributes of mask_put: how many dimensions the mask has."""
     cdef readonly int ndim
 
-    def __init__(self, int ndim):
+    def __cinit__(self, int ndim):
         self.ndim = ndim
 
 

@@ -28,7 +28,7 @@ from cygrad.core.errors import described
 cdef class Shape(Attributes):
     """The attributes of an operator with a shape."""
 
-    def __init__(self, tuple shape):
+    def __cinit__(self, tuple shape, *more):            # (more: what a subclass takes)
         self.ndim = lay.read_shape(shape, self.sizes)
         self.shape = shape
 
@@ -98,7 +98,7 @@ cdef class Order(Attributes):
     cdef readonly tuple axes
     cdef int axis[MAX_NDIM]
 
-    def __init__(self, tuple axes):
+    def __cinit__(self, tuple axes):
         cdef int d
         if len(axes) > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got {len(axes)} axes")
         self.axes = axes
@@ -162,7 +162,7 @@ cdef class Dimensions(Attributes):
     are dimensions of the operand, of expand_dims those of the result."""
     cdef readonly uint32_t mask
 
-    def __init__(self, uint32_t mask):
+    def __cinit__(self, uint32_t mask):
         self.mask = mask
 
 
@@ -336,7 +336,7 @@ cdef class DType(Attributes):
     cdef readonly object dtype
     cdef int number
 
-    def __init__(self, dtype):
+    def __cinit__(self, dtype):
         self.number = dtype_number(dtype)
         self.dtype = DTYPES[self.number]
 

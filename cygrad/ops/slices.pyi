@@ -14,7 +14,6 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class ArrayIndex(Attributes):
-    def __init__(self, slices: Any, order: Any, axis: Any) -> None: ...
     @property
     def slices(self) -> Any: ...
     @property
@@ -32,12 +31,10 @@ class PutSlice(Operator):
     pass
 @disjoint_base
 class Slices(Attributes):
-    def __init__(self, index: Any) -> None: ...
     @property
     def index(self) -> Any: ...
 @disjoint_base
 class Region(Shape):
-    def __init__(self, shape: Any, slices: Any) -> None: ...
     @property
     def slices(self) -> Any: ...
 @final

@@ -61,7 +61,7 @@ cdef class Slices(Attributes):
     cdef Py_ssize_t count[MAX_NDIM]
     cdef signed char source[MAX_NDIM]               # the dimension of x that it is; -1: a new one
 
-    def __init__(self, tuple index):
+    def __cinit__(self, tuple index):
         cdef int n = 0, d = 0
         for entry in index:
             if n == MAX_NDIM and type(entry) is not int:
@@ -126,8 +126,7 @@ cdef class Region(Shape):
     """The attributes of put_slice: the shape of the result, and where in it the operand goes."""
     cdef readonly Slices slices
 
-    def __init__(self, tuple shape, Slices slices):
-        Shape.__init__(self, shape)
+    def __cinit__(self, tuple shape, Slices slices):
         if slices.n_in != self.ndim:
             raise IndexError(f"put_slice: an index of {slices.n_in} dimensions for a shape of {self.ndim}")
         self.slices = slices
@@ -185,7 +184,7 @@ cdef class ArrayIndex(Attributes):
     cdef readonly int axis
     cdef int axes[MAX_NDIM]                         # the order
 
-    def __init__(self, Slices slices, tuple order or None, int axis):
+    def __cinit__(self, Slices slices, tuple order or None, int axis):
         cdef int d, n = slices.n_out
         if order is not None and sorted(order) != list(range(n)) or not 0 <= axis <= n:
             raise IndexError(f"put: the order {order} and the axis {axis} do not fit an index of {n} dimensions")

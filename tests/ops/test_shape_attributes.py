@@ -68,7 +68,7 @@ def test_attributes_that_differ():
 
 @pytest.mark.parametrize("make, message", [
     (lambda: shape.Shape((1,) * 17), "a tensor has at most 16 dimensions"),
-    (lambda: shape.Shape((-1,)), "a shape has no negative sizes"),
+    (lambda: shape.Shape((-1,)), "a shape cannot have negative sizes"),
     (lambda: shape.Order(tuple(range(17))), "a tensor has at most 16 dimensions"),
     (lambda: slices.Slices((None,) * 17), "at most 16 dimensions, this index would give 17"),
     (lambda: slices.Slices((0,) * 17), "an index of more than 16 dimensions"),

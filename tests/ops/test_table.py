@@ -12,7 +12,7 @@ import pytest
 import cygrad as cg
 from cygrad.core.execute.replay import Replay
 from cygrad.testing import assert_no_leak, gradcheck
-from samples import SAMPLED, TABLE
+from tests.samples import SAMPLED, TABLE
 from rows import (
     COPIED, ELEMENTWISE, HIDDEN, ROWS, both_dtypes, close, every_case, every_gradient, floating_places, gradients,
     head_for, in_dtype, is_array, is_floating, parameters, rounding, same_bits, tensors,

@@ -202,7 +202,7 @@ def test_what_cannot_be_read_or_written_is_told_before_measuring(tmp_path, monke
         for argv in (["--compare", str(file)], ["--render", "--output", str(tmp_path), "--compare", str(file)]):
             with pytest.raises(SystemExit, match="old.json has no results of python -m benchmarks: "): main(argv)
     with pytest.raises(SystemExit, match="has no results"): main(["--compare", str(tmp_path)])
-    with pytest.raises(SystemExit, match="there is not a file"): main(["--compare", str(tmp_path / "none.json")])
+    with pytest.raises(SystemExit, match="there is no file"): main(["--compare", str(tmp_path / "none.json")])
     with pytest.raises(SystemExit, match="--output: nothing can be written into"): main(["--output", str(file)])
 
 

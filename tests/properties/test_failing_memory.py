@@ -7,7 +7,7 @@ from programs import Program, forward, in_cygrad
 
 import cygrad as cg
 from cygrad.testing import fail_allocation
-from samples import TABLE
+from tests.samples import TABLE
 
 TRIES = [pytest.param(row, *pair, id=f"{row.name}-{i}") for row in TABLE for i, pair in enumerate(row.tries)]
 

@@ -10,10 +10,6 @@ import cygrad as cg
 from cygrad.core.execute.replay import Replay
 from rows import DIFFERENTIABLE_ROWS, floating_places, head_for, tensors
 
-# Rows whose formula still reads values, so that Replay refuses it. The test fails for a row that is pure and listed.
-IMPURE = {"std", "norm", "max", "min", "put", "select", "mask_put"}
-
-
 def impurity(row, args, kwargs):
     """What is wrong with the formula of a call, or None. Its gradient is captured with one set of inputs, computed with
     another, and must have eager's bits."""
@@ -48,5 +44,4 @@ def test_formula_is_pure(row):
     found = [impurity(row, args, kwargs) for args, kwargs in row.tries if floating_places(args)]
     assert found, "no sample has a floating input"
     wrong = [text for text in found if text]
-    if row.name in IMPURE: assert wrong, f"the formula of {row.name} is pure now: take it out of IMPURE"
-    else: assert not wrong, wrong
+    assert not wrong, wrong

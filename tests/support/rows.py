@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from samples import TABLE
+from tests.samples import TABLE
 
 DTYPES = ("float32", "float64")
 ALL_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *DTYPES)

@@ -15,7 +15,7 @@ import numpy as np
 import cygrad as cg
 from cygrad.core.interop.numpy import tensor
 from cygrad.ops import index, masks, slices, sort, window
-from samples import TABLE
+from tests.samples import TABLE
 
 SOURCE = r"""
 #include <malloc.h>

@@ -30,7 +30,7 @@ cdef bint exchange(Tensor grad, Gradient* g) noexcept:
     cdef Buffer* old = grad.buffer
     if Py_REFCNT(grad) > 2: return False
     if not is_writable(g, grad.layout) or not sole(old, grad.layout, grad.layout, g.dtype): return False
-    if grad.base is not None or old.saved or g.content.buffer.parameters != old.parameters: return False
+    if grad.base is not None or old.saved or g.held.buffer.parameters != old.parameters: return False
     swap(grad, g)
     return True
 
@@ -38,11 +38,11 @@ cdef bint exchange(Tensor grad, Gradient* g) noexcept:
 cdef void swap(Tensor grad, Gradient* g) noexcept:
     """Give `grad` the memory of `g`, and drop its own. Each variable whose .grad it is counts as a role."""
     cdef Buffer* old = grad.buffer
-    cdef Buffer* new = g.content.buffer
+    cdef Buffer* new = g.held.buffer
     new.gradients, old.gradients = old.gradients, new.gradients
     new.version = old.version + 1
     grad.buffer, grad.rewrites = new, new.rewrites
-    g.content.buffer = old
+    g.held.buffer = old
     drop_gradient(g)
 
 

@@ -39,7 +39,7 @@ from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_co
 import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
 
 cdef enum:
-    EARLY_SHARE = 64        # parts run early once they cover one of so many shares of a tensor: Pass.runs_early()
+    EARLY_SHARE = 64        # small parts run early once they cover 1 / EARLY_SHARE of a tensor: Pass.runs_early()
 
 
 cdef class Pass(Walk):
@@ -78,16 +78,16 @@ cdef class Pass(Walk):
         """Whether a node that took a part of a tensor runs next, and not in the order of recording. Where all parts
         were taken first, as by split(), their gradients would wait for each other until they have the size of the
         tensor together, and its own gradient would be made beside them. So a part runs next if the tensor's gradient
-        is there, or if the complete parts cover a share of the tensor. A smaller part waits: an array of the whole size
-        for it alone might be held through most of the pass."""
+        is there, or if it is one of many and the complete parts cover a share of the tensor. Otherwise it waits: an
+        array of the whole size for it alone might be held through most of the pass."""
         cdef Edge edge = edge_of(node, 0)
-        cdef Py_ssize_t at = self.find(<Node>edge.node)
+        cdef Py_ssize_t at = self.find(<Node>edge.node), part = output_layout(node, 0).size, share
         cdef Entry* e
         if at < 0 or not self.entries[at].needed or node.flags & EXTRAS: return False
         e = &self.entries[at]
-        e.n_waiting += output_layout(node, 0).size
-        return (has_come(e) or e.reached
-                or e.n_waiting >= output_layout(<Node>edge.node, edge.output_nr).size // EARLY_SHARE)
+        share = output_layout(<Node>edge.node, edge.output_nr).size // EARLY_SHARE
+        e.n_waiting += part
+        return has_come(e) or e.reached or (part <= share and e.n_waiting >= share)
 
     # ---- variables
 

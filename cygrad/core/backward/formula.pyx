@@ -97,7 +97,7 @@ cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
     """Whether `t` shares the memory of a gradient of the node's outputs."""
     cdef int k
     for k in range(node.n_out):
-        if b.g[k].kind == DENSE and b.g[k].content.buffer == t.buffer: return True
+        if b.g[k].kind == DENSE and b.g[k].held.buffer == t.buffer: return True
     return False
 
 

@@ -19,7 +19,7 @@ cdef union GradientContent:
     void* pyobject          # TENSOR, ROWS
 
 cdef struct Gradient:       # a kind of 0 is an empty one; the other fields have no meaning then
-    GradientContent content
+    GradientContent held
     Layout* layout          # DENSE
     uint8_t kind            # a GradientKind
     uint8_t dtype           # DENSE
@@ -28,27 +28,27 @@ cdef struct Gradient:       # a kind of 0 is an empty one; the other fields have
 
 cdef inline void set_dense(Gradient* g, Buffer* b, Layout* layout, int dtype) noexcept:
     """Let `g` be what a layout shows of a buffer. It takes over the hold, the role and the count."""
-    g.content.buffer, g.layout, g.kind, g.dtype, g.lent = b, layout, DENSE, dtype, False
+    g.held.buffer, g.layout, g.kind, g.dtype, g.lent = b, layout, DENSE, dtype, False
 
 cdef inline void set_tensor(Gradient* g, Tensor t) noexcept:
     """Let `g` be a tensor with its graph."""
     Py_INCREF(t)
-    g.content.pyobject, g.layout, g.kind, g.lent = <void*>t, NULL, TENSOR, False
+    g.held.pyobject, g.layout, g.kind, g.lent = <void*>t, NULL, TENSOR, False
 
 cdef inline Tensor tensor_in(const Gradient* g):
     """The tensor that a TENSOR holds."""
-    return <Tensor>g.content.pyobject
+    return <Tensor>g.held.pyobject
 
 cdef inline Array elements_of(const Gradient* g) noexcept:
     """A DENSE one as an array, which is valid while `g` holds the buffer."""
     cdef Array a
-    a.data = g.content.buffer.data + g.layout.offset * itemsize(g.dtype)
+    a.data = g.held.buffer.data + g.layout.offset * itemsize(g.dtype)
     a.layout, a.dtype = g.layout, g.dtype
     return a
 
 cdef inline bint is_writable(const Gradient* g, const Layout* like) noexcept:
     """Whether nobody else holds the memory, so that a dense result of the shape `like` may be written over it."""
-    return g.kind == DENSE and sole(g.content.buffer, g.layout, like, g.dtype)
+    return g.kind == DENSE and sole(g.held.buffer, g.layout, like, g.dtype)
 
 cdef inline void take_gradient(Gradient* g, Gradient* out) noexcept:
     """Move `g` to an empty `out`."""

@@ -21,10 +21,10 @@ cdef driver.Loop* add_loop = driver.find("add")
 cdef void release_gradient(Gradient* g) noexcept:
     """drop_gradient() of one that is not empty."""
     cdef int kind = g.kind
-    cdef Buffer* b = g.content.buffer
+    cdef Buffer* b = g.held.buffer
     g.kind = NO_GRADIENT                            # first: what is released can run Python, which may look
     if kind != DENSE:
-        Py_DECREF(<object>g.content.pyobject)
+        Py_DECREF(<object>g.held.pyobject)
         return
     b.gradients -= 1
     if b.gradients == 0 and b.holders > 1: recategorise(b)
@@ -36,10 +36,10 @@ cdef void share_gradient(const Gradient* g, Gradient* out) noexcept:
     """Let `out`, which is empty, be the same gradient as `g`, with the same memory."""
     out[0] = g[0]
     if g.kind == DENSE:
-        hold(g.content.buffer)
-        mark_gradient(g.content.buffer)
+        hold(g.held.buffer)
+        mark_gradient(g.held.buffer)
         lay.incref(g.layout)
-    elif g.kind != NO_GRADIENT: Py_INCREF(<object>g.content.pyobject)
+    elif g.kind != NO_GRADIENT: Py_INCREF(<object>g.held.pyobject)
 
 
 cdef int share_tensor(Tensor t, Gradient* g) except -1:
@@ -76,7 +76,7 @@ cdef object as_tensor(const Gradient* g):
 
 cdef Tensor into_tensor(Gradient* g):
     """A DENSE gradient as a tensor. The tensor takes over the hold, also when this raises."""
-    cdef Buffer* b = g.content.buffer
+    cdef Buffer* b = g.held.buffer
     unmark_gradient(b)
     g.kind = NO_GRADIENT
     return new_tensor(b, g.layout, g.dtype)

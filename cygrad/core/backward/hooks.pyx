@@ -27,7 +27,7 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
                          f"gradient is {DTYPES[dtype]} of shape {lay.shape_tuple(like)}, and they must agree")
     if graph: set_tensor(&new, <Tensor>value)
     else:
-        if g.kind != DENSE or (<Tensor>value).buffer != g.content.buffer: value = flowing_in(<Tensor>value)
+        if g.kind != DENSE or (<Tensor>value).buffer != g.held.buffer: value = flowing_in(<Tensor>value)
         share_tensor(<Tensor>value, &new)
     drop_gradient(g)
     take_gradient(&new, g)

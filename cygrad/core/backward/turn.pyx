@@ -211,6 +211,7 @@ cdef inline int run_stage(Turn b, int stage) except -1:
     cdef Stage* s = &c.stages[stage]
     cdef uint64_t dying = s.saved
     cdef uint32_t dying_gradients = s.gradients
+    cdef bint arrives
     cdef int k
     for k in range(stage + 1, c.n_stages):
         dying &= ~c.stages[k].saved
@@ -218,10 +219,7 @@ cdef inline int run_stage(Turn b, int stage) except -1:
     if s.view:
         see(b, s, dying_gradients)
         return 0
-    if place(b, s, dying, dying_gradients):
-        compute(b, stage)
-        arrive(b, s)
-    else: compute(b, stage)
+    arrives = compute(b, stage, dying, dying_gradients)
     if dying and not b.retain:
         for k in range(c.n_kept):
             if dying >> bit_of(c.sources[k]) & 1: b.done(c.sources[k])
@@ -230,24 +228,28 @@ cdef inline int run_stage(Turn b, int stage) except -1:
     if dying_gradients >> MAX_OUTPUTS:
         for k in range(MAX_TEMPORARIES):
             if dying_gradients >> (MAX_OUTPUTS + k) & 1: drop_gradient(&b.temporaries[k])
+    if arrives: arrive(b, s)                        # (may allocate, so it comes after the releases)
     return 0
 
 
-cdef inline int compute(Turn b, int stage) except -1:
-    """The kernel, with its workspace."""
+cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradients) except -1:
+    """Place the results of a stage and run its kernel. Returns whether arrive() has something to do. The workspace is
+    allocated first: if that fails, no .grad is lent yet."""
     cdef BackwardCall* c = &b.call
     cdef size_t nbytes = c.stages[stage].workspace_bytes
     cdef Buffer* workspace = NULL
+    cdef bint arrives
     if nbytes:
         workspace = allocate(nbytes, WORKSPACE)
         c.workspace = workspace.data
     try:
+        arrives = place(b, &c.stages[stage], dying, dying_gradients)
         if c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
         else:
             with nogil: b.node.op.run_backward(c, stage)
     finally:
         if workspace != NULL: drop(workspace)
-    return 0
+    return arrives
 
 
 cdef bint place(Turn b, const Stage* s, uint64_t dying, uint32_t dying_gradients) except -1:
@@ -274,7 +276,7 @@ cdef bint place(Turn b, const Stage* s, uint64_t dying, uint32_t dying_gradients
             if not s.computes >> (TEMPORARY + t) & 1: continue
             if not donates or not donate(b, s.donated_saved & dying, s.donated_gradients & dying_gradients, s.like,
                                          &b.temporaries[t]):
-                make_temporary(b, t, s.like)
+                make_temporary(b, t, s.like, s.temporary_dtype)
             donates = False
             c.temporaries[t] = elements_of(&b.temporaries[t])
     return arrives
@@ -332,17 +334,17 @@ cdef bint donate(Turn b, uint64_t saved, uint32_t gradients, const Layout* l, Gr
     return False
 
 
-cdef int make_temporary(Turn b, int t, const Layout* like) except -1:
+cdef int make_temporary(Turn b, int t, const Layout* like, int dtype) except -1:
     """New memory that lives until the last stage that reads it."""
     cdef Layout* l = lay.dense_like(like)
     cdef Buffer* buffer
     try:
-        buffer = allocate_for(l, b.call.dtype, WORKSPACE)
+        buffer = allocate_for(l, dtype, WORKSPACE)
     except:
         lay.decref(l)
         raise
     mark_gradient(buffer)
-    set_dense(&b.temporaries[t], buffer, l, b.call.dtype)
+    set_dense(&b.temporaries[t], buffer, l, dtype)
     return 0
 
 

@@ -63,6 +63,7 @@ cdef struct Stage:
     const Layout* like      # the shape of the results; NULL: the shape of each input
     size_t workspace_bytes
     uint8_t writes          # a Writes
+    uint8_t temporary_dtype         # of the temporaries; at first that of the gradients
     bint view               # nothing is computed: each result is a view of what it reads, see gradient_view()
 
 cdef struct BackwardCall:   # one execution of a node's backward
@@ -160,6 +161,6 @@ cdef inline Stage* add_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
     cdef Stage* s = &b.stages[b.n_stages]
     b.n_stages += 1
     memset(s, 0, sizeof(Stage))
-    s.computes = computes
+    s.computes, s.temporary_dtype = computes, b.dtype
     s.gradients = (<uint32_t>1 << b.n_out) - 1
     return s

@@ -5,7 +5,6 @@ from cygrad.core.graph.attributes import Attributes
 
 @disjoint_base
 class Window(Attributes):
-    def __init__(self, shape: Any, strides: Any, offset: Any) -> None: ...
     @property
     def shape(self) -> Any: ...
     @property

@@ -25,7 +25,7 @@ cdef class Window(Attributes):
     """The attributes of as_view and put_view: a strided view of a dense tensor, whose strides and offset count the
     elements of that tensor in row-major order."""
 
-    def __init__(self, tuple shape, tuple strides, Py_ssize_t offset):
+    def __cinit__(self, tuple shape, tuple strides, Py_ssize_t offset):
         cdef int d
         if len(shape) != len(strides) or len(shape) > MAX_NDIM:
             raise ValueError(f"a window has a stride for each of at most {MAX_NDIM} dimensions, got the shape {shape} "

@@ -14,7 +14,7 @@ import cygrad as cg
 from cygrad.core.graph.freed import FreedTensor
 from cygrad.core.execute.replay import Replay
 from cygrad.testing import fail_allocation
-from samples import TABLE
+from tests.samples import TABLE
 
 
 def live():
