@@ -61,7 +61,6 @@ cdef class Parts(Attributes):
 
     def __cinit__(self, int axis, tuple starts):
         cdef Py_ssize_t i, n = len(starts)
-        if self.start != NULL: raise RuntimeError("the attributes of an operation cannot be set again")
         self.start = <Py_ssize_t*>PyMem_Malloc(n * sizeof(Py_ssize_t))
         if self.start == NULL: raise MemoryError("no memory for the places of the inputs of concat")
         for i in range(n): self.start[i] = starts[i]

@@ -14,7 +14,7 @@ import cygrad as cg
 from cygrad.kernels.random import philox
 from cygrad.random import Generator
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
-from samples.random import philox as philox_in_python
+from tests.samples.random import philox as philox_in_python
 
 # Random123 1.14, tests/kat_vectors, lines "philox4x32 10": counter, key, block.
 VECTORS = """

@@ -377,7 +377,7 @@ def test_a_hook_may_not_mark_what_is_on_its_way():
     with cg.record():
         y = x * 2
     y.register_hook(lambda g: cg.mark_variables(x, head))
-    with pytest.raises(RuntimeError, match="mark_variables: a running backward pass may still read the memory of gradient 0"):
+    with pytest.raises(RuntimeError, match="mark_variables: a running backward pass may still read the memory"):
         y.backward(head)
 
 

@@ -181,7 +181,8 @@ def test_assert_no_leak():
 
 def test_assert_no_leak_says_what():
     with pytest.raises(AssertionError, match=(
-        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) compared to "
+        r"^assert_no_leak: the scope ends with \+28 live bytes in \+2 buffers \(parameters \+16, other \+12\) "
+        r"compared to "
         r"its start$"
     )):
         with assert_no_leak():

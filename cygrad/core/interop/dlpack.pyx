@@ -8,7 +8,6 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t, uintptr_t
 
-from cygrad.core.interop cimport numpy as bridge
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_lendable, copy_in, lend
 from cygrad.core.graph.tensor cimport Tensor, data_of, is_tracked, ready

@@ -16,8 +16,9 @@ from tests.samples import SAMPLED
 
 from rows import floating_places, in_dtype, tensors
 
-FILES = ("base", "compare", "einsum", "elementwise", "functions", "gradient", "index", "join", "linalg", "loss", "masks",
-         "minmax", "normalize", "random", "reduce", "scan", "shape", "slices", "softmax", "sort", "statistics", "window")
+FILES = ("base", "compare", "einsum", "elementwise", "functions", "gradient", "index", "join", "linalg", "loss",
+         "masks", "minmax", "normalize", "random", "reduce", "scan", "shape", "slices", "softmax", "sort", "statistics",
+         "window")
 
 
 def steps(f, xs, kwargs):

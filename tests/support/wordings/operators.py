@@ -2,14 +2,11 @@
 
 import cygrad as cg
 from cygrad.core.graph.views import Window
-from cygrad.ops.join import Parts
 from cygrad.ops.shape import Order
 
 CASES = [
     (lambda: Order(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
-    (lambda: Parts(0, (0, 2)).__init__(0, (0, 2)), RuntimeError,
-     "the attributes of an operation cannot be set again"),
     (lambda: Window((2,), (1, 1), 0), ValueError,
      "a window has a stride for each of at most 16 dimensions, got the shape (2,) and the strides (1, 1)"),
     (lambda: cg.ones(2, dtype="uint8") + 300, OverflowError,
