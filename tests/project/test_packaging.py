@@ -469,7 +469,7 @@ def test_builds_with_a_switch_train(switch, distributions, tmp_path):
     source = share(distributions[2], copy_sources(tmp_path / "source"))
     output = run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=source, **ONE_LEVEL, **{switch: "1"})
     everything = {file.stem for file in source.joinpath("cygrad").rglob("*.pyx")} | {"_cyutility"}
-    assert set(compiled(output)) == (everything if switch == "CYGRAD_DEBUG" else {"config", "driver"}), output
+    assert set(compiled(output)) == (everything if switch == "CYGRAD_DEBUG" else {"config", "threads"}), output
     assert ("-fopenmp" in output) is (switch != "CYGRAD_NO_OPENMP" and sys.platform == "linux")
     assert ("-DCYGRAD_DEBUG=1" in output) is (switch == "CYGRAD_DEBUG")
     (tmp_path / "train.py").write_text(TRAIN)
