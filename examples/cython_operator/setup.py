@@ -6,5 +6,6 @@ from setuptools import Extension, setup
 Options.buffer_max_dims = 3     # memoryviews as large as cygrad's own; the compiler stops where they are not
 
 setup(ext_modules=cythonize(
-    [Extension("cygrad_log_cosh", ["cygrad_log_cosh.pyx"], include_dirs=[cygrad.get_include()])],
+    [Extension(name, [name + ".pyx"], include_dirs=[cygrad.get_include()])
+     for name in ("cygrad_log_cosh", "cygrad_moving_average")],
 ))
