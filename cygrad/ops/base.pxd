@@ -1,5 +1,5 @@
-"""The bases that operators share. An elementwise operator is its value kernel and, for each input, a rule: a kernel and
-what it reads. What backward keeps follows from the rules."""
+"""Base classes of operators. An elementwise operator has a kernel for its value and, for each input, a rule for the
+gradient: a kernel and its operands. The rules determine what backward keeps."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -11,22 +11,22 @@ from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.driver cimport Loop
 
 cdef enum:
-    G = -1                  # operands of a rule: the gradient,
-    NUMBER = -2             # the number that the operator has for an attribute,
+    G = -1                  # operands of a rule: the gradient of the output,
+    NUMBER = -2             # the operator's number (its attributes are a Number),
     OUT = 0x80              # the output,
-    CODE = 0x81             # the code of each element; from 0 on: the inputs
+    CODE = 0x81             # the codes, which are hidden output 1; from 0 on: the inputs
 
 cdef struct Rule:
-    const Loop* loop        # NULL: the gradient passes as it is (same), or there is none
+    const Loop* loop        # NULL: the gradient is g itself (same), or there is none
     bint same
     bint coded              # it reads codes
     int n
     int operands[4]
-    uint64_t saved          # what it reads of the saved inputs and outputs
+    uint64_t saved          # mask of the saved inputs and outputs that it reads, without the codes
 
 cdef class Number(Attributes):
     cdef readonly object number
-    cdef double value       # the same for kernels
+    cdef double value       # the same, for kernels
 
 cdef class Code(Attributes):
     cdef readonly int code
@@ -39,8 +39,8 @@ cdef class Elementwise(Operator):
     cdef const Loop* value
     cdef bint has_number
     cdef Rule rules[3]
-    cdef int width          # bits of a code
-    cdef const Loop* coder  # computes the value and the codes; NULL: there are no codes
+    cdef int width          # bits per code
+    cdef const Loop* coder  # computes the value and the codes; NULL: the operator has no codes
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1
     cdef int plan_code(self, Call* c) except -1 nogil

@@ -1,5 +1,5 @@
-"""The bases that operators share. Elementwise has infer, forward, keeps and backward of every operator that works
-element by element with broadcasting, View those of operators whose output is a view of their input."""
+"""Base classes of operators. Elementwise implements infer, forward, keeps and backward for operators that work element
+by element with broadcasting. View does so for operators whose output is a view of their input."""
 
 import re
 
@@ -40,7 +40,7 @@ cdef driver.Loop* ADD_LOOP = driver.find("add")
 
 @no_gc
 cdef class Number(Attributes):
-    """The attributes of an operator with a number."""
+    """The attributes of an operator that has one number."""
 
     def __cinit__(self, number=0):
         self.number, self.value = number, number
@@ -57,16 +57,16 @@ cdef class Elementwise(Operator):
     """y = value(x, ...), with a rule for the gradient of each input. A class declares
 
         inputs      a letter for each input: "x" (the default), "xy", ...
-        dx, dy      for each input the rule of its gradient: a kernel and what it reads, in the kernel's order, such as
-                    "div g x": g (the gradient), inputs, out, code, p (the number); "g" alone: it passes as it is; "":
-                    none
-        code        a kernel of the value that also computes a code of `bits` bits (1 or 2) for each element of the
-                    result: all that the gradients need; backward keeps the packed codes instead of the inputs
-        number      whether the operator has a Number as its attributes, which the value kernel takes after the inputs
-        integers    how bools and integers are computed: TO_FLOATS (the default dtype, first), None (not at all), or by
-                    a NumPy function
+        dx, dy      the rule for the gradient of each input: a kernel and its operands in order, such as "div g x".
+                    Operands are g (the gradient), inputs, out, code and p (the number). "g" alone: the gradient is g
+                    itself; "": there is none
+        code        a value kernel that also computes a code of `bits` bits (1 or 2) for each element of the result.
+                    Backward then keeps the packed codes instead of the inputs
+        number      whether the operator's attributes are a Number, which the value kernel takes after the inputs
+        integers    how bools and integers are computed: TO_FLOATS (cast to the default dtype first), None (an error),
+                    or a NumPy function
 
-    and its formula. The operator's name is the class's in snake_case, and its value is the kernel of that name."""
+    and its formula. The operator's name is the class name in snake_case, and its value kernel has that name."""
     inputs = "x"
     number = False
     integers = TO_FLOATS
@@ -88,7 +88,7 @@ cdef class Elementwise(Operator):
             self.derivative(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1:
-        """Read a rule."""
+        """Parse a rule."""
         if words == ["g"]: rule.same = True
         elif words:
             rule.loop = driver.find(words[0])
@@ -100,7 +100,7 @@ cdef class Elementwise(Operator):
         return 0
 
     cdef bint needs_code(self, uint64_t wanted) noexcept nogil:
-        """Whether a gradient that is wanted reads the codes."""
+        """Whether a wanted gradient reads the codes."""
         cdef int i, k
         if self.coder == NULL: return False
         for i in range(self.n_in):
@@ -110,15 +110,15 @@ cdef class Elementwise(Operator):
         return False
 
     cdef int code_bits(self, uint64_t wanted) noexcept nogil:
-        """How many bits a code has where the gradients of these inputs are wanted."""
+        """Bits per code if the gradients of these inputs are wanted."""
         return self.width
 
     cdef const Loop* coder_for(self, uint64_t wanted) noexcept nogil:
-        """The kernel that makes these codes."""
+        """The kernel that computes these codes."""
         return self.coder
 
     cdef const Loop* derivative_for(self, int i, uint64_t wanted) noexcept nogil:
-        """The kernel of the gradient of input i that reads them."""
+        """The kernel that computes the gradient of input i from these codes."""
         return self.rules[i].loop
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -135,7 +135,7 @@ cdef class Elementwise(Operator):
         return self.plan_code(c)
 
     cdef int plan_code(self, Call* c) except -1 nogil:
-        """The codes are a hidden output."""
+        """Declare the codes as a hidden output if a wanted gradient reads them."""
         cdef Py_ssize_t nbytes
         if not c.wanted or not is_floating(c.y[0].dtype) or not self.needs_code(c.wanted): return 0
         nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
@@ -172,7 +172,7 @@ cdef class Elementwise(Operator):
         return mask
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """For each input a stage, over what it is the last to read."""
+        """One stage for each input. Its result may overwrite g and the saved values that no later stage reads."""
         cdef int i
         cdef Rule* rule
         cdef Stage* s
@@ -209,25 +209,25 @@ cdef class Elementwise(Operator):
         return driver.each_coded(self.derivative_for(i, b.recorded), a)
 
     cdef int code_source(self, const BackwardCall* b) noexcept nogil:
-        """Where the codes are."""
+        """The source of the codes, as in BackwardCall.sources."""
         return CODE
 
     cdef Array codes(self, const BackwardCall* b) noexcept nogil:
-        """The codes, as the kernels of the gradients read them."""
+        """The codes, as an operand of the gradient kernels."""
         return packed(saved(b, CODE).data, b.y, self.code_bits(b.recorded))
 
     cdef Tensor where_code(self, Context c, int code):
-        """For formulas: a bool tensor of the shape of the result, true where an element has this code."""
+        """For formulas: a bool tensor of the shape of the result, true where the code of the element is `code`."""
         return has_code(c, c.b.node.layout, self.code_bits(recorded_inputs(c.b.node)), code)
 
 
 cdef inline uint64_t bit_of_source(int source) noexcept nogil:
-    """The bit of keeps() that stands for a source."""
+    """The bit for a source in the mask that keeps() returns."""
     return <uint64_t>1 << (OUTPUT + (source & ~OWN) if source & OWN else source)
 
 
 cdef class Code(Attributes):
-    """The attributes of has_code: the code, how many bits each has, and the shape of the elements."""
+    """The attributes of has_code: the code, the bits per code, and the shape of the result."""
 
     def __cinit__(self, int code, int bits, tuple shape):
         self.code, self.bits, self.shape = code, bits, shape
@@ -239,7 +239,7 @@ cdef class Code(Attributes):
 
 @final
 cdef class HasCode(Operator):
-    """y = whether each element has a code, a bool; no gradient
+    """y = whether the code of each element is this one, a bool; no gradient
 
     The input is packed codes."""
 
@@ -261,7 +261,7 @@ cdef Operator HAS_CODE = HasCode()
 
 
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code):
-    """For formulas: a bool tensor of the shape of `l`, true where the code in the hidden output 1 is `code`."""
+    """For formulas: a bool tensor of the shape of `l`, true where the code in hidden output 1 is `code`."""
     cdef Tensor t = c.output(1).detach()
     if not t.layout.dense: t = t.copy()             # (an unpack hook returned it)
     return apply1(HAS_CODE, t, Code(code, bits, lay.shape_tuple(l)))
@@ -279,11 +279,11 @@ cdef class Truth(Elementwise):
         return 0
 
 
-cdef Layout* shared_layouts[N_SHARED]                   # the layouts of so many bytes, each made at its first use
+cdef Layout* shared_layouts[N_SHARED]                   # shared_layouts[n]: shape (n,), made at its first use
 
 
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil:
-    """Declare packed codes of so many bytes as the hidden output 1."""
+    """Declare `nbytes` of packed codes as hidden output 1."""
     if nbytes >= N_SHARED: c.y[1].layout = lay.dense(1, &nbytes)
     else:
         if shared_layouts[nbytes] == NULL: shared_layouts[nbytes] = lay.dense(1, &nbytes)
@@ -294,7 +294,7 @@ cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil:
 
 
 cdef uint64_t recorded_inputs(Node node) noexcept:
-    """The inputs whose gradients were wanted when a node was made, as bits."""
+    """Mask of the inputs whose gradients were wanted when the node was recorded."""
     cdef uint64_t mask = 0
     cdef int i
     for i in range(node.n_in):
@@ -303,14 +303,15 @@ cdef uint64_t recorded_inputs(Node node) noexcept:
 
 
 cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil:
-    """Packed codes of elements of a layout, as the driver reads and writes them."""
+    """Packed codes for the elements of `layout`, as an operand for the driver."""
     cdef Array a
     a.data, a.layout, a.dtype = data, layout, BIT if bits == 1 else PAIR
     return a
 
 
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil:
-    """Give `a` the shape of `target`, by a layout on the caller's stack; an array of one element needs none."""
+    """Broadcast `a` to the shape of `target`, with a layout on the caller's stack. An array of one element is left to
+    the driver, which broadcasts it."""
     cdef const Layout* l = a.layout
     cdef int d, i
     if l.size == 1 or l.size == target.size: return
@@ -325,7 +326,7 @@ cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strid
 
 
 cdef inline void put_number(Array* a, double* bits, double number, int dtype) noexcept nogil:
-    """An array of one element, the number, on the caller's stack."""
+    """Make `a` an array of one element, the number; `bits` is its memory on the caller's stack."""
     if dtype == FLOAT32: (<float*>bits)[0] = <float>number
     else: bits[0] = number
     a.data = <char*>bits
@@ -334,8 +335,8 @@ cdef inline void put_number(Array* a, double* bits, double number, int dtype) no
 
 
 cdef int by_numpy(Operator op, Call* c) except -1:
-    """Bools and integers: NumPy computes them straight into the result, without a temporary array. ("unsafe" casts as
-    an assignment does, because in NumPy the square of a bool is an int8. Inputs are cast safely all the same.)"""
+    """Compute bools and integers with NumPy, which writes to the result without a temporary array. "unsafe" casts the
+    result as an assignment does: in NumPy the square of a bool is an int8. NumPy still casts the inputs safely."""
     cdef int i
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     dtype = arrays[0].dtype
@@ -344,8 +345,8 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     try:
         if op.numpy is None: raise TypeError
         op.numpy(*arrays, out=out, casting="unsafe")
-    except TypeError:                               # NumPy does not have it for them either
-        raise TypeError(f"{op.name} has no meaning for {dtype} tensors; cast with astype first") from None
+    except TypeError:                               # NumPy has no loop for this dtype either
+        raise TypeError(f"{op.name} is not defined for {dtype} tensors; cast with astype first") from None
     except OverflowError:
         raise OverflowError(f"the number {described(arrays[-1])} does not fit the dtype {dtype} of the other "
                             f"operand") from None
@@ -353,17 +354,17 @@ cdef int by_numpy(Operator op, Call* c) except -1:
 
 
 cdef class View(Operator):
-    """The base of operators whose output is a view of their input. `see` fills in the layout of the output, and
-    `see_back` that of the gradient, a view of the output's gradient: both write to a LocalLayout."""
+    """The base of operators whose output is a view of their input. `see` computes the layout of the output. `see_back`
+    computes that of the input's gradient, which is a view of the output's gradient. Both write to a LocalLayout."""
 
     def __cinit__(self):
         self.fused = self.differentiable = self.views = True
 
     cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        with gil: raise NotImplementedError("a view has no see")
+        with gil: raise NotImplementedError("a subclass of View must implement see")
 
     cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        with gil: raise NotImplementedError("a view has no see_back")
+        with gil: raise NotImplementedError("a subclass of View must implement see_back")
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -387,8 +388,8 @@ cdef class View(Operator):
 
 
 cdef class Part(View):
-    """The base of views that show each element of a part of their input once. The gradient is added to that part of the
-    input's one gradient, so the parts of a tensor share one array of zeros."""
+    """The base of views in which each element of the input occurs at most once. The gradient is added to that part of
+    the input's gradient, so that all parts of a tensor share one gradient array."""
 
     def __cinit__(self):
         self.shows_part = True
