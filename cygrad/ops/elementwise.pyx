@@ -1,6 +1,6 @@
-"""Arithmetic and powers, with NumPy's broadcasting. Each operator is its formula, the rule for the gradient of each
-input (see Elementwise in ops/base.pyx) and, where integers stay integers, the NumPy function that computes them. What
-backward keeps are the inputs and outputs that the rules read."""
+"""Arithmetic and powers, with NumPy's broadcasting. An operator declares its formula, the rule for the gradient of each
+input (see Elementwise in ops/base.pyx) and, where integers stay integers, the NumPy function that computes them.
+Backward keeps the inputs and outputs that the rules read."""
 
 import numpy as np
 
@@ -97,7 +97,7 @@ cdef class Sign(Elementwise):
 
 
 cdef class Rounding(Elementwise):
-    """The base of what rounds to whole numbers; integers stay as they are."""
+    """The base of operators that round to integers. Inputs of integer dtype are unchanged."""
     integers = np.positive
     dx = "zero g"
 
@@ -107,22 +107,22 @@ cdef class Rounding(Elementwise):
 
 @final
 cdef class Floor(Rounding):
-    """y = the largest whole number <= x        dx = 0"""
+    """y = the largest integer <= x        dx = 0"""
 
 
 @final
 cdef class Ceil(Rounding):
-    """y = the least whole number >= x        dx = 0"""
+    """y = the smallest integer >= x        dx = 0"""
 
 
 @final
 cdef class Trunc(Rounding):
-    """y = x without its fraction        dx = 0"""
+    """y = x without its fractional part        dx = 0"""
 
 
 @final
 cdef class Round(Rounding):
-    """y = the whole number nearest to x, of two the even one        dx = 0"""
+    """y = the integer nearest to x, the even one of two        dx = 0"""
 
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ cdef class Round(Rounding):
 cdef class Pow(Elementwise):
     """y = x^p, p a number        dx = g p x^(p - 1)
 
-    With p = 1 that is g, with p = 0 it is 0: neither needs x."""
+    For p = 1 dx is g, for p = 0 it is 0; neither needs x."""
     number, integers = True, np.power
     dx = "pow_grad g x p"
 
@@ -168,10 +168,10 @@ cdef class Power(Elementwise):
         x = c.input(0)
         if i == 0:
             y = c.input(1)
-            flat = logical_and(y == 0, logical_not(abs(x) > 0))       # there x^(y - 1) is no number
+            flat = logical_and(y == 0, logical_not(abs(x) > 0))       # where y x^(y - 1) would be nan
             return where(flat, 0, g * (y * power(where(flat, 1, x), y - 1)))
         z = c.output(0)
-        flat = logical_and(x == 0, logical_or(z == 0, z == 1))      # 0^y is 0 or 1 for every y >= 0
+        flat = logical_and(x == 0, logical_or(z == 0, z == 1))      # 0^y is 0 or 1 for each y >= 0
         return where(flat, 0, g * (z * where(flat, 1, x).log()))
 
 
@@ -248,37 +248,37 @@ def sign(x: Data) -> Tensor:
     return apply1(SIGN, x, None)
 
 def floor(x: Data) -> Tensor:
-    """The largest whole number that is not above x, elementwise; the gradient is 0."""
+    """The largest integer that is at most x, elementwise; the gradient is 0."""
     return apply1(FLOOR, x, None)
 
 def ceil(x: Data) -> Tensor:
-    """The least whole number that is not below x, elementwise; the gradient is 0."""
+    """The smallest integer that is at least x, elementwise; the gradient is 0."""
     return apply1(CEIL, x, None)
 
 def trunc(x: Data) -> Tensor:
-    """x without its fraction, elementwise; the gradient is 0."""
+    """x without its fractional part, elementwise; the gradient is 0."""
     return apply1(TRUNC, x, None)
 
 def round(x: Data) -> Tensor:
-    """The whole number nearest to x, of two the even one, elementwise; the gradient is 0."""
+    """The integer nearest to x, the even one of two, elementwise; the gradient is 0."""
     return apply1(ROUND, x, None)
 
 def pow(x: Data, p: Operand) -> Tensor:
-    """x to the power of p, elementwise: a number (the operator pow), a tensor or an array (the operator power).
+    """x to the power of p, elementwise. A number p uses the operator pow, a tensor or an array the operator power.
 
-    Raises TypeError if p is none of these, ValueError for integers to a negative power."""
+    Raises TypeError for any other p, ValueError for integers to a negative power."""
     if not isinstance(p, (int, float)) or isinstance(p, bool):
         if isinstance(p, (Tensor, np.ndarray, np.generic)): return power(x, p)
-        raise TypeError(f"pow: the exponent is a Python number, a tensor or an array, got {type(p).__name__}")
+        raise TypeError(f"pow: the exponent must be a Python number, a tensor or an array, got {type(p).__name__}")
     cdef Tensor t = ensure_tensor(x)
     if not is_floating(t.dtype) and isinstance(p, float): t = t.astype(DTYPES[default_dtype()])
     if not is_floating(t.dtype) and p < 0:
-        raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is no integer; use {float(p)}, or cast with "
+        raise ValueError(f"pow: {DTYPES[t.dtype]} to the power of {p} is not an integer; use {float(p)}, or cast with "
                          f"astype first")
     return apply1(POW, t, number_of(p))
 
 def power(x: Data, y: Data) -> Tensor:
-    """x to the power of y, elementwise with broadcasting; of integers an integer.
+    """x to the power of y, elementwise with broadcasting; integers give integers.
 
     The gradient of y is 0 where x is 0 and y is not negative. Raises ValueError for integers to a negative power."""
     return apply2(POWER, x, y, None)

@@ -1,5 +1,5 @@
-"""Functions of one number: exponentials, logarithms, trigonometry, and what networks are made of. See
-ops/elementwise.pyx for how an operator is written; integers are brought to the default dtype first."""
+"""Unary functions: exponentials, logarithms, trigonometry and activations. See ops/elementwise.pyx for how an operator
+is written. Integers are cast to the default dtype first, except by relu."""
 
 import numpy as np
 
@@ -174,7 +174,7 @@ cdef class Atanh(Elementwise):
         return g / (1 - square(c.input(0)))
 
 
-# ---- of networks -----------------------------------------------------------------------------------------------------
+# ---- erf and activations ---------------------------------------------------------------------------------------------
 
 @final
 cdef class Erf(Elementwise):
@@ -291,7 +291,7 @@ def exp(x: Data) -> Tensor:
     return apply1(EXP, x, None)
 
 def expm1(x: Data) -> Tensor:
-    """e to the power of x, minus 1, elementwise, with all digits also near x = 0."""
+    """e to the power of x, minus 1, elementwise; accurate near x = 0 too."""
     return apply1(EXPM1, x, None)
 
 def log(x: Data) -> Tensor:
@@ -299,7 +299,7 @@ def log(x: Data) -> Tensor:
     return apply1(LOG, x, None)
 
 def log1p(x: Data) -> Tensor:
-    """The natural logarithm of 1 + x, elementwise, with all digits also near x = 0; -inf at -1, nan below."""
+    """The natural logarithm of 1 + x, elementwise; accurate near x = 0 too; -inf at -1, nan below."""
     return apply1(LOG1P, x, None)
 
 def sin(x: Data) -> Tensor:
@@ -315,11 +315,11 @@ def tan(x: Data) -> Tensor:
     return apply1(TAN, x, None)
 
 def asin(x: Data) -> Tensor:
-    """The angle from -pi/2 to pi/2 whose sine is x, elementwise; nan outside of [-1, 1]."""
+    """The angle from -pi/2 to pi/2 whose sine is x, elementwise; nan outside [-1, 1]."""
     return apply1(ASIN, x, None)
 
 def acos(x: Data) -> Tensor:
-    """The angle from 0 to pi whose cosine is x, elementwise; nan outside of [-1, 1]."""
+    """The angle from 0 to pi whose cosine is x, elementwise; nan outside [-1, 1]."""
     return apply1(ACOS, x, None)
 
 def atan(x: Data) -> Tensor:
@@ -343,11 +343,11 @@ def asinh(x: Data) -> Tensor:
     return apply1(ASINH, x, None)
 
 def acosh(x: Data) -> Tensor:
-    """The number of at least 0 whose hyperbolic cosine is x, elementwise; nan below 1."""
+    """The nonnegative number whose hyperbolic cosine is x, elementwise; nan below 1."""
     return apply1(ACOSH, x, None)
 
 def atanh(x: Data) -> Tensor:
-    """The number whose hyperbolic tangent is x, elementwise; -inf and inf at -1 and 1, nan beyond."""
+    """The number whose hyperbolic tangent is x, elementwise; -inf at -1, inf at 1, nan beyond."""
     return apply1(ATANH, x, None)
 
 def erf(x: Data) -> Tensor:
@@ -359,12 +359,12 @@ def sigmoid(x: Data) -> Tensor:
     return apply1(SIGMOID, x, None)
 
 def softplus(x: Data, beta: float = 1.0) -> Tensor:
-    """log(1 + e^(beta x)) / beta, elementwise, exact for every x (there is no threshold).
+    """log(1 + e^(beta x)) / beta, elementwise, without a threshold for large x.
 
-    Raises TypeError if beta is no number, ValueError if it is 0."""
+    Raises TypeError if beta is not a Python number, ValueError if it is 0."""
     if isinstance(beta, bool) or not isinstance(beta, (int, float)):
-        raise TypeError(f"softplus: beta is a Python number, got {type(beta).__name__}")
-    if beta == 0: raise ValueError("softplus: beta is 0; it scales x and must not be 0")
+        raise TypeError(f"softplus: beta must be a Python number, got {type(beta).__name__}")
+    if beta == 0: raise ValueError("softplus: beta must not be 0, because the result is divided by it")
     return apply1(SOFTPLUS, x, number_of(beta))
 
 def silu(x: Data) -> Tensor:
@@ -372,12 +372,12 @@ def silu(x: Data) -> Tensor:
     return apply1(SILU, x, None)
 
 def gelu(x: Data, approximate: Literal["none", "tanh"] = "none") -> Tensor:
-    """x times the probability that a normal number is less than x, elementwise.
+    """x times the standard normal distribution function of x, elementwise.
 
-    With approximate="tanh" by the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError otherwise."""
+    approximate="tanh" uses the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError for other names."""
     if approximate == "none": return apply1(GELU, x, None)
     if approximate == "tanh": return gelu_tanh(x)
-    raise ValueError(f"gelu: approximate is {described(approximate)}; it is 'none' or 'tanh'")
+    raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {described(approximate)}")
 
 def gelu_tanh(x: Data) -> Tensor:
     """x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, elementwise: gelu(x, approximate="tanh")."""
@@ -388,5 +388,5 @@ def relu(x: Data) -> Tensor:
     return apply1(RELU, x, None)
 
 def relu_gradient(g: Data, y: Data) -> Tensor:
-    """g where y > 0, else 0: what relu's gradient is, itself differentiable in g."""
+    """g where y > 0, else 0: the gradient of relu, which is differentiable in g."""
     return apply2(RELU_GRADIENT, g, y, None)
