@@ -1,8 +1,9 @@
 """einsum: sums of products, given by an equation.
 
-The equation is read once. Operands are contracted from left to right, two at a time. Before that a label that only one
-operand has is summed, and a label that one operand has twice selects its diagonal. A contraction of two is a batched
-matrix product over groups of their dimensions, and its gradients are contractions too."""
+Parsed equations are cached. Operands are contracted from left to right, two at a time. Before that, a label that occurs
+twice in one operand selects its diagonal, and a label that neither the result nor another operand has is summed. The
+contraction of two operands is a batched matrix product over groups of their dimensions, or an elementwise product if
+nothing is summed. Its gradients are contractions too."""
 
 cimport cython
 
@@ -43,31 +44,31 @@ cdef driver.Loop* MUL_LOOP = driver.find("mul")
 
 @cython.no_gc
 cdef class Contraction(Attributes):
-    """The attributes of einsum: the labels of x, y and z, a string each. A label is in one of four groups: batch (of
-    all three), rows (of x and z), columns (of y and z) and inner (of x and y)."""
+    """The attributes of einsum: the labels of x, y and z, one string for each. A label is in one of four groups: batch
+    (in all three), rows (in x and z), columns (in y and z) or inner (in x and y)."""
     cdef readonly str x
     cdef readonly str y
     cdef readonly str z
     cdef int ndim                                   # of z
-    cdef int batch                                  # how many labels each group has
+    cdef int batch                                  # the number of labels in each group
     cdef int rows
     cdef int columns
     cdef int inner
     cdef int x_order[MAX_NDIM]                      # the dimensions of x as batch, rows, inner,
     cdef int y_order[MAX_NDIM]                      # ... of y as batch, inner, columns,
     cdef int z_order[MAX_NDIM]                      # ... of z as batch, rows, columns
-    cdef int from_x[MAX_NDIM]                       # which dimension of x each dimension of z is; -1: none
+    cdef int from_x[MAX_NDIM]                       # for each dimension of z the dimension of x; -1: none
     cdef int from_y[MAX_NDIM]
-    cdef bint in_order                              # z is in that order
-    cdef bint dots                                  # z is a dot product for each of the batch, x and y being in order
+    cdef bint in_order                              # the labels of z are in that order
+    cdef bint dots                                  # x and y are both (batch, inner): z is a batch of dot products
 
     def __cinit__(self, str x, str y, str z):
         cdef int d
         batch, rows = "".join([a for a in z if a in x and a in y]), "".join([a for a in z if a not in y])
         columns, inner = "".join([a for a in z if a not in x]), "".join([a for a in x if a not in z])
         if len(z) > MAX_NDIM or len(batch) > MAX_NDIM - 2:
-            raise ValueError(f"einsum: a tensor has at most {MAX_NDIM} dimensions, this step would give {len(z)}; sum "
-                             f"in another order")
+            raise ValueError(f"einsum: a tensor has at most {MAX_NDIM} dimensions, this step would give {len(z)}; "
+                             f"reorder the operands or sum dimensions first")
         self.x, self.y, self.z, self.ndim = x, y, z, <int>len(z)
         self.batch, self.rows, self.columns, self.inner = len(batch), len(rows), len(columns), len(inner)
         for d, a in enumerate(batch + rows + inner): self.x_order[d] = x.index(a)
@@ -96,21 +97,21 @@ cdef void group(const Layout* l, int batch, int rows, Layout* y) noexcept nogil:
 
 
 cdef bint grouped(const Layout* x, const int* order, int batch, int rows, Layout* y) noexcept nogil:
-    """Write to y the layout of `x` as matrices (batch.., rows, columns). False where its strides do not allow it: then
-    y is the layout of a packed copy."""
+    """Write to y the layout of `x` as matrices (batch.., rows, columns). Returns False if the strides of x do not allow
+    that; y is then the layout of a packed copy."""
     cdef LocalLayout l
     permuted(x, order, lay.local(&l))
     group(&l.layout, batch, rows, y)
     if l.layout.size == 0: return True
     if not lay.reshape_strides(&l.layout, y.ndim, y.shape, y.strides):
-        group(&l.layout, batch, rows, y)            # which may have been written in part
+        group(&l.layout, batch, rows, y)            # (reshape_strides may have written some strides)
         return False
     lay.finish(y)
     return True
 
 
 cdef size_t packing(const Array* x, const int* order, int batch, int rows) noexcept nogil:
-    """Bytes of workspace that matrices() needs, and products() for its result."""
+    """Bytes of workspace that matrices() needs for `x`, and products() for the matrices."""
     cdef LocalLayout l
     cdef Array a = x[0]
     if not grouped(x.layout, order, batch, rows, lay.local(&l)): return x.layout.size * itemsize(x.dtype)
@@ -120,7 +121,7 @@ cdef size_t packing(const Array* x, const int* order, int batch, int rows) noexc
 
 cdef Array matrices(const Array* x, const int* order, int batch, int rows, char** workspace,
                     LocalLayout* l) noexcept nogil:
-    """`x` as matrices (batch.., rows, columns), packed into the workspace where that must be."""
+    """`x` as matrices (batch.., rows, columns), packed into the workspace if its strides do not allow a view."""
     cdef LocalLayout ordered
     cdef Array a = x[0], y = x[0]
     if not grouped(x.layout, order, batch, rows, lay.local(l)):
@@ -134,7 +135,7 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
 
 @final
 cdef class Einsum(Operator):
-    """z = sum of x y over the labels that z has not        dx = sum of g y        dy = sum of g x        (as z is)"""
+    """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
 
     def __cinit__(self):
         self.name, self.promotes, self.differentiable = "einsum", True, True
@@ -181,7 +182,7 @@ cdef class Einsum(Operator):
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Bools and integers: NumPy computes them."""
+        """Compute bools and integers with NumPy."""
         cdef Contraction k = <Contraction>c.attributes
         numbers = {a: i for i, a in enumerate(dict.fromkeys(k.x + k.y))}
         x, y, z = [[numbers[a] for a in labels] for labels in (k.x, k.y, k.z)]
@@ -197,7 +198,7 @@ cdef class Einsum(Operator):
 
 
 cdef void reorder(const Array* packed, const Array* z, const Layout* ordered) noexcept nogil:
-    """z = the packed result; `ordered` is the layout of z in its order."""
+    """Copy the packed result to z. `ordered` is the layout of z in the order batch, rows, columns."""
     cdef LocalLayout dense
     cdef Layout* l = lay.local(&dense)
     cdef Array a = packed[0], b = z[0]
@@ -212,7 +213,7 @@ cdef void reorder(const Array* packed, const Array* z, const Layout* ordered) no
 
 
 cdef int multiply(Call* c) except -1 nogil:
-    """Nothing is summed: z = x y, each seen in the dimensions of z."""
+    """z = x y elementwise, if nothing is summed. x and y are broadcast to the dimensions of z."""
     cdef Array a[3]
     cdef Layout seen[2]
     cdef Py_ssize_t steps[2][MAX_NDIM]
@@ -238,33 +239,35 @@ OPERATORS = {o.name: o for o in (EINSUM,)}
 
 @lru_cache(1024)
 def parse(equation, ndims):
-    """The labels of each operand and of the result, a string each, for operands of so many dimensions. What an ellipsis
-    stands for gets labels of its own, counted from the last. Raises ValueError."""
+    """The labels of each operand and of the result, one string for each, for operands of `ndims` dimensions. The
+    dimensions of an ellipsis get their own labels, counted from the last. Raises ValueError if the equation is wrong or
+    does not fit the operands."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
-        raise ValueError(f"einsum: {equation!r} speaks of {len(terms)} operands, but {len(ndims)} were given")
+        raise ValueError(f"einsum: {equation!r} describes {len(terms)} operands, got {len(ndims)}")
     operands, max_ = [], 0
     for i, (term, ndim) in enumerate(zip(terms, ndims)):
         free = ndim - len(term.replace("...", ""))
         if free < 0 or free and "..." not in term:
-            raise ValueError(f"einsum: {term!r} in {equation!r} does not name the {ndim} dimensions of operand {i}")
+            raise ValueError(f"einsum: {term!r} in {equation!r} does not match the {ndim} dimensions of operand {i}; "
+                             f"give each a letter, or use an ellipsis (...)")
         max_ = max(max_, free)
         operands.append(term.replace("...", free_labels(free)))
     counts = "".join(operands)
     if not arrow: right = "..." + "".join(sorted([a for a in set(counts) if counts.count(a) == 1 and a.isascii()]))
     if max_ and "..." not in right:
-        raise ValueError(f"einsum: {equation!r} has an ellipsis of {max_} dimensions on the left; the result needs one "
-                         f"too")
+        raise ValueError(f"einsum: the ellipsis in {equation!r} stands for {max_} dimensions; the result needs an "
+                         f"ellipsis too")
     result = right.replace("...", free_labels(max_))
     for term in (*terms, right):
         letters = term.replace("...", "", 1)
         if not all([a.isascii() and a.isalpha() for a in letters]):
-            raise ValueError(f"einsum: {term!r} in {equation!r} has other things than letters and one ellipsis (...)")
+            raise ValueError(f"einsum: {term!r} in {equation!r} may contain only letters and one ellipsis (...)")
     for a in result:
         if a not in counts or result.count(a) > 1:
-            raise ValueError(f"einsum: the result {right!r} of {equation!r} names {a!r}; wanted letters of the "
-                             f"operands, each once")
+            raise ValueError(f"einsum: {a!r} in the result {right!r} of {equation!r} must be a letter of an operand, "
+                             f"and occur only once")
     return operands, result
 
 
@@ -274,7 +277,7 @@ def free_labels(n):
 
 
 cdef tuple diagonal(Tensor x, str labels):
-    """A tensor and its labels, each once: the diagonal of those that are there twice."""
+    """`x` and its labels without repetition: for a label that occurs several times, the diagonal of its dimensions."""
     for a in dict.fromkeys(labels):
         if labels.count(a) == 1: continue
         at = [d for d in range(len(labels)) if labels[d] == a]
@@ -286,20 +289,20 @@ cdef tuple diagonal(Tensor x, str labels):
 
 
 cdef tuple without(Tensor x, str labels, str needed):
-    """`x` summed over the labels that are not needed."""
+    """`x` summed over the labels that are not in `needed`, and its remaining labels."""
     axes = tuple([d for d in range(len(labels)) if labels[d] not in needed])
     if not axes: return x, labels
     return astype(sum(x, axes), DTYPES[x.dtype]), "".join([a for a in labels if a in needed])
 
 
 def einsum(equation: str, *operands: Data) -> Tensor:
-    """Sums of products, as numpy.einsum: letters name the dimensions of the operands and, after "->", of the result;
-    what the result does not name is summed. An ellipsis stands for dimensions that broadcast. Operands are contracted
-    from left to right. Raises ValueError for an equation that does not fit."""
+    """Sums of products, as in numpy.einsum. Letters name the dimensions of the operands and, after "->", of the result;
+    dimensions that the result does not name are summed. An ellipsis stands for dimensions that broadcast. Operands are
+    contracted from left to right. Raises ValueError if the equation does not fit the operands."""
     cdef list tensors
     cdef Tensor t
     if not isinstance(equation, str):
-        raise TypeError(f"einsum: the equation comes first and is a string, got {type(equation).__name__}")
+        raise TypeError(f"einsum: the first argument must be the equation, a string; got {type(equation).__name__}")
     tensors = [ensure_tensor(x) for x in operands]
     labels, result = parse(equation, tuple([t.layout.ndim for t in tensors]))
     size, terms = {}, []
@@ -307,10 +310,10 @@ def einsum(equation: str, *operands: Data) -> Tensor:
         for a, n in zip(labels[i], t.shape):
             if size.setdefault(a, n) != n and n != 1:
                 if size[a] != 1:
-                    raise ValueError(f"einsum: in {equation!r} a dimension has size {size[a]}, and again, in operand "
-                                     f"{i} of shape {t.shape}, size {n}; they must be equal")
+                    raise ValueError(f"einsum: in {equation!r} the same dimension has size {size[a]} and, in operand {i} "
+                                     f"of shape {t.shape}, size {n}; the sizes must be equal")
                 size[a] = n
-    for i, t in enumerate(tensors):                 # a size of 1 that broadcasts is no dimension of its operand
+    for i, t in enumerate(tensors):                 # drop dimensions of size 1 that broadcast
         named = list(zip(labels[i], t.shape))
         if any([n != size[a] for a, n in named]):
             t = reshape(t, tuple([n for a, n in named if n == size[a]]))

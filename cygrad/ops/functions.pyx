@@ -372,9 +372,10 @@ def silu(x: Data) -> Tensor:
     return apply1(SILU, x, None)
 
 def gelu(x: Data, approximate: Literal["none", "tanh"] = "none") -> Tensor:
-    """x times the standard normal distribution function of x, elementwise.
+    """x times the standard normal CDF at x, elementwise.
 
-    approximate="tanh" uses the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError for other names."""
+    approximate="tanh" uses the formula of gelu_tanh, which differs by up to 0.0005. Raises ValueError for another
+    value."""
     if approximate == "none": return apply1(GELU, x, None)
     if approximate == "tanh": return gelu_tanh(x)
     raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {described(approximate)}")

@@ -1,7 +1,7 @@
-"""Matrix products: matmul (batched, with broadcasting) and linear (x W' + b in one, and an activation over it).
+"""Matrix products: matmul (batched, with broadcasting) and linear (x W' + b and an optional activation).
 
 BLAS computes the products. It reads a matrix in place if one of its two strides is 1 (a transpose is a flag). Any other
-is packed into the workspace first: one matrix of a batch at a time, one strip of the rows of a linear."""
+matrix is packed into the workspace first: matmul packs one matrix of a batch at a time, linear one strip of rows."""
 
 cimport cython
 
@@ -39,9 +39,9 @@ from cygrad.ops.shape import reshape, transpose
 
 cdef enum:
     STRIP = 16 << 10        # bytes of rows that linear packs at a time,
-    STRIP_ROWS = 256        # or so many rows where they have more: with fewer a product takes longer
+    STRIP_ROWS = 256        # but at least this many rows: products of fewer rows are slower
 
-cdef struct Matrix:         # as BLAS takes it: row-major, or the transpose of one
+cdef struct Matrix:         # an operand of BLAS: row-major, or the transpose of a row-major matrix
     const char* data
     Py_ssize_t ld
     bint transposed
@@ -62,7 +62,7 @@ cdef size_t capacity(const Array* a) noexcept nogil:
 
 
 cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept nogil:
-    """The matrix at `offset` of `a`, packed into the workspace if it must be."""
+    """The matrix at `offset` of `a`, packed into the workspace if BLAS cannot read it in place."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
@@ -87,7 +87,7 @@ cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept 
 # ---- matmul ----------------------------------------------------------------------------------------------------------
 
 cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil:
-    """The work of a product, in elements of an elementwise operation: each takes the time of eight multiplications."""
+    """The work of a product, in elements of an elementwise operation. One element counts as eight multiplications."""
     return y.size // 8 * inner
 
 
@@ -117,7 +117,7 @@ cdef class MatMul(Operator):
         else:
             bx.ndim -= 2
             by.ndim -= 2
-            bx.dense = by.dense = False             # broadcast() reads their shapes alone
+            bx.dense = by.dense = False             # broadcast() reads only their shapes
             batch = lay.broadcast("matmul", &bx, &by)
             for d in range(batch.ndim): shape[d] = batch.shape[d]
             shape[batch.ndim], shape[batch.ndim + 1] = x.shape[x.ndim - 2], y.shape[y.ndim - 1]
@@ -131,7 +131,7 @@ cdef class MatMul(Operator):
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Bools and integers: NumPy multiplies."""
+        """Multiply bools and integers with NumPy."""
         np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
         return 0
 
@@ -143,7 +143,7 @@ cdef class MatMul(Operator):
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """dy, then dx: each added straight to a variable's .grad where it may be."""
+        """dy, then dx. BLAS can add each directly to a variable's .grad."""
         cdef Stage* s
         cdef Array other
         cdef int i
@@ -168,8 +168,8 @@ cdef class MatMul(Operator):
 
 cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
                   char* workspace) except -1 nogil:
-    """z = op(x) op(y) + beta z for every matrix of the batch; where z has fewer than x and y they are summed into
-    it."""
+    """z = op(x) op(y) + beta z for each matrix of the batch; op transposes if tx (ty) is set. Batch dimensions that z
+    does not have, or has with size 1, are summed."""
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
     cdef const Layout* lz = z.layout
@@ -220,7 +220,7 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
 
 # ---- linear ----------------------------------------------------------------------------------------------------------
 
-ACTIVATIONS = ("relu", "tanh", "sigmoid")           # those whose derivative follows from their value
+ACTIVATIONS = ("relu", "tanh", "sigmoid")           # their derivatives can be computed from their values
 cdef driver.Loop* VALUES[3]
 cdef driver.Loop* DERIVATIVES[3]
 VALUES[0], VALUES[1], VALUES[2] = driver.find("relu"), driver.find("tanh"), driver.find("sigmoid")
@@ -230,9 +230,9 @@ DERIVATIVES[2] = driver.find("sigmoid_grad")
 
 @cython.no_gc
 cdef class Activation(Attributes):
-    """The attributes of linear: an activation's name, or None."""
+    """The attributes of linear: the name of an activation, or None."""
     cdef readonly str activation
-    cdef int kind                                   # its place among ACTIVATIONS; -1: none
+    cdef int kind                                   # its index in ACTIVATIONS; -1: none
 
     def __cinit__(self, activation):
         self.activation, self.kind = activation, -1 if activation is None else ACTIVATIONS.index(activation)
@@ -246,7 +246,7 @@ cdef class Linear(Operator):
     """y = a(x w' + b)        dx = s w        dw = s' x        db = sum of s over all but its last axis
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
-    The activation is written over the product."""
+    The activation is applied to the product in place."""
 
     def __cinit__(self):
         self.name = "linear"
@@ -266,7 +266,7 @@ cdef class Linear(Operator):
                 raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted "
                                  f"b ({w.shape[0]},)")
         if not is_floating(c.x[0].dtype):
-            with gil: raise TypeError("linear wants floating tensors; cast x and w with astype")
+            with gil: raise TypeError("linear takes only floating-point tensors; cast x and w with astype")
         for d in range(x.ndim - 1): shape[d] = x.shape[d]
         shape[x.ndim - 1] = w.shape[0]
         c.y[0].layout = lay.dense(x.ndim, shape)
@@ -305,7 +305,8 @@ cdef class Linear(Operator):
         return inputs | output_bit(0) | (SIGNS_ALONE if kind == 0 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """s, a temporary over g, where there is an activation; dw, straight to .grad; db, over .grad; dx."""
+        """With an activation, first s, a temporary that may overwrite g. Then dw, which can be added directly to .grad,
+        then db, which can overwrite .grad, then dx."""
         cdef uint32_t source = 1 if (<Activation>b.attributes).kind < 0 else reads_temporary(0)
         cdef Array g = b.g[0], x, w
         cdef Stage* s
@@ -358,7 +359,7 @@ cdef class Linear(Operator):
 
 
 cdef int times_derivative(BackwardCall* b) except -1 nogil:
-    """The gradient of the output times the derivative of the activation, as the temporary."""
+    """Write the gradient of the output times the derivative of the activation to the temporary."""
     cdef const uint8_t* bits = saved_bits(b, OWN)
     cdef Array a[3]
     a[0], a[2] = b.g[0], b.temporaries[0]
@@ -376,21 +377,21 @@ cdef bint lies_flat(const Layout* l) noexcept nogil:
 
 
 cdef Py_ssize_t rows_at_once(const Array* a) noexcept nogil:
-    """How many rows of `a`, whose dimensions but the last are the rows of a matrix, BLAS reads at a time: all, or those
-    that are packed."""
+    """The rows of `a` for one call of BLAS, with all dimensions but the last as rows: all of them, or as many as are
+    packed at a time."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t row = max(1, l.shape[l.ndim - 1] * itemsize(a.dtype))
     return rows_of(l) if lies_flat(l) else min(rows_of(l), max(<Py_ssize_t>STRIP_ROWS, STRIP // row))
 
 
 cdef size_t flat_capacity(const Array* a) noexcept nogil:
-    """Bytes to pack so many rows; 0 if BLAS can read `a` in place."""
+    """Bytes to pack rows_at_once(a) rows; 0 if BLAS can read `a` in place."""
     return 0 if lies_flat(a.layout) else rows_at_once(a) * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
 cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_ssize_t* dims,
                  char* workspace) noexcept nogil:
-    """`n` rows of `a` from `row` on, as a matrix; `dims` takes two sizes and two strides."""
+    """Rows row to row + n - 1 of `a`, as a matrix. `dims` receives its two sizes and two strides."""
     cdef Array m = a[0]
     cdef const Layout* l = a.layout
     dims[0], dims[1] = n, l.shape[l.ndim - 1]
@@ -410,7 +411,8 @@ cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_
 
 cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, double beta, char* pack,
                       char* workspace) except -1 nogil:
-    """y = x op(w) + beta y, row by row; y is dense. `pack` is for rows of x, `workspace` for w."""
+    """y = x op(w) + beta y, one strip of rows at a time; y is dense. Rows of x are packed into `pack`, w into
+    `workspace`."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
     cdef Py_ssize_t rows = rows_of(x.layout), most = rows_at_once(x), row = 0, n
@@ -420,12 +422,12 @@ cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, d
         a, b = strip(x, row, n, &seen[0], dims, pack), strip(y, row, n, &seen[1], dims + 4, NULL)
         products(&a, False, w, tw, &b, beta, workspace)
         row += n
-        if row >= rows: return 0                    # (at once where there are none)
+        if row >= rows: return 0                    # (after one empty call if rows is 0)
 
 
 cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double beta, char* pack_x,
                          char* pack_y) except -1 nogil:
-    """z = x' y + beta z, summed over their rows."""
+    """z = x' y + beta z, one strip of rows at a time."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
     cdef Py_ssize_t rows = rows_of(x.layout), most = min(rows_at_once(x), rows_at_once(y)), row = 0, n
@@ -446,7 +448,7 @@ cdef Py_ssize_t rows_of(const Layout* l) noexcept nogil:
 
 
 cdef object swapped(x):
-    """`x` with its last two axes exchanged."""
+    """`x` with its last two axes swapped."""
     n = x.ndim
     return transpose(x, (*range(n - 2), n - 1, n - 2))
 
@@ -457,14 +459,14 @@ OPERATORS = {o.name: o for o in (MATMUL, LINEAR)}
 
 
 def matmul(x: Data, y: Data) -> Tensor:
-    """The matrix product by NumPy's rule: (..., m, k) with (..., k, n), the leading dimensions broadcast; a vector on
-    the left is a row, on the right a column, and that dimension goes. Raises ValueError for a number or for inner
-    sizes that differ."""
+    """The matrix product of (..., m, k) and (..., k, n), as in numpy.matmul. Leading dimensions broadcast. A vector
+    counts as a row on the left and as a column on the right, and that dimension is removed from the result. Raises
+    ValueError for a tensor without dimensions or if the inner sizes differ."""
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
     if a.layout.ndim >= 2 and b.layout.ndim >= 2: return apply2(MATMUL, a, b, None)
     if a.layout.ndim == 0 or b.layout.ndim == 0:
-        raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs a dimension at least, multiply by a "
-                         f"number with *")
+        raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs at least one dimension; use * to "
+                         f"multiply by a number")
     left, right = a.layout.ndim == 1, b.layout.ndim == 1
     if a.shape[-1] != b.shape[0 if right else -2]:
         raise ValueError(f"matmul: x is {a.shape} but y is {b.shape}; the inner sizes {a.shape[-1]} and "
@@ -480,9 +482,9 @@ def linear(x: Data, w: Data, b: Data | None = None, *,
            activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
     """x w' + b: x is (..., n_in), w is (n_out, n_in), b is (n_out,) or None; the result is (..., n_out).
 
-    With activation="relu", "tanh" or "sigmoid" that function of it, in one operation: relu(linear(x, w, b)) without the
-    memory and the pass in between. Raises ValueError for other names."""
+    `activation` is applied to the result in the same operation, without an intermediate tensor: "relu" gives
+    relu(linear(x, w, b)). Raises ValueError for another name."""
     if activation is not None and activation not in ACTIVATIONS:
-        raise ValueError(f"linear: activation is {described(activation)}; it is 'relu', 'tanh', 'sigmoid' or None")
+        raise ValueError(f"linear: activation must be 'relu', 'tanh', 'sigmoid' or None, got {described(activation)}")
     return apply_list(LINEAR, [ensure_tensor(x), ensure_tensor(w)] if b is None
                       else [ensure_tensor(x), ensure_tensor(w), ensure_tensor(b)], BY_NAME[activation])
