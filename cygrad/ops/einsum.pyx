@@ -68,7 +68,7 @@ cdef class Contraction(Attributes):
         columns, inner = "".join([a for a in z if a not in x]), "".join([a for a in x if a not in z])
         if len(z) > MAX_NDIM or len(batch) > MAX_NDIM - 2:
             raise ValueError(f"einsum: a tensor has at most {MAX_NDIM} dimensions, this step would give {len(z)}; "
-                             f"reorder the operands or sum dimensions first")
+                             f"reorder the operands or sum first")
         self.x, self.y, self.z, self.ndim = x, y, z, <int>len(z)
         self.batch, self.rows, self.columns, self.inner = len(batch), len(rows), len(columns), len(inner)
         for d, a in enumerate(batch + rows + inner): self.x_order[d] = x.index(a)
@@ -310,8 +310,8 @@ def einsum(equation: str, *operands: Data) -> Tensor:
         for a, n in zip(labels[i], t.shape):
             if size.setdefault(a, n) != n and n != 1:
                 if size[a] != 1:
-                    raise ValueError(f"einsum: in {equation!r} the same dimension has size {size[a]} and, in operand {i} "
-                                     f"of shape {t.shape}, size {n}; the sizes must be equal")
+                    raise ValueError(f"einsum: in {equation!r} the same dimension has size {size[a]} and, in operand "
+                                     f"{i} of shape {t.shape}, size {n}; the sizes must be equal")
                 size[a] = n
     for i, t in enumerate(tensors):                 # drop dimensions of size 1 that broadcast
         named = list(zip(labels[i], t.shape))

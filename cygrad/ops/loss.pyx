@@ -1,4 +1,4 @@
-"""Losses: cross-entropy and its halves, squared errors."""
+"""Losses: cross_entropy, nll, mse and bce_with_logits."""
 
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t, uint8_t
@@ -41,15 +41,15 @@ cdef Loop* BCE_SLOPE_HARD = driver.find("bce_slope_hard")
 cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
 
 
-# ---- what losses share -----------------------------------------------------------------------------------------------
+# ---- shared parts ----------------------------------------------------------------------------------------------------
 
 cdef enum:
     NONE, MEAN, SUM         # Reduced.kind
 
 cdef class Reduced(Attributes):
-    """The attributes of losses: how the values of rows or elements are reduced."""
+    """The attributes of losses: the reduction of the values of rows or elements."""
     cdef readonly str reduction
-    cdef int kind           # the same for kernels
+    cdef int kind           # the same, for kernels
 
     def __cinit__(self, str reduction):
         self.reduction, self.kind = reduction, NAMES.index(reduction)
@@ -60,9 +60,9 @@ cdef dict REDUCTIONS = {name: Reduced(name) for name in NAMES}
 
 
 cdef Reduced read_reduction(str name, reduction):
-    """The attributes of a loss. Raises ValueError for what is no reduction."""
+    """The attributes of a loss. Raises ValueError if `reduction` is not one of the names."""
     if not isinstance(reduction, str) or reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction is {described(reduction)}; it is one of {', '.join(REDUCTIONS)}")
+        raise ValueError(f"{name}: reduction must be one of {', '.join(REDUCTIONS)}; got {described(reduction)}")
     return REDUCTIONS[reduction]
 
 
@@ -72,12 +72,13 @@ cdef double mean_factor(Py_ssize_t n, int reduction) noexcept nogil:
 
 
 cdef object reduced_gradient(c, g, n):
-    """The same over tensors."""
+    """The gradient times mean_factor(), over tensors."""
     return g / n if c.attributes.reduction == "mean" and n else g
 
 
 cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, double* bits) noexcept nogil:
-    """The gradient of a loss for each element of `x`: the element's own or the only one, times mean_factor()."""
+    """The gradient of a loss for each element of `x`: without a reduction g itself, else the one element of g times
+    mean_factor()."""
     cdef Array one
     if reduction == NONE:
         s.array, s.layout = g[0], g.layout[0]
@@ -90,39 +91,39 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
 
 
 cdef object labels_of(str name, str what, Tensor x, labels):
-    """The labels, as a tensor that the operator may keep; x is called `what`."""
+    """The labels, as a tensor that the operator may save. `what` is the name of x in messages."""
     cdef Tensor l = ensure_tensor(labels)
     if not is_floating(x.dtype): raise TypeError(f"{name}: {what} is {DTYPES[x.dtype]}; wanted a floating dtype")
     if is_floating(l.dtype) or l.dtype == BOOL:
         raise TypeError(f"{name}: the labels are {DTYPES[l.dtype]}; wanted integers")
     if x.layout.ndim != 2 or l.layout.ndim != 1 or l.layout.shape[0] != x.layout.shape[0]:
         raise ValueError(f"{name}: {what} is {x.shape} and the labels are {l.shape}; wanted {what} (n, classes) and "
-                         f"labels (n,); reshape what has more dimensions")
+                         f"labels (n,); reshape inputs with more dimensions")
     if l.dtype != INT64: l = l.astype(DTYPES[INT64])
-    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # (the caller may reuse the array)
+    if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # (the caller may overwrite external memory)
     return l
 
 
 cdef int check_labels(Operator op, const Array* labels, Py_ssize_t classes, bint kept) except -1 nogil:
-    """Raise IndexError for a label that is no class, before forward; InplaceError for a kept one, before backward."""
+    """Raise an error for a label that is not a class: IndexError in forward, InplaceError in backward (kept)."""
     cdef const int64_t* l = <const int64_t*>labels.data
     cdef Py_ssize_t bad = softmax_kernels.bad_label(labels.layout.size, classes, l)
     if bad < 0: return 0
     with gil:
-        if kept:                                    # (NumPy has written it since, which changes no version)
-            raise InplaceError(f"{op.name}: label {l[bad]} of row {bad} was a class in forward and is none now; it has "
-                               f"been written meanwhile: give a copy()")
-        raise IndexError(f"{op.name}: label {l[bad]} of row {bad} is no class; there are {classes} classes, from 0 to "
-                         f"{classes - 1}")
+        if kept:                                    # (written since through NumPy, which changes no version)
+            raise InplaceError(f"{op.name}: label {l[bad]} of row {bad} was a class in forward but is not one now: the "
+                               f"labels were modified since; pass a copy()")
+        raise IndexError(f"{op.name}: label {l[bad]} of row {bad} is not a class; there are {classes} classes, from "
+                         f"0 to {classes - 1}")
 
 
 cdef object onehot(labels, shape, dtype):
-    """A matrix of zeros, with a one at each row's label."""
+    """A matrix of zeros with a one at the label of each row."""
     return one_hot(labels, shape[1], dtype)
 
 
 cdef class LabelLoss(Operator):
-    """The base of losses of a matrix (n, classes) and labels (n,): one value a row, then their mean or sum."""
+    """The base of losses of a matrix (n, classes) and labels (n,): one value for each row, then their mean or sum."""
 
     def __cinit__(self):
         self.fused = self.differentiable = True
@@ -135,7 +136,7 @@ cdef class LabelLoss(Operator):
         return 0
 
     cdef int reduce(self, Call* c, const Layout* l) except -1 nogil:
-        """Reduce the values of the rows, which are in the workspace."""
+        """Reduce the values of the rows, which are in the workspace unless the reduction is none."""
         cdef int reduction = (<Reduced>c.attributes).kind
         cdef Array values
         cdef Spread y
@@ -152,7 +153,7 @@ cdef class LabelLoss(Operator):
 cdef class CrossEntropy(LabelLoss):
     """y = mean of (log sum e^x - x[label])        dx = g (softmax(x) - onehot(label)) / n
 
-    Keeps x, the labels and, of every row, log sum e^(x - max) (a hidden output)."""
+    Backward keeps x, the labels and log sum e^(x - max) of each row (a hidden output)."""
 
     def __cinit__(self):
         self.name = "cross_entropy"
@@ -249,7 +250,7 @@ cdef class Nll(LabelLoss):
 cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
-    The operator's input is x - y, which sub makes: one array is kept instead of two."""
+    The operator's input is x - y, which sub computes, so that backward keeps one array and not two."""
 
     def __cinit__(self):
         self.name = "mse"
@@ -302,8 +303,8 @@ cdef class Mse(Operator):
 cdef class BceWithLogits(Operator):
     """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n
 
-    Backward keeps x and, for dx, t: a bit for each target where all are 0 or 1 and have no gradient themselves (a
-    hidden output). The difference sigmoid(x) - t suffices for dx, but its derivative needs sigmoid(x) itself."""
+    Backward keeps x and, for dx, t. If all targets are 0 or 1 and need no gradient, a bit for each replaces t (a hidden
+    output). Keeping sigmoid(x) - t would suffice for dx, but the derivative of dx needs sigmoid(x) itself."""
 
     def __cinit__(self):
         self.name = "bce_with_logits"
@@ -313,11 +314,10 @@ cdef class BceWithLogits(Operator):
         cdef int reduction = (<Reduced>c.attributes).kind
         if not lay.same_shape(c.x[0].layout, c.x[1].layout):
             with gil: raise ValueError(f"bce_with_logits: x is {lay.shape_tuple(c.x[0].layout)} but the targets are "
-                                       f"{lay.shape_tuple(c.x[1].layout)}; there must be one target for each element "
-                                       f"of x")
+                                       f"{lay.shape_tuple(c.x[1].layout)}; the shapes must be equal")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (in a replay it may change)
+        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay may change it)
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 
@@ -371,7 +371,7 @@ cdef class BceWithLogits(Operator):
 
 
 cdef object hard_targets(Context c, Tensor x):
-    """The targets of which bits are kept, in the shape and dtype of x."""
+    """The targets that are kept as bits, with the shape and dtype of x."""
     return astype(has_code(c, x.layout, 1, 1), DTYPES[x.dtype])
 
 
@@ -381,7 +381,8 @@ OPERATORS = {o.name: o for o in (CROSS_ENTROPY, NLL, MSE, BCE_WITH_LOGITS)}
 
 def cross_entropy(x: Data, labels: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The cross-entropy of the softmax of `x` (n, classes; logits) with `labels` (n,), integers from 0 to classes - 1:
-    the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no class."""
+    the "mean" or "sum" over rows, or with "none" one value for each row. Raises IndexError for a label that is not a
+    class."""
     cdef Reduced how = read_reduction("cross_entropy", reduction)
     cdef Tensor t = ensure_tensor(x)
     return apply2(CROSS_ENTROPY, t, labels_of("cross_entropy", "x", t, labels), how)
@@ -389,29 +390,30 @@ def cross_entropy(x: Data, labels: Data, reduction: Literal["mean", "sum", "none
 
 def nll(log_probabilities: Data, labels: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The negative log-likelihood of `labels` (n,), integers from 0 to classes - 1, under `log_probabilities` (n,
-    classes): the mean over rows, their "sum", or with "none" one value a row. Raises IndexError for a label that is no
-    class."""
+    classes): the "mean" or "sum" over rows, or with "none" one value for each row. Raises IndexError for a label that
+    is not a class."""
     cdef Reduced how = read_reduction("nll", reduction)
     cdef Tensor t = ensure_tensor(log_probabilities)
     return apply2(NLL, t, labels_of("nll", "log_probabilities", t, labels), how)
 
 
 def mse(x: Data, y: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
-    """The squared error (x - y)^2, with broadcasting: its mean, its "sum", or with "none" one value an element."""
+    """The squared error (x - y)^2, with broadcasting: its "mean", its "sum", or with "none" one value for each
+    element."""
     cdef Reduced how = read_reduction("mse", reduction)
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
-    if not is_floating(s.dtype) and not is_floating(t.dtype):   # unsigned integers have no difference below 0
+    if not is_floating(s.dtype) and not is_floating(t.dtype):   # the difference of unsigned integers would wrap
         s = s.astype(DTYPES[default_dtype()])
     cdef Tensor d = sub(s, t)
     if d.layout.size > s.layout.size and d.layout.size > t.layout.size:
-        warn_here(f"mse: x is {s.shape} and y is {t.shape}, which broadcast to {d.shape}, each element of one with "
-                  f"each of the other; reshape one of them if they are meant in pairs", UserWarning)
+        warn_here(f"mse: x is {s.shape} and y is {t.shape}, which broadcast to {d.shape}; reshape one of them to "
+                  f"compare element by element", UserWarning)
     return apply1(MSE, d, how)
 
 
 def bce_with_logits(x: Data, targets: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The binary cross-entropy of the logistic function of `x` (logits) with `targets` of the same shape, from 0 to 1:
-    the mean, the "sum", or with "none" one value an element. Computed without overflow."""
+    the "mean", the "sum", or with "none" one value for each element. Computed without overflow."""
     cdef Reduced how = read_reduction("bce_with_logits", reduction)
     cdef Tensor t = ensure_tensor(x)
     return apply2(BCE_WITH_LOGITS, t, ensure_tensor(targets), how)

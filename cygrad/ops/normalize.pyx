@@ -1,4 +1,4 @@
-"""Normalisation of rows: layer_norm."""
+"""Normalization of rows: layer_norm."""
 
 from cython cimport final
 from libc.stdint cimport uint64_t
@@ -19,12 +19,12 @@ from cygrad.ops.functions import rsqrt, square
 from cygrad.ops.reduce import mean, sum_to
 
 cdef enum:
-    PARTS = 16              # parts that gradients of weight and bias are added up in, at most,
-    PART = 16384            # and elements of a part, at least
+    PARTS = 16              # the gradients of weight and bias are summed in at most this many parts
+    PART = 16384            # of at least this many elements
 
 
 cdef const char* dense(const Array* x, char** workspace) noexcept nogil:
-    """The memory of x, row-major: its own, or a copy in the workspace, which moves on."""
+    """Row-major memory of x: its own, or a copy in the workspace, whose pointer is advanced."""
     cdef char* copy = workspace[0]
     if x.layout.dense: return x.data
     gather(copy, x, 0, x.layout.size)
@@ -33,12 +33,12 @@ cdef const char* dense(const Array* x, char** workspace) noexcept nogil:
 
 
 cdef size_t capacity(const Array* x) noexcept nogil:
-    """What dense() may take of the workspace."""
+    """Bytes of workspace that dense() needs."""
     return 0 if x.layout.dense else (x.layout.size * itemsize(x.dtype) + 63) // 64 * 64
 
 
 cdef class Epsilon(Attributes):
-    """The attributes of layer_norm: what is added to the variance."""
+    """The attributes of layer_norm: eps, which is added to the variance."""
     cdef readonly double eps
 
     def __cinit__(self, double eps=0):
@@ -50,7 +50,7 @@ cdef class LayerNorm(Operator):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g
 
-    Keeps x and, of every row, its rate (a hidden output)."""
+    Backward keeps x, the rate of each row (a hidden output) and, for dx, weight."""
 
     def __cinit__(self):
         self.name = "layer_norm"
@@ -65,7 +65,7 @@ cdef class LayerNorm(Operator):
         if not fits:
             with gil: raise ValueError(f"layer_norm: x is {lay.shape_tuple(x)}, weight {lay.shape_tuple(w)} and bias "
                                        f"{lay.shape_tuple(c.x[2].layout)}; weight and bias must have the shape of the "
-                                       f"last dimensions of x, those that are normalised")
+                                       f"last dimensions of x, which are normalized")
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
         if c.wanted & 3:
             c.n_out, c.hidden = 2, 1
@@ -91,12 +91,12 @@ cdef class LayerNorm(Operator):
         return 1 | 2 | output_bit(1) if wanted & 1 else 1 | output_bit(1) if wanted & 2 else 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """One stage: the sums for weight and bias are made in the pass that makes dx."""
+        """One stage: the pass that computes dx also sums dweight and dbias."""
         cdef bint first = b.want[0] or b.want[1]
         cdef Stage* s = add_stage(b, 7)
         cdef Array x, w
         s.saved = self.keeps(NULL, b.want[0] | b.want[1] << 1)
-        if not first: return 0                      # dbias alone
+        if not first: return 0                      # only dbias
         x = saved(b, 0)
         s.workspace_bytes = capacity(&b.g[0]) + capacity(&x) + 64
         if b.want[0]:
@@ -138,7 +138,7 @@ cdef class LayerNorm(Operator):
 
     cdef object formula(self, c, int i, g):
         if i == 2: return sum_to(g, c.shape(2))
-        shape = c.input(1).shape if i == 0 else c.shape(1)          # (what is not wanted is not known)
+        shape = c.input(1).shape if i == 0 else c.shape(1)          # (shape() works only for wanted gradients)
         x, axes = c.input(0), tuple(range(-len(shape), 0))
         z = x - mean(x, axes, True)
         rate = rsqrt(mean(square(z), axes, True) + c.attributes.eps)
@@ -149,12 +149,12 @@ cdef class LayerNorm(Operator):
 
 
 cdef Py_ssize_t columns_of(const BackwardCall* b) noexcept nogil:
-    """The elements of one row."""
+    """The number of elements in one row."""
     return saved(b, 1).layout.size if b.want[0] else b.x[1 if b.want[1] else 2].size
 
 
 cdef int parts_of(const BackwardCall* b) noexcept nogil:
-    """In how many parts the gradients of weight and bias are added up."""
+    """The number of parts in which the gradients of weight and bias are summed."""
     cdef Py_ssize_t parts = b.g[0].layout.size // PART
     return <int>max(<Py_ssize_t>1, min(<Py_ssize_t>PARTS, parts))
 
@@ -164,10 +164,10 @@ OPERATORS = {o.name: o for o in (LAYER_NORM,)}
 
 
 def layer_norm(x: Data, weight: Data, bias: Data, eps: float = 1e-5) -> Tensor:
-    """`x` with mean 0 and variance 1 over its last dimensions, those that `weight` and `bias` have, times `weight`,
-    plus `bias`. `eps` is added to the variance."""
+    """Normalize `x` to mean 0 and variance 1 over its last dimensions, which are those of `weight` and `bias`, then
+    multiply by `weight` and add `bias`. `eps` is added to the variance."""
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
-        raise TypeError(f"layer_norm: eps is a number that is added to the variance, got {described(eps)}")
+        raise TypeError(f"layer_norm: eps must be a number, got {described(eps)}")
     cdef Epsilon epsilon = Epsilon.__new__(Epsilon)
     epsilon.eps = eps
     return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, epsilon)

@@ -575,10 +575,8 @@ def test_mse_of_what_broadcasts_both_ways_warns():
         with cg.record():
             cg.mse(y, x)
     assert [str(w.message) for w in caught] == [
-        "mse: x is (4, 1) and y is (4,), which broadcast to (4, 4), each element of one with each of the other; "
-        "reshape one of them if they are meant in pairs",
-        "mse: x is (4,) and y is (4, 1), which broadcast to (4, 4), each element of one with each of the other; "
-        "reshape one of them if they are meant in pairs"]
+        "mse: x is (4, 1) and y is (4,), which broadcast to (4, 4); reshape one of them to compare element by element",
+        "mse: x is (4,) and y is (4, 1), which broadcast to (4, 4); reshape one of them to compare element by element"]
     assert all(w.filename == __file__ for w in caught)
     for a, b in ((x, cg.ones((4, 3))), (y, cg.ones((3, 4))), (x, 0.5), (y, cg.ones((1, 4))), (cg.ones((1, 1)), y)):
         cg.mse(a, b)                                # one of them is repeated, as a rule on purpose

@@ -1,4 +1,4 @@
-"""The wording of errors: matrix products, einsum, normalisation and losses."""
+"""The wording of errors: matrix products, einsum, normalization and losses."""
 
 import cygrad as cg
 from wrong import labels_written_through_numpy
@@ -20,7 +20,7 @@ CASES = [
      "einsum: in 'ij,jk' the same dimension has size 3 and, in operand 1 of shape (4, 5), size 4; the sizes must be "
      "equal"),
     (lambda: cg.einsum("abcdefghij,klmnopqrst", cg.zeros((1,) * 10), cg.zeros((1,) * 10)), ValueError,
-     "einsum: a tensor has at most 16 dimensions, this step would give 20; reorder the operands or sum dimensions first"),
+     "einsum: a tensor has at most 16 dimensions, this step would give 20; reorder the operands or sum first"),
     (lambda: cg.matmul(cg.zeros((32, 10)), cg.zeros((12, 5))), ValueError,
      "matmul: x is (32, 10) but y is (12, 5); the inner sizes 10 and 12 must agree"),
     (lambda: cg.matmul(cg.zeros(3), cg.zeros((4, 2))), ValueError,
@@ -38,35 +38,35 @@ CASES = [
     (lambda: cg.log_softmax(cg.tensor(1.0)), IndexError,
      "axis -1 is out of range for a tensor of 0 dimensions"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 1, 2])), ValueError,
-     "cross_entropy: x is (2, 3) and the labels are (3,); wanted x (n, classes) and labels (n,); reshape what "
-     "has more dimensions"),
+     "cross_entropy: x is (2, 3) and the labels are (3,); wanted x (n, classes) and labels (n,); reshape "
+     "inputs with more dimensions"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 3])), IndexError,
-     "cross_entropy: label 3 of row 1 is no class; there are 3 classes, from 0 to 2"),
+     "cross_entropy: label 3 of row 1 is not a class; there are 3 classes, from 0 to 2"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0, 1]), reduction="max"), ValueError,
-     "cross_entropy: reduction is 'max'; it is one of none, mean, sum"),
+     "cross_entropy: reduction must be one of none, mean, sum; got 'max'"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3), dtype="int64"), cg.tensor([0, 1])), TypeError,
      "cross_entropy: x is int64; wanted a floating dtype"),
     (lambda: cg.cross_entropy(cg.zeros((2, 3)), cg.tensor([0.0, 1.0])), TypeError,
      "cross_entropy: the labels are float32; wanted integers"),
     (lambda: cg.nll(cg.zeros((2, 3)), cg.tensor([0])), ValueError,
      "nll: log_probabilities is (2, 3) and the labels are (1,); wanted log_probabilities (n, classes) and labels (n,); "
-     "reshape what has more dimensions"),
+     "reshape inputs with more dimensions"),
     (lambda: cg.nll(cg.zeros((2, 3)), cg.tensor([-1, 0])), IndexError,
-     "nll: label -1 of row 0 is no class; there are 3 classes, from 0 to 2"),
+     "nll: label -1 of row 0 is not a class; there are 3 classes, from 0 to 2"),
     (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(2), cg.zeros(2)), ValueError,
      "layer_norm: x is (2, 3), weight (2,) and bias (2,); weight and bias must have the shape of the last dimensions "
-     "of x, those that are normalised"),
+     "of x, which are normalized"),
     (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(3), cg.zeros(3), eps="1"), TypeError,
-     "layer_norm: eps is a number that is added to the variance, got '1'"),
+     "layer_norm: eps must be a number, got '1'"),
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,
-     "bce_with_logits: x is (2, 3) but the targets are (3,); there must be one target for each element of x"),
+     "bce_with_logits: x is (2, 3) but the targets are (3,); the shapes must be equal"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(3)), ValueError,
      "sub: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them must be 1"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(2), reduction="avg"), ValueError,
-     "mse: reduction is 'avg'; it is one of none, mean, sum"),
+     "mse: reduction must be one of none, mean, sum; got 'avg'"),
     (lambda: labels_written_through_numpy(), cg.InplaceError,
-     "cross_entropy: label 10000000000 of row 0 was a class in forward and is none now; it has been written meanwhile: "
-     "give a copy()"),
+     "cross_entropy: label 10000000000 of row 0 was a class in forward but is not one now: the labels were modified "
+     "since; pass a copy()"),
     (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,
      "a matrix product of (2147483648, 1) and (1, 1) is larger than the 32-bit sizes of BLAS allow"),
 ]
