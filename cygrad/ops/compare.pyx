@@ -1,4 +1,5 @@
-"""Comparisons, logic and choices, with NumPy's broadcasting. See ops/elementwise.pyx for how an operator is written."""
+"""Comparisons, logic and selection, with NumPy's broadcasting. See ops/elementwise.pyx for how an operator is
+written."""
 
 import numpy as np
 
@@ -89,7 +90,7 @@ cdef class LogicalOr(Truth):
 
 @final
 cdef class LogicalXor(Truth):
-    """z = either x or y, a bool; no gradient"""
+    """z = x xor y, a bool; no gradient"""
     inputs, integers = "xy", np.logical_xor
 
 
@@ -100,7 +101,8 @@ cdef class LogicalNot(Truth):
 
 
 cdef class Bitwise(Elementwise):
-    """z = x <op> y, bit by bit; no gradient. The kernels of the logical operators compute bools, NumPy integers."""
+    """z = x <op> y, bit by bit; no gradient. The kernels of the logical operators compute bools; NumPy computes
+    integers."""
 
     def __cinit__(self):
         self.fused = self.differentiable = False
@@ -118,29 +120,29 @@ cdef class Bitwise(Elementwise):
 
 @final
 cdef class BitwiseAnd(Bitwise):
-    """z = the bits in both x and y; no gradient"""
+    """z = x & y, bit by bit; no gradient"""
     inputs, integers = "xy", np.bitwise_and
 
 
 @final
 cdef class BitwiseOr(Bitwise):
-    """z = the bits in x or y; no gradient"""
+    """z = x | y, bit by bit; no gradient"""
     inputs, integers = "xy", np.bitwise_or
 
 
 @final
 cdef class BitwiseXor(Bitwise):
-    """z = the bits in either x or y; no gradient"""
+    """z = x ^ y, bit by bit; no gradient"""
     inputs, integers = "xy", np.bitwise_xor
 
 
 @final
 cdef class BitwiseNot(Bitwise):
-    """y = the bits not in x; no gradient"""
+    """y = ~x, bit by bit; no gradient"""
     integers = np.bitwise_not
 
 
-# ---- choices ---------------------------------------------------------------------------------------------------------
+# ---- selection -------------------------------------------------------------------------------------------------------
 
 @final
 cdef class Maximum(Elementwise):
@@ -170,7 +172,7 @@ cdef class Minimum(Elementwise):
 cdef class Clip(Elementwise):
     """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)
 
-    Backward keeps a bit for each element where one gradient is wanted (whether it is g), otherwise two (which is g)."""
+    Backward keeps a code for each element: 1 bit if one gradient is wanted (whether it is g), else 2 (which is g)."""
     inputs, integers = "xyz", np.clip
     code, bits = "clip_code", 2
     dx = "chosen_1 code g"
@@ -192,7 +194,7 @@ cdef class Clip(Elementwise):
 
 
 cdef inline bint lone(uint64_t wanted) noexcept nogil:
-    """Whether the gradient of no more than one input is wanted."""
+    """Whether the gradients of at most one input are wanted."""
     return wanted & (wanted - 1) == 0
 
 
@@ -200,9 +202,9 @@ cdef inline bint lone(uint64_t wanted) noexcept nogil:
 cdef class Where(Elementwise):
     """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g
 
-    Backward keeps a bit for each condition. A condition that is broadcast is kept itself: one such mask often serves
-    many calls, and the bits of each call together would take more memory."""
-    inputs, integers = "cxy", None                  # (choose() moves them by their size)
+    Backward keeps one bit for each element. A condition that is broadcast is kept itself: one such mask is often used
+    in many calls, and the bits of all calls would take more memory."""
+    inputs, integers = "cxy", None                  # (choose() computes other dtypes)
     code = "where_code"
     dx = "where_grad_x code g"
     dy = "where_grad_y code g"
@@ -244,7 +246,7 @@ cdef class Where(Elementwise):
 cdef driver.Loop* CLIP_X = driver.find("clip_code_x")
 cdef driver.Loop* CLIP_Y = driver.find("clip_code_y")
 cdef driver.Loop* CLIP_Z = driver.find("clip_code_z")
-cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip without bounds
+cdef double LEAST = -np.inf, MOST = np.inf          # the bounds of clip that stand for None
 cdef Operator LESS = Less(), LESS_EQUAL = LessEqual(), EQUAL = Equal(), NOT_EQUAL = NotEqual()
 cdef Operator GREATER = Greater(), GREATER_EQUAL = GreaterEqual()
 cdef Operator ISNAN = Isnan(), ISINF = Isinf(), ISFINITE = Isfinite()
@@ -252,7 +254,7 @@ cdef Operator LOGICAL_AND = LogicalAnd(), LOGICAL_OR = LogicalOr(), LOGICAL_XOR 
 cdef Operator LOGICAL_NOT = LogicalNot(), BITWISE_NOT = BitwiseNot()
 cdef Operator BITWISE_AND = BitwiseAnd(), BITWISE_OR = BitwiseOr(), BITWISE_XOR = BitwiseXor()
 cdef Operator MAXIMUM = Maximum(), MINIMUM = Minimum(), CLIP = Clip(), WHERE = Where()
-COMPARISONS = (LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL)     # in the order of Python's numbers
+COMPARISONS = (LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL)     # in the order of Py_LT to Py_GE
 OPERATORS = {o.name: o for o in (
     *COMPARISONS, ISNAN, ISINF, ISFINITE, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, LOGICAL_NOT,
     BITWISE_AND, BITWISE_OR, BITWISE_XOR, BITWISE_NOT, MAXIMUM, MINIMUM, CLIP, WHERE)}
@@ -311,47 +313,47 @@ def logical_not(x: Data) -> Tensor:
     return apply1(LOGICAL_NOT, x, None)
 
 def bitwise_and(x: Data, y: Data) -> Tensor:
-    """The bits that both x and y have, elementwise with broadcasting: x & y. Raises TypeError for floats."""
+    """x & y, bit by bit, elementwise with broadcasting. Raises TypeError for floats."""
     return apply2(BITWISE_AND, x, y, None)
 
 def bitwise_or(x: Data, y: Data) -> Tensor:
-    """The bits that x or y has, elementwise with broadcasting: x | y. Raises TypeError for floats."""
+    """x | y, bit by bit, elementwise with broadcasting. Raises TypeError for floats."""
     return apply2(BITWISE_OR, x, y, None)
 
 def bitwise_xor(x: Data, y: Data) -> Tensor:
-    """The bits that x or y has, but not both, elementwise with broadcasting: x ^ y. Raises TypeError for floats."""
+    """x ^ y (exclusive or), bit by bit, elementwise with broadcasting. Raises TypeError for floats."""
     return apply2(BITWISE_XOR, x, y, None)
 
 def bitwise_not(x: Data) -> Tensor:
-    """The bits that x has not, elementwise: ~x. Raises TypeError for floats."""
+    """~x, bit by bit, elementwise. Raises TypeError for floats."""
     return apply1(BITWISE_NOT, x, None)
 
 def maximum(x: Data, y: Data) -> Tensor:
     """The larger of x and y, elementwise with broadcasting; nan where either is.
 
-    Where they are equal each has half of the gradient."""
+    Where they are equal, each receives half of the gradient."""
     return apply2(MAXIMUM, x, y, None)
 
 def minimum(x: Data, y: Data) -> Tensor:
     """The smaller of x and y, elementwise with broadcasting; nan where either is.
 
-    Where they are equal each has half of the gradient."""
+    Where they are equal, each receives half of the gradient."""
     return apply2(MINIMUM, x, y, None)
 
 def clip(x: Data, min: Data | None = None, max: Data | None = None) -> Tensor:
-    """x brought between min and max (numbers or tensors, None for no bound), elementwise with broadcasting.
+    """x limited to the range from min to max (numbers or tensors; None for no bound), elementwise with broadcasting.
 
-    Where min is above max it is max. The gradient of x is 1 from bound to bound, both included, and 0 beyond."""
+    Where min > max the result is max. The gradient of x passes where min <= x <= max and is 0 elsewhere."""
     cdef Tensor t = ensure_tensor(x)
-    if not is_floating(t.dtype) and (min is None or max is None):     # integers have no infinity
+    if not is_floating(t.dtype) and (min is None or max is None):     # integers cannot be infinite
         return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
     return apply3(CLIP, t, LEAST if min is None else min, MOST if max is None else max, None)
 
 def where(condition: Data, x: Data, y: Data) -> Tensor:
     """x where the condition is true, else y, elementwise with broadcasting.
 
-    A condition of another dtype than bool is true where it is not 0."""
+    A condition that is not bool counts as true where it is not 0."""
     cdef Tensor c = ensure_tensor(condition)
     if c.dtype != BOOL: c = c.astype(DTYPES[BOOL])
-    if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)    # of numbers alone one has a dtype
+    if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)    # one of two numbers needs a dtype
     return apply3(WHERE, c, x, y, None)

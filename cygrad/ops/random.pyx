@@ -1,4 +1,4 @@
-"""Dropout."""
+"""dropout."""
 
 from cython cimport final
 from libc.stdint cimport uint64_t
@@ -18,7 +18,7 @@ from cygrad.core.dtypes import DTYPES
 
 
 cdef class Draw(Attributes):
-    """The attributes of dropout: the probability of a zero, and the stream and place from which the mask is drawn."""
+    """The attributes of dropout: the probability of a zero, and the key and counter from which the mask is drawn."""
     cdef readonly double p
     cdef readonly uint64_t key
     cdef readonly uint64_t counter
@@ -37,7 +37,7 @@ cdef Draw draw_from(double p, uint64_t key, uint64_t counter):
 cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
-    Keeps nothing: which elements are kept is drawn from the key and the counter again."""
+    Backward saves nothing: it draws the mask from the key and the counter again."""
 
     def __cinit__(self):
         self.name, self.promotes, self.promotes_to_float = "dropout", True, True
@@ -63,7 +63,7 @@ cdef class Dropout(Operator):
 
 
 cdef int masked(const void* attributes, const Array* x, const Array* y) except -1 nogil:
-    """y = x under the mask of a Draw. y is dense and may be x."""
+    """Write x with the mask of a Draw to y. y is dense and may be x."""
     cdef double p = (<Draw>attributes).p
     cdef const char* source = x.data
     if not x.layout.dense:
@@ -76,7 +76,7 @@ cdef int masked(const void* attributes, const Array* x, const Array* y) except -
 cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
-    What dropout is in predict mode; recorded, so that backward can tell that the mode mattered."""
+    dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
 
     def __cinit__(self):
         self.name = "dropout_identity"
@@ -107,9 +107,10 @@ OPERATORS = {o.name: o for o in (DROPOUT, DROPOUT_IDENTITY)}
 
 
 def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tensor:
-    """In train mode `x` with each element zero with probability `p` and the others divided by 1 - p, so that the mean
-    stays; else `x`. The random numbers come from `generator` (None: the default one). Backward keeps nothing, it draws
-    them again. Raises ValueError unless p is from 0 to 1, TypeError unless x is floating."""
+    """In train mode, set each element of `x` to zero with probability `p` and divide the others by 1 - p, which keeps
+    the expected value. In predict mode the result is `x`. The random numbers come from `generator` (None: the default
+    one). Backward saves nothing; it draws them again. Raises ValueError unless p is from 0 to 1, TypeError unless x is
+    floating."""
     cdef Tensor t = ensure_tensor(x)
     cdef double chance = read_probability(p)
     cdef Generator source = given_or_default(generator)
@@ -127,10 +128,10 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
 
 
 def dropout_with(x: Data, p: float, key: int, counter: int) -> Tensor:
-    """What dropout is in train mode when its generator's state is (key, counter)."""
+    """dropout in train mode, with a generator whose state is (key, counter)."""
     return apply1(DROPOUT, x, Draw(p, key, counter))
 
 
 def dropout_identity(x: Data) -> Tensor:
-    """What dropout is in predict mode: `x`, as a view."""
+    """dropout in predict mode: `x`, as a view."""
     return apply1(DROPOUT_IDENTITY, x, None)

@@ -1,4 +1,4 @@
-"""Running sums along an axis."""
+"""Cumulative sums along an axis."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ cdef class Cumsum(Operator):
         return run_sums(&c.x[0], &c.y[0], (<Scan>c.attributes).axis, (<Scan>c.attributes).reverse)
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Integers, by NumPy. They have no gradient, so no sums run backwards."""
+        """Sum integers with NumPy. They have no gradients, so `reverse` is never set."""
         np.cumsum(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
         return 0
 
@@ -68,7 +68,7 @@ cdef Scan scan_along(int axis, bint reverse):
 
 
 cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except -1 nogil:
-    """y = the running sums of x, which may be y."""
+    """y = the cumulative sums of x; x may be y."""
     cdef const Layout* l = y.layout
     cdef Py_ssize_t inner = 1
     cdef const char* given = x.data
@@ -87,8 +87,8 @@ OPERATORS = {o.name: o for o in (CUMSUM,)}
 
 
 def cumsum(x: Data, axis: int | None = None) -> Tensor:
-    """The running sums along `axis`; None: of all elements in order, as one dimension. Bools and small integers are
-    summed as int64 (uint64)."""
+    """The cumulative sums along `axis`, or with None of all elements in row-major order, as one dimension. Bools and
+    small integers are summed as int64 (uint64)."""
     cdef Tensor t = widened(x)
     if axis is None:
         if t.layout.ndim != 1: t = reshape(t, (t.layout.size,))

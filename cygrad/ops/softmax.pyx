@@ -1,4 +1,4 @@
-"""Softmax, log-softmax and log-sum-exp."""
+"""softmax, log_softmax and logsumexp."""
 
 from cython cimport final
 from libc.stdint cimport uint64_t
@@ -30,7 +30,7 @@ cdef Loop* EXP_SLOPE = driver.find("exp_slope")
 # ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
 
 cdef class Axis(Attributes):
-    """The attributes of an operator along one axis, counted from the first."""
+    """The attributes of an operator along one axis, which is not negative."""
     cdef readonly int axis
 
     def __cinit__(self, int axis=0):
@@ -44,7 +44,7 @@ cdef Axis axis_number(int axis):
 
 
 cdef class ByRows(Operator):
-    """The base of both: `value` computes rows from rows, `gradient` reads the gradient and the output; their attributes
+    """The base of both: `value` computes rows from rows, `gradient` from the rows of g and the output. The attributes
     are an Axis."""
     cdef RowLoop* value
     cdef RowLoop* gradient
@@ -88,7 +88,7 @@ cdef class ByRows(Operator):
 
 
 cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, const Array* z) noexcept nogil:
-    """z = loop(x) or loop(x, y) along an axis; x and y are dense, and of z's shape."""
+    """z = loop(x) or loop(x, y) along an axis. x and y are dense and have the shape of z."""
     cdef const Layout* l = z.layout
     cdef Py_ssize_t inner = 1
     cdef int d
@@ -145,7 +145,7 @@ cdef class LogSumExp(Reduction):
         max_.data = c.workspace
         self.fold(c, &folds.MAX, NULL, &max_)
         a[0], a[1] = max_, max_
-        driver.each(FINITE_LOOP, a)                 # where no maximum is finite, 0 is subtracted
+        driver.each(FINITE_LOOP, a)                 # 0 is subtracted where the maximum is not finite
         self.fold(c, &folds.EXPS, &max_, &y)
         a[0], a[1] = y, y
         driver.each(LOG_LOOP, a)
@@ -174,7 +174,7 @@ cdef class LogSumExp(Reduction):
 
 
 cdef Py_ssize_t by_rows(const Layout* x, const void* axes) noexcept nogil:
-    """As inner_of(): 0 also where there is nothing, or columns are too few."""
+    """The same as inner_of(), but 0 also if x is empty or if there are too few columns for vectors."""
     cdef Py_ssize_t inner = inner_of(x, axes) if x.size else 0
     return inner if inner == 1 or inner >= rows.FEWEST else 0
 
@@ -184,18 +184,18 @@ OPERATORS = {o.name: o for o in (LOG_SOFTMAX, SOFTMAX, LOGSUMEXP)}
 
 
 def log_softmax(x: Data, axis: int = -1) -> Tensor:
-    """x - log sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
+    """x - log sum e^x along `axis`, computed without overflow. Raises IndexError if the axis is out of range."""
     return along_axis(LOG_SOFTMAX, x, axis)
 
 
 def softmax(x: Data, axis: int = -1) -> Tensor:
-    """e^x / sum e^x along `axis`, computed without overflow. Raises IndexError for an axis that x has not."""
+    """e^x / sum e^x along `axis`, computed without overflow. Raises IndexError if the axis is out of range."""
     return along_axis(SOFTMAX, x, axis)
 
 
 cdef object along_axis(Operator op, x, axis):
-    """Apply an operator along an axis. Where the elements beside each other are too few for vectors, the axis is moved
-    to the end and back."""
+    """Apply an operator along an axis. If the dimensions after it have too few elements for vectors, the axis is
+    swapped with the last one and back."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1, d
     cdef Py_ssize_t inner = 1
@@ -207,6 +207,7 @@ cdef object along_axis(Operator op, x, axis):
 
 
 def logsumexp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """log sum e^x over `axis` (an int, a tuple, or None for all), computed without overflow; -inf of nothing."""
+    """log sum e^x over `axis` (an int, a tuple, or None for all), computed without overflow; -inf if
+    there are no elements."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(LOGSUMEXP, t, read_axes(t, axis, keepdims))

@@ -1,5 +1,5 @@
-"""Order: sort, argsort, topk. NumPy sorts values, in place; kernels compute their places. The order is stable, and nan
-counts as the largest."""
+"""sort, argsort and topk. NumPy sorts values in place; kernels compute indices. The order is stable, and nan counts as
+the largest value."""
 
 import operator
 
@@ -23,11 +23,11 @@ from cygrad.ops.index import gather_ranked, scatter_add
 
 
 cdef enum:
-    COLUMNS = 1 << 18       # bytes of columns that are sorted at a time, if there are so many
+    COLUMNS = 1 << 18       # bytes: columns are sorted in groups of at most this size, or one at a time
 
 
 cdef class Order(Attributes):
-    """The attributes of sort and argsort: the axis, counted from the first, and whether the largest come first."""
+    """The attributes of sort and argsort: the axis, which is not negative, and whether the largest come first."""
     cdef readonly int axis
     cdef readonly bint descending
 
@@ -42,7 +42,8 @@ cdef Order order_along(Tensor x, axis, descending):
 
 
 cdef class Best(Attributes):
-    """The attributes of topk: the axis, counted from the first, how many, and whether they are the largest."""
+    """The attributes of topk: the axis, which is not negative, the number of elements, and whether the largest are
+    wanted."""
     cdef readonly int axis
     cdef readonly Py_ssize_t k
     cdef readonly bint largest
@@ -52,7 +53,7 @@ cdef class Best(Attributes):
 
 
 cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept nogil:
-    """The elements for each place of a dense array along an axis."""
+    """The number of elements of the dimensions after `axis`."""
     cdef Py_ssize_t inner = 1
     cdef int d
     for d in range(axis + 1, l.ndim): inner *= l.shape[d]
@@ -60,13 +61,14 @@ cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept nogil:
 
 
 cdef Py_ssize_t columns_at_once(const Layout* l, int axis, int size) noexcept nogil:
-    """How many columns of a dense array are sorted at a time."""
+    """The number of columns of a dense array that are sorted at a time."""
     cdef Py_ssize_t n = l.shape[axis] * size
     return max(1, min(inner_of(l, axis), COLUMNS // n if n else 1))
 
 
 cdef int sort_columns(Call* c, int axis, bint descending) except -1:
-    """y = x in order along an axis that is not the last: some columns at a time are rows of the workspace."""
+    """Sort y along an axis that is not the last. Groups of columns are transposed to rows of the workspace, sorted
+    there and transposed back."""
     cdef const Layout* l = c.y[0].layout
     cdef int size = itemsize(c.y[0].dtype)
     cdef Py_ssize_t n = l.shape[axis], inner = inner_of(l, axis), max_ = columns_at_once(l, axis, size), o, j
@@ -90,10 +92,10 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
 
 @final
 cdef class Sort(Operator):
-    """y = x in order along an axis        dx = g, back in its places
+    """y = x sorted along an axis        dx = g, put back in the order of x
 
-    Backward keeps the places along the axis, in the smallest dtype that holds them. They are a hidden output, computed
-    only where a gradient is wanted: NumPy sorts values alone much faster."""
+    Backward keeps the sorted indices, in the smallest dtype that fits. They are a hidden output, computed only if a
+    gradient is wanted: NumPy sorts values alone much faster."""
 
     def __cinit__(self):
         self.name, self.differentiable = "sort", True
@@ -120,13 +122,13 @@ cdef class Sort(Operator):
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Values alone, by NumPy."""
+        """Sort values alone, with NumPy."""
         cdef int axis = (<Order>c.attributes).axis
         cdef bint descending = (<Order>c.attributes).descending
         cdef Py_ssize_t n = c.y[0].layout.shape[axis]
         copy(&c.x[0], &c.y[0])
         if inner_of(c.y[0].layout, axis) > 1: return sort_columns(c, axis, descending)
-        lend(&c.y[0], NULL, True).sort(axis)        # in place, without any memory
+        lend(&c.y[0], NULL, True).sort(axis)        # in place, without a temporary array
         if descending: kernel.reverse(c.y[0].data, itemsize(c.y[0].dtype), c.y[0].layout.size // n, n)
         return 0
 
@@ -140,7 +142,7 @@ cdef class Sort(Operator):
 
 @final
 cdef class ArgSort(Operator):
-    """y = the places of the elements of x in order along an axis        no gradient"""
+    """y = the indices that sort x along an axis        no gradient"""
 
     def __cinit__(self):
         self.name = "argsort"
@@ -160,15 +162,15 @@ cdef class ArgSort(Operator):
 
 
 cdef inline bint is_short(const Call* c) noexcept nogil:
-    """Whether topk keeps a list of the best; otherwise it sorts all."""
+    """Whether topk maintains a short sorted list; otherwise it sorts all elements."""
     return (<Best>c.attributes).k <= SHORT and is_real(c.x[0].dtype)
 
 
 @final
 cdef class TopK(Operator):
-    """i = the places of the k largest (smallest) elements along an axis, in order        no gradient
+    """i = the indices of the k largest (smallest) elements along an axis, in order        no gradient
 
-    The values are gathered from there, and have gather's gradient."""
+    topk() gathers the values with these indices; their gradient is that of gather."""
 
     def __cinit__(self):
         self.name = "topk"
@@ -197,21 +199,20 @@ OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
 
 
 def sort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
-    """The elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps its order."""
+    """The elements of `x`, sorted along `axis`; nan counts as the largest. Equal elements keep their order."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(SORT, t, order_along(t, axis, descending))
 
 
 def argsort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
-    """The places (int64) of the elements of `x` in order along `axis`; nan counts as the largest. What is equal keeps
-    its order."""
+    """The indices (int64) that sort `x` along `axis`; nan counts as the largest. Equal elements keep their order."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ARGSORT, t, order_along(t, axis, descending))
 
 
 def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The `k` largest (or smallest) elements of `x` along `axis`, in order, and their places: a tuple (values,
-    indices). Of what is equal the first come first. Raises ValueError if there are not so many."""
+    """The `k` largest (or smallest) elements of `x` along `axis`, in order, and their indices: a tuple (values,
+    indices). Equal elements keep their order. Raises ValueError if the axis has fewer than k elements."""
     cdef Tensor t = ensure_tensor(x)
     cdef Best best = Best.__new__(Best)
     best.axis = lay.read_axis(axis, t.layout.ndim)
