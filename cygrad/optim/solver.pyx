@@ -103,7 +103,8 @@ cdef class Solver:
         return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
 
     def zero_grad(self):
-        """Set every parameter's gradient to zeros. update() skips a parameter until a backward has reached it again."""
+        """Set every parameter's gradient to zeros. update() skips a parameter until a backward pass has
+        reached it again."""
         for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
 
     def learning_rate(self):
@@ -116,8 +117,9 @@ cdef class Solver:
         self.lr = not_negative("lr", lr)
 
     def update(self):
-        """Apply the update rule to every parameter that a backward has reached since the last update or zero_grad().
-        Raises RuntimeError if there are no parameters or if a gradient is incomplete; then nothing has changed."""
+        """Apply the update rule to every parameter that a backward pass has reached since the last update or
+        zero_grad(). Raises RuntimeError if there are no parameters or if a gradient is incomplete; then nothing has
+        changed."""
         cdef Parameter p
         cdef Tensor w, g
         cdef Leaf leaf
@@ -131,9 +133,9 @@ cdef class Solver:
             leaf = <Leaf>node_of(w)
             if leaf.incomplete:
                 raise RuntimeError(
-                    f"update: the gradient of {name!r} is incomplete: a backward failed, or the gradient was zeroed or "
-                    f"assigned by a hook, after some of its contributions had been added; zero_grad() and run the "
-                    f"backward again, or assign a gradient")
+                    f"update: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was zeroed "
+                    f"or assigned by a hook, after some of its contributions had been added; call zero_grad() and run "
+                    f"the backward pass again, or assign a gradient")
             if not leaf.fresh or leaf.grad is None: continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()

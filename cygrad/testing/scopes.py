@@ -8,8 +8,8 @@ from cygrad.testing.failing import Failing
 
 
 class Failure:
-    """The result of a fail_allocation scope: `.allocations` is the number of allocations in it, and `.failed` tells
-    whether the n-th one was reached. Both are set when the scope is closed."""
+    """The result of a fail_allocation scope: `.allocations` is the number of allocations in it, and `.failed` is True if
+    the n-th one was reached. Before the scope is closed they are None and False."""
 
     def __init__(self, n):
         self._n = n
@@ -30,9 +30,9 @@ def _decorated(scope, f):
 
 class fail_allocation(Failing):
     """A scope in which the n-th allocation of tensor data (counted from 1) raises MemoryError; with `persistent`, all
-    later ones do too. It counts the allocations of all threads. `as` gives a Failure, which has the number of
-    allocations after the scope. To let every allocation of some code fail once, increase n from 1 until `.failed` is
-    False.
+    later ones do too. It counts the allocations of all threads. `as` binds a Failure, which has the number of
+    allocations once the scope is closed. To make every allocation of some code fail once, increase n from 1 until
+    `.failed` is False.
 
     Raises ValueError unless n is an int of at least 1, and RuntimeError inside another such scope.
     """

@@ -570,8 +570,8 @@ def test_a_hook_that_drops_a_gradient_half_way_leaves_it_incomplete(drop):
     assert a.grad.tolist() == [3] and not a.fresh_grad
     solver = cg.optim.Sgd(1.0)
     solver.set_parameters([a])
-    with pytest.raises(RuntimeError, match="update: the gradient of '0' is incomplete: a backward failed, or the "
-                                           "gradient was zeroed or assigned by a hook, after some"):
+    with pytest.raises(RuntimeError, match="update: the gradient of '0' is incomplete: a backward pass failed, or "
+                                           "the gradient was zeroed or assigned by a hook, after some"):
         solver.update()
     a.zero_grad()
     solver.update()

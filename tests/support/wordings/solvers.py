@@ -7,9 +7,9 @@ from wrong import RESULT, incomplete, lying_solver, twice_in_a_solver, without_a
 
 CASES = [
     (lambda: incomplete(), RuntimeError,
-     "update: the gradient of 'w' is incomplete: a backward failed, or the gradient was zeroed or assigned by a "
-     "hook, after some of its contributions had been added; zero_grad() and run the backward again, or assign a "
-     "gradient"),
+     "update: the gradient of 'w' is incomplete: a backward pass failed, or the gradient was zeroed or assigned by a "
+     "hook, after some of its contributions had been added; call zero_grad() and run the backward pass again, or "
+     "assign a gradient"),
     (lambda: without_a_rule(), NotImplementedError, "Nothing has no step; a solver implements step in Cython"),
     (lambda: twice_in_a_solver(), ValueError,
      "set_parameters: 'b' is the same tensor as 'a'; a tensor is updated once, so list it once"),
