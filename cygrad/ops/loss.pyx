@@ -317,7 +317,7 @@ cdef class BceWithLogits(Operator):
                                        f"{lay.shape_tuple(c.x[1].layout)}; the shapes must be equal")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay may change it)
+        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay may change t)
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 

@@ -207,7 +207,7 @@ cdef object along_axis(Operator op, x, axis):
 
 
 def logsumexp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """log sum e^x over `axis` (an int, a tuple, or None for all), computed without overflow; -inf if
-    there are no elements."""
+    """log sum e^x over `axis` (an int, a tuple, or None for all), without overflow; -inf if there are no
+    elements."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(LOGSUMEXP, t, read_axes(t, axis, keepdims))

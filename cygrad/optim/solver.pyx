@@ -133,9 +133,9 @@ cdef class Solver:
             leaf = <Leaf>node_of(w)
             if leaf.incomplete:
                 raise RuntimeError(
-                    f"update: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was zeroed "
-                    f"or assigned by a hook, after some of its contributions had been added; call zero_grad() and run "
-                    f"the backward pass again, or assign a gradient")
+                    f"update: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was "
+                    f"zeroed or assigned by a hook, after some of its contributions had been added; call zero_grad() "
+                    f"and run the backward pass again, or assign a gradient")
             if not leaf.fresh or leaf.grad is None: continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()

@@ -8,8 +8,8 @@ from cygrad.testing.failing import Failing
 
 
 class Failure:
-    """The result of a fail_allocation scope: `.allocations` is the number of allocations in it, and `.failed` is True if
-    the n-th one was reached. Before the scope is closed they are None and False."""
+    """The result of a fail_allocation scope: `.allocations` is the number of allocations in it, and `.failed` is True
+    if the n-th one was reached. Before the scope is closed they are None and False."""
 
     def __init__(self, n):
         self._n = n
