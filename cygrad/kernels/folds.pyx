@@ -223,19 +223,19 @@ cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double],
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
-cdef void exp_slope(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+cdef void exp_derivative(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^(x - y)"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * exp(x[i] - y[i])
 
-cdef void centred_slope(real[::1] g, real[::1] x, real[::1] centre, real[::1] dx) noexcept nogil:
+cdef void centred_derivative(real[::1] g, real[::1] x, real[::1] centre, real[::1] dx) noexcept nogil:
     """dx = g (x - centre)"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (x[i] - centre[i])
 
-cdef void sign_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+cdef void sign_derivative(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     """dx = g sign(x)"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
@@ -255,9 +255,9 @@ cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
 
 
 cdef int table() except -1:
-    driver.register("exp_slope", <void*>exp_slope[float], <void*>exp_slope[double], 4, 1, 6)
-    driver.register("centred_slope", <void*>centred_slope[float], <void*>centred_slope[double], 4)
-    driver.register("sign_slope", <void*>sign_slope[float], <void*>sign_slope[double], 3)
+    driver.register("exp_derivative", <void*>exp_derivative[float], <void*>exp_derivative[double], 4, 1, 6)
+    driver.register("centred_derivative", <void*>centred_derivative[float], <void*>centred_derivative[double], 4)
+    driver.register("sign_derivative", <void*>sign_derivative[float], <void*>sign_derivative[double], 3)
     driver.register("ratio", <void*>ratio[float], <void*>ratio[double], 3)
     driver.register("finite", <void*>finite[float], <void*>finite[double], 2)
     return 0

@@ -32,7 +32,7 @@ cdef inline void reduce_lanes(real* lane, real* partial) noexcept nogil:
     for l in range(LANES): partial[l] = lane[l] + lane[l + 8]
 
 
-cdef inline real most_of(const real* x, Py_ssize_t n) noexcept nogil:
+cdef inline real max_of(const real* x, Py_ssize_t n) noexcept nogil:
     """The maximum; NaN is ignored."""
     cdef real lane[WIDE]
     cdef real best = <real>-math.INFINITY

@@ -14,7 +14,7 @@ ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
 ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
 
 
-cdef void square_slope(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+cdef void square_derivative(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     """dx = 2 g x"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
@@ -26,19 +26,19 @@ cdef void bce_(real[::1] x, real[::1] t, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         y[i] = (0 if x[i] < 0 else x[i]) - x[i] * t[i] + log1p(exp(-fabs(x[i])))
 
-cdef void bce_slope(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcept nogil:
+cdef void bce_derivative(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcept nogil:
     """dx = g (1 / (1 + e^-x) - t)"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - t[i])
 
-cdef void bce_slope_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx) noexcept nogil:
-    """The same for targets of 0 and 1, which are packed bits"""
+cdef void bce_derivative_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx) noexcept nogil:
+    """The same for targets that are 0 or 1, saved as packed bits"""
     cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - <real>t[i])
 
-cdef void bce_slope_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
+cdef void bce_derivative_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
     """dt = -g x"""
     cdef Py_ssize_t i
     for i in range(dt.shape[0]):
@@ -124,11 +124,11 @@ cdef void place(int dtype, Py_ssize_t n, Py_ssize_t classes, const char* g, Py_s
 
 
 cdef int table() except -1:
-    driver.register("square_slope", <void*>square_slope[float], <void*>square_slope[double], 3)
+    driver.register("square_derivative", <void*>square_derivative[float], <void*>square_derivative[double], 3)
     driver.register("bce", <void*>bce_[float], <void*>bce_[double], 3, 4, 24)
-    driver.register("bce_slope", <void*>bce_slope[float], <void*>bce_slope[double], 4)
-    driver.register("bce_slope_hard", <void*>bce_slope_hard[float], <void*>bce_slope_hard[double], 4)
-    driver.register("bce_slope_t", <void*>bce_slope_t[float], <void*>bce_slope_t[double], 3)
+    driver.register("bce_derivative", <void*>bce_derivative[float], <void*>bce_derivative[double], 4)
+    driver.register("bce_derivative_hard", <void*>bce_derivative_hard[float], <void*>bce_derivative_hard[double], 4)
+    driver.register("bce_derivative_t", <void*>bce_derivative_t[float], <void*>bce_derivative_t[double], 3)
     return 0
 
 table()

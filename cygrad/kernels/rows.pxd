@@ -22,11 +22,11 @@ cdef struct Rows:               # what threads share
     Py_ssize_t g_step
     double scale
     Py_ssize_t inner            # of (outer, n, inner),
-    Py_ssize_t tile             # and how many columns go at a time
+    Py_ssize_t tile             # and the columns of a tile
 
 cdef enum:
-    TILE = 256              # columns that go at a time: their intermediate results stay in the cache
-    FEWEST = 16             # columns of a vector; for fewer, the caller transposes columns to rows
+    TILE = 256              # columns of a tile, at most: their intermediate results stay in the cache
+    MIN_COLUMNS = 16        # columns that fill a vector; for fewer, the caller transposes columns to rows
 
 cdef RowLoop OTHERS         # y_ij = the product of all x_ik but x_ij
 

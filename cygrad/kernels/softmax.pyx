@@ -8,26 +8,26 @@ from libc.stdint cimport int64_t
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
 from cygrad.kernels.lanes cimport (
-    NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, most_of, sum_of, sum_terms, term,
+    NEAR, PLAIN, PRODUCT, Term, dot_of, exps_of, exps_up_of, max_of, sum_of, sum_terms, term,
 )
 from cygrad.kernels.mathematics cimport down, exp, exp_up, log
-from cygrad.kernels.rows cimport FEWEST, TILE, RowLoop, Rows, share_rows
+from cygrad.kernels.rows cimport MIN_COLUMNS, TILE, RowLoop, Rows, share_rows
 
 cdef extern from "cygrad/platform.h" nogil:
     void cg_prefetch(const char* p, size_t nbytes)
 
 cdef enum:
-    SHORT = 128             # rows with fewer columns go several at a time,
-    GROUP = 1024            # at most this many elements at a time
+    SHORT = 128             # rows with fewer columns are processed in groups
+    GROUP = 1024            # elements of a group, at most
     LONG = 4096             # rows with at most this many columns leave space for the next row in the L1 cache
-    COLUMN_ROWS = 16        # rows of columns that are read at a time
+    COLUMN_ROWS = 16        # rows that a column kernel reads between two changes of the maxima
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
-# Short rows go several at a time: their exponentials are computed in one run, longer than a vector.
+# Short rows are processed in groups: one loop computes the exponentials of a group, so that it fills vectors.
 
 cdef inline Py_ssize_t group(Py_ssize_t i, Py_ssize_t rows, Py_ssize_t n) noexcept nogil:
-    """How many rows from row i on go at a time."""
+    """The number of rows in the group that begins at row i."""
     return 1 if n >= SHORT else min(GROUP // n, rows - i)
 
 
@@ -45,40 +45,40 @@ cdef inline void exponentials_up(real* x, Py_ssize_t n) noexcept nogil:
 
 cdef inline real shift_of(const real* x, Py_ssize_t n) noexcept nogil:
     """The maximum of a row, by which it is shifted; 0 if the maximum is not finite."""
-    cdef real most = most_of(x, n)
-    return most if most - most == 0 else 0
+    cdef real max_ = max_of(x, n)
+    return max_ if max_ - max_ == 0 else 0
 
 
-cdef void log_sums(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* most, real* logs) noexcept nogil:
-    """The shift most_i of rows i to i + m, and log sum_j e^(x_ij - most_i). They stay two numbers: where the first is
-    large, their sum would round the second away, and e^(x - sum) would lose as many digits."""
+cdef void log_sums(real[:, ::1] x, Py_ssize_t i, Py_ssize_t m, real* shift, real* logs) noexcept nogil:
+    """shift_i and log sum_j e^(x_ij - shift_i) for rows i to i + m - 1. They stay two numbers: if the shift is large,
+    their sum rounds the logarithm away, and e^(x - sum) loses as many digits."""
     cdef real e[GROUP]
-    cdef real extremes[GROUP]
+    cdef real row_max[GROUP]
     cdef Py_ssize_t n = x.shape[1], j, k
     cdef double sum, unit = exp_up(<real>0)
     for k in range(m):
-        extremes[k] = most_of[real](&x[i + k, 0], n)
-        for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - extremes[k]
+        row_max[k] = max_of[real](&x[i + k, 0], n)
+        for j in range(n if n < SHORT else 0): e[k * n + j] = x[i + k, j] - row_max[k]
     if n < SHORT: exponentials_up[real](e, m * n)
     for k in range(m):
-        most[k] = extremes[k]
-        if most[k] - most[k] != 0:                  # not finite: no shift
-            most[k] = 0
+        shift[k] = row_max[k]
+        if shift[k] - shift[k] != 0:                # not finite: no shift
+            shift[k] = 0
             logs[k] = <real>exps_of[real](&x[i + k, 0], <real>0, n)
             continue
-        sum = sum_of[real](e + k * n, n) if n < SHORT else exps_up_of[real](&x[i + k, 0], most[k], n)
+        sum = sum_of[real](e + k * n, n) if n < SHORT else exps_up_of[real](&x[i + k, 0], shift[k], n)
         logs[k] = <real>(sum / unit)
     for k in range(m):
         logs[k] = log(logs[k])
 
 
 cdef void logsumexp(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[GROUP]
+    cdef real shift[GROUP]
     cdef Py_ssize_t i = 0, m, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, &y[i, 0])
-        for k in range(m): y[i + k, 0] += most[k]
+        log_sums[real](x, i, m, shift, &y[i, 0])
+        for k in range(m): y[i + k, 0] += shift[k]
         i += m
 
 
@@ -93,16 +93,16 @@ cdef void logsumexp_grad_(const real* g, Py_ssize_t g_step, real[:, ::1] x, cons
 
 
 cdef void log_softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[GROUP]
+    cdef real shift[GROUP]
     cdef real logs[GROUP]
     cdef Py_ssize_t i = 0, m, j, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, logs)
+        log_sums[real](x, i, m, shift, logs)
         for k in range(m):
-            logs[k] += logs[k] - logs[k]            # nan of inf, as inf / inf is
+            logs[k] += logs[k] - logs[k]            # inf becomes NaN, like inf / inf
             for j in range(x.shape[1]):
-                y[i + k, j] = (x[i + k, j] - most[k]) - logs[k]
+                y[i + k, j] = (x[i + k, j] - shift[k]) - logs[k]
         i += m
 
 
@@ -125,17 +125,18 @@ cdef void log_softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noex
 
 
 cdef void softmax(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    """y = e^(x - max) / sum e^(x - max): nan for a row that has inf, or -inf alone. Up until the last product."""
+    """y = e^(x - max) / sum e^(x - max); NaN for a row that contains inf, or only -inf. The exponentials are scaled by
+    exp_up() until the last product."""
     cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef real most, factor
+    cdef real max_, factor
     while i < x.shape[0]:
         m = group(i, x.shape[0], n)
         for k in range(i, i + m):
-            most = most_of[real](&x[k, 0], n)
+            max_ = max_of[real](&x[k, 0], n)
             if n < SHORT:
-                for j in range(n): y[k, j] = x[k, j] - most
+                for j in range(n): y[k, j] = x[k, j] - max_
             else:
-                for j in range(n): y[k, j] = exp_up(x[k, j] - most)
+                for j in range(n): y[k, j] = exp_up(x[k, j] - max_)
         if n < SHORT: exponentials_up[real](&y[i, 0], m * n)
         for k in range(i, i + m):
             factor = <real>(exp_up(<real>0) / sum_terms[real](NEAR, &y[k, 0], &y[k, 0], 0, n))
@@ -157,14 +158,14 @@ cdef void softmax_grad(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) noexcept
 
 
 cdef void cross_entropy_(real[:, ::1] x, const int64_t* labels, real* loss, real* logs) noexcept nogil:
-    cdef real most[GROUP]
+    cdef real shift[GROUP]
     cdef Py_ssize_t i = 0, m, k
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
-        log_sums[real](x, i, m, most, logs + i)
+        log_sums[real](x, i, m, shift, logs + i)
         for k in range(i, i + m):
-            logs[k] += logs[k] - logs[k]            # nan of inf, and kept so for the gradient
-            loss[k] = logs[k] - (x[k, labels[k]] - most[k - i])
+            logs[k] += logs[k] - logs[k]            # inf becomes NaN, also for the gradient
+            loss[k] = logs[k] - (x[k, labels[k]] - shift[k - i])
         i += m
 
 
@@ -172,31 +173,31 @@ cdef void cross_entropy_grad_(const real* g, Py_ssize_t g_step, real scale, real
                               const real* logs, real[:, ::1] dx) noexcept nogil:
     """dx = g scale (e^(x - max - logs) - [j = label]); the maximum is computed again, because only logs is saved"""
     cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef real factor, most
+    cdef real factor, shift
     while i < x.shape[0]:
         m = group(i, x.shape[0], n)
         if n < SHORT:
             for k in range(i, i + m):
-                most = shift_of[real](&x[k, 0], n)
-                for j in range(n): dx[k, j] = (x[k, j] - most) - logs[k]
+                shift = shift_of[real](&x[k, 0], n)
+                for j in range(n): dx[k, j] = (x[k, j] - shift) - logs[k]
             exponentials[real](&dx[i, 0], m * n)
         for k in range(i, i + m):
             factor = g[k * g_step] * scale
             if n < SHORT:
                 for j in range(n): dx[k, j] *= factor
             else:
-                most = shift_of[real](&x[k, 0], n)
-                if n <= LONG: prefetch(x, k + 1)         # the maximum is bound by memory
-                for j in range(n): dx[k, j] = factor * exp((x[k, j] - most) - logs[k])
+                shift = shift_of[real](&x[k, 0], n)
+                if n <= LONG: prefetch(x, k + 1)    # its maximum is memory-bound
+                for j in range(n): dx[k, j] = factor * exp((x[k, j] - shift) - logs[k])
             dx[k, labels[k]] -= factor
         i += m
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
-# Adjacent elements belong to different columns. A few rows at a time give each column a new maximum, by which the sum
-# so far is scaled. So memory is read once for the sums, and once more for the result, from the last row up, because
-# the last rows are still in the cache. Prefetching takes 4.1 ms instead of 6.3 for the sums of 16 million elements.
-# (Transposing the matrix, working on rows and transposing back takes ten times as long.)
+# Adjacent elements belong to different columns. After every COLUMN_ROWS rows the maximum of each column is updated, and
+# its sum so far is scaled accordingly. Memory is read once for the sums and once for the result, from the last row up,
+# because the last rows are still in the cache. With prefetching, the sums of 16 million elements take 4.1 ms instead of
+# 6.3. (Transposing, working on rows and transposing back takes ten times as long.)
 
 cdef inline real larger(real x, real y) noexcept nogil: return x if x > y else y
 
@@ -208,7 +209,7 @@ cdef inline void prefetch(real[:, ::1] x, Py_ssize_t k) noexcept nogil:
 
 cdef inline void exps_by(bint up, real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, const real* by,
                          real* restrict e) noexcept nogil:
-    """e = e^(x - by) of m rows from row k on, in one run, because few columns do not fill a vector"""
+    """e = e^(x - by) for m rows from row k on, in one loop, because the columns alone do not fill a vector"""
     cdef Py_ssize_t wide = x.shape[1], r, i
     for r in range(m):
         for i in range(wide): e[r * wide + i] = x[k + r, i] - by[i]
@@ -216,41 +217,41 @@ cdef inline void exps_by(bint up, real[:, ::1] x, Py_ssize_t k, Py_ssize_t m, co
     else:  exponentials(e, m * wide)
 
 
-cdef inline void column_sums(real[:, ::1] x, real* restrict most, double* restrict sums) noexcept nogil:
-    """sum_i e^(x_ij - most_j), and most_j = max_i x_ij between the largest and the smallest finite number: so sums are
-    infinite where a column has inf, and 0 where it has -inf alone."""
+cdef inline void column_sums(real[:, ::1] x, real* restrict max_, double* restrict sums) noexcept nogil:
+    """sum_i e^(x_ij - max_j), where max_j = max_i x_ij, limited to finite numbers. The sum of a column is therefore
+    infinite if the column contains inf, and 0 if it contains only -inf."""
     cdef real e[(COLUMN_ROWS + 1) * TILE]
     cdef Py_ssize_t n = x.shape[0], wide = x.shape[1], k = 0, count, r, i
     cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
     cdef double unit = exp_up(<real>0)              # the factor of exp_up
-    for i in range(wide): most[i], sums[i] = -limit, 0
+    for i in range(wide): max_[i], sums[i] = -limit, 0
     while k < n:
         count = min(n - k, <Py_ssize_t>COLUMN_ROWS)
-        for i in range(wide): e[i] = most[i]
+        for i in range(wide): e[i] = max_[i]
         for r in range(k, k + count):
-            for i in range(wide): most[i] = larger(x[r, i], most[i])
+            for i in range(wide): max_[i] = larger(x[r, i], max_[i])
         for i in range(wide):
-            most[i] = limit if most[i] > limit else most[i]
-            e[i] -= most[i]
+            max_[i] = limit if max_[i] > limit else max_[i]
+            e[i] -= max_[i]
         exponentials_up(e, wide)
         for i in range(wide):
             sums[i] = sums[i] / unit * e[i]
             e[i] = 0
-        if wide % FEWEST == 0:
+        if wide % MIN_COLUMNS == 0:
             for r in range(k, k + count):
                 prefetch(x, r + COLUMN_ROWS)
-                for i in range(wide): e[i] += exp_up(x[r, i] - most[i])
+                for i in range(wide): e[i] += exp_up(x[r, i] - max_[i])
         else:
-            exps_by(True, x, k, count, most, e + wide)
+            exps_by(True, x, k, count, max_, e + wide)
             for r in range(1, count + 1):
                 for i in range(wide): e[i] += e[r * wide + i]
         for i in range(wide): sums[i] += e[i]
         k += count
     for i in range(wide):
         sums[i] /= unit
-        if -limit < most[i] < limit: continue       # else exp_up may not apply
+        if -limit < max_[i] < limit: continue       # else exp_up may not apply
         sums[i] = 0
-        for r in range(n): sums[i] += exp(x[r, i] - most[i])
+        for r in range(n): sums[i] += exp(x[r, i] - max_[i])
 
 
 cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double* restrict sums) noexcept nogil:
@@ -269,46 +270,46 @@ cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double
 
 
 cdef void logsumexp_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
+    cdef real max_[TILE]
     cdef double sums[TILE]
     cdef Py_ssize_t i
-    column_sums(x, most, sums)
-    for i in range(x.shape[1]): y[0, i] = most[i] + log(<real>sums[i])
+    column_sums(x, max_, sums)
+    for i in range(x.shape[1]): y[0, i] = max_[i] + log(<real>sums[i])
 
 
 cdef void log_softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
+    cdef real max_[TILE]
     cdef real logs[TILE]
     cdef double sums[TILE]
     cdef Py_ssize_t k, i
-    column_sums(x, most, sums)
-    for i in range(x.shape[1]): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))     # nan of inf
+    column_sums(x, max_, sums)
+    for i in range(x.shape[1]): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))     # inf becomes NaN
     for k in range(x.shape[0] - 1, -1, -1):
         prefetch(x, k - 2)
-        for i in range(x.shape[1]): y[k, i] = (x[k, i] - most[i]) - logs[i]
+        for i in range(x.shape[1]): y[k, i] = (x[k, i] - max_[i]) - logs[i]
 
 
 cdef void softmax_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
-    cdef real most[TILE]
+    cdef real max_[TILE]
     cdef real factor[TILE]
     cdef real e[TILE]
     cdef real v
     cdef double sums[TILE]
     cdef Py_ssize_t wide = x.shape[1], k = x.shape[0], m, r, i
-    column_sums(x, most, sums)
+    column_sums(x, max_, sums)
     for i in range(wide):
         factor[i] = <real>(1 / (sums[i] + (sums[i] - sums[i])))
-        factor[i] += factor[i] - factor[i]          # nan where the sum is inf, and where it is 0
+        factor[i] += factor[i] - factor[i]          # NaN if the sum is inf or 0
     while k > 0:
-        m = min(k, TILE // wide) if wide % FEWEST else 1
+        m = min(k, TILE // wide) if wide % MIN_COLUMNS else 1
         k -= m
         prefetch(x, k - 2)
-        if wide % FEWEST == 0:
+        if wide % MIN_COLUMNS == 0:
             for i in range(wide):
-                v = down(exp_up(x[k, i] - most[i]) * factor[i])
+                v = down(exp_up(x[k, i] - max_[i]) * factor[i])
                 y[k, i] = v if factor[i] == factor[i] else factor[i]
         else:
-            exps_by(True, x, k, m, most, e)
+            exps_by(True, x, k, m, max_, e)
             for r in range(m):
                 for i in range(wide):
                     v = down(e[r * wide + i] * factor[i])
@@ -324,11 +325,11 @@ cdef void log_softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] d
     column_totals(PLAIN, g, y, sums)
     for i in range(wide): total[i], zero[i] = <real>sums[i], 0
     while k > 0:
-        m = min(k, TILE // wide) if wide % FEWEST else 1
+        m = min(k, TILE // wide) if wide % MIN_COLUMNS else 1
         k -= m
         prefetch(g, k - 2)
         prefetch(y, k - 2)
-        if wide % FEWEST == 0:
+        if wide % MIN_COLUMNS == 0:
             for i in range(wide): dx[k, i] = g[k, i] - exp(y[k, i]) * total[i]
         else:
             exps_by(False, y, k, m, zero, e)

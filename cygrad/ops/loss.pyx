@@ -34,11 +34,11 @@ from cygrad.ops.softmax import softmax
 
 
 cdef Loop* MUL_LOOP = driver.find("mul")
-cdef Loop* SQUARE_SLOPE = driver.find("square_slope")
+cdef Loop* SQUARE_DERIVATIVE = driver.find("square_derivative")
 cdef Loop* BCE_LOOP = driver.find("bce")
-cdef Loop* BCE_SLOPE = driver.find("bce_slope")
-cdef Loop* BCE_SLOPE_HARD = driver.find("bce_slope_hard")
-cdef Loop* BCE_SLOPE_T = driver.find("bce_slope_t")
+cdef Loop* BCE_DERIVATIVE = driver.find("bce_derivative")
+cdef Loop* BCE_DERIVATIVE_HARD = driver.find("bce_derivative_hard")
+cdef Loop* BCE_DERIVATIVE_T = driver.find("bce_derivative_t")
 
 
 # ---- shared parts ----------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ cdef class Mse(Operator):
         cdef Spread wide
         over_all(&wide, &b.g[0], d.layout, (<Reduced>b.attributes).kind, &bits)
         a[0], a[1], a[2] = wide.array, d, b.dx[0]
-        return driver.each(SQUARE_SLOPE, a)
+        return driver.each(SQUARE_DERIVATIVE, a)
 
     cdef object formula(self, c, int i, g):
         d = c.input(0)
@@ -355,13 +355,13 @@ cdef class BceWithLogits(Operator):
         a[0], a[1] = wide.array, x
         if b.stages[stage].computes == 2:
             a[2] = b.dx[1]
-            return driver.each(BCE_SLOPE_T, a)
+            return driver.each(BCE_DERIVATIVE_T, a)
         a[3] = b.dx[0]
         if is_saved(b, CODE):
             a[1], a[2] = packed(saved(b, CODE).data, x.layout, 1), x
-            return driver.each_coded(BCE_SLOPE_HARD, a)
+            return driver.each_coded(BCE_DERIVATIVE_HARD, a)
         a[2] = saved(b, 1)
-        return driver.each(BCE_SLOPE, a)
+        return driver.each(BCE_DERIVATIVE, a)
 
     cdef object formula(self, c, int i, g):
         x = c.input(0)

@@ -24,7 +24,7 @@ from cygrad.ops.shape import transpose
 cdef Loop* ADD_LOOP = driver.find("add")
 cdef Loop* LOG_LOOP = driver.find("log")
 cdef Loop* FINITE_LOOP = driver.find("finite")
-cdef Loop* EXP_SLOPE = driver.find("exp_slope")
+cdef Loop* EXP_DERIVATIVE = driver.find("exp_derivative")
 
 
 # ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
@@ -164,7 +164,7 @@ cdef class LogSumExp(Reduction):
         cdef Array y = saved(b, OWN), x = saved(b, 0)
         cdef const Layout* g = b.g[0].layout
         if by_rows(x.layout, b.attributes) != 1 or not (g.dense or g.ndim == 1):
-            return derivative(b, EXP_SLOPE, &b.g[0], &y)
+            return derivative(b, EXP_DERIVATIVE, &b.g[0], &y)
         kernels.logsumexp_grad(b.dtype, y.layout.size, x.layout.size // y.layout.size, b.g[0].data,
                                1 if g.dense else g.strides[0], x.data, y.data, b.dx[0].data)
         return 0
@@ -176,7 +176,7 @@ cdef class LogSumExp(Reduction):
 cdef Py_ssize_t by_rows(const Layout* x, const void* axes) noexcept nogil:
     """The same as inner_of(), but 0 also if x is empty or if there are too few columns for vectors."""
     cdef Py_ssize_t inner = inner_of(x, axes) if x.size else 0
-    return inner if inner == 1 or inner >= rows.FEWEST else 0
+    return inner if inner == 1 or inner >= rows.MIN_COLUMNS else 0
 
 
 cdef Operator LOG_SOFTMAX = LogSoftmax(), SOFTMAX = Softmax(), LOGSUMEXP = LogSumExp()
@@ -200,7 +200,7 @@ cdef object along_axis(Operator op, x, axis):
     cdef int a = lay.read_axis(axis, t.layout.ndim), last = t.layout.ndim - 1, d
     cdef Py_ssize_t inner = 1
     for d in range(a + 1, last + 1): inner *= t.layout.shape[d]
-    if inner == 1 or inner >= rows.FEWEST: return apply1(op, t, axis_number(a))
+    if inner == 1 or inner >= rows.MIN_COLUMNS: return apply1(op, t, axis_number(a))
     order = list(range(last + 1))
     order[a], order[last] = last, a
     return transpose(apply1(op, transpose(t, order), axis_number(last)), order)

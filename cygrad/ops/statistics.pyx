@@ -33,8 +33,8 @@ cdef Loop* ADD_LOOP = driver.find("add")
 cdef Loop* MUL_LOOP = driver.find("mul")
 cdef Loop* POW_LOOP = driver.find("pow")
 cdef Loop* RATIO_LOOP = driver.find("ratio")
-cdef Loop* CENTRED_LOOP = driver.find("centred_slope")
-cdef Loop* SIGN_LOOP = driver.find("sign_slope")
+cdef Loop* CENTRED_LOOP = driver.find("centred_derivative")
+cdef Loop* SIGN_LOOP = driver.find("sign_derivative")
 
 
 def divide(x, y, p=1):
