@@ -9,7 +9,7 @@ cdef enum:
     MAX_NDIM = 16           # dimensions of one array
     MAX_OPERANDS = 5        # arrays in one elementwise call
 
-# The numbers of the dtypes, and what the table in the header has of each of them.
+# The numbers of the dtypes, and the columns of the table in the header.
 cdef extern from "cygrad/dtypes.h" nogil:
     enum:
         BOOL "CG_BOOL"
@@ -34,7 +34,7 @@ cdef extern from "cygrad/dtypes.h" nogil:
     int itemsize "cg_itemsize"(int dtype) noexcept
     char kind_of "cg_kind"(int dtype) noexcept              # b'b', b'i', b'u' or b'f'
     int loop_of "cg_loop"(int dtype) noexcept
-    bint is_floating "cg_is_floating"(int dtype) noexcept   # it can have gradients
+    bint is_floating "cg_is_floating"(int dtype) noexcept   # can have gradients
     bint is_real "cg_is_real"(int dtype) noexcept           # kernels of the fused type `real` compute it
 
 cdef struct Layout:

@@ -39,7 +39,7 @@ ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) n
 cdef enum:
     MAX_LOOPS = 512
     STREAM = 1 << 24        # bytes: results of at least this size are streamed
-    N_SMALL = 64            # elements: up to here, operands are filled or unpacked whole, for a single call
+    N_SMALL = 64            # elements: up to this size, operands are filled or unpacked whole, for a single call
     SLOT = 8 * N_SMALL      # bytes of scratch memory for such an operand
     LINE = 64               # bytes of a cache line
     AHEAD = 2048            # bytes: how far ahead of the reads a streaming loop prefetches its operands. Compute-bound
@@ -55,8 +55,8 @@ cdef dict names = {}
 # ---- the table of kernels --------------------------------------------------------------------------------------------
 
 cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int f64_cost=2, int number=-1) except -1:
-    """Register a floating-point kernel under `name`; replaces an earlier one of that name. For `cost`, `f64_cost` and
-    `number` see Loop: no strip is filled with operand `number`."""
+    """Register a floating-point kernel under `name`, or replace the one of that name. For `cost`, `f64_cost` and
+    `number` see Loop; no strip is filled with operand `number`."""
     cdef int index = names.setdefault(name, len(names))
     if index >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")

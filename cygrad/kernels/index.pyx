@@ -197,7 +197,8 @@ cdef void next_run(const Places* p, Spot* spot) noexcept nogil:
 
 
 cdef inline int64_t sign(int64_t i, Py_ssize_t size) noexcept nogil:
-    """Negative if i is outside -size .. size - 1: then one of the two terms is, even if the other overflows."""
+    """Negative if i is outside -size .. size - 1, because one of the terms is then negative, even if the other
+    overflows."""
     return (i + size) | (size - 1 - i)
 
 

@@ -4,8 +4,8 @@ Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC
 function of a key and a counter. Each element of a draw can therefore be computed without the elements before it, by any
 thread, and again later.
 
-The lower 64 bits of a 128-bit counter are the number of the block. The upper 64 bits count the attempts, for integers,
-which may be drawn several times. Otherwise they are 0."""
+The lower 64 bits of a 128-bit counter are the number of the block. The upper 64 bits count the attempts for an integer,
+which may be drawn several times; for other draws they are 0."""
 
 from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

@@ -1,7 +1,7 @@
 from cygrad.kernels.array cimport Array
 
 cdef enum:
-    SHORT = 64              # the largest k for which topk() works; beyond, rows are sorted
+    SHORT = 64              # the largest k of topk(); for a larger k, the operator sorts the rows
 
 cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept nogil
 cdef size_t order_room(const Array* x, int axis, bint in_place) noexcept nogil

@@ -126,7 +126,7 @@ cdef inline uint64_t key(element v, uint64_t flip) noexcept nogil:
 # ---- sorted indices --------------------------------------------------------------------------------------------------
 
 cdef int in_order(const element* x, Py_ssize_t n, uint64_t flip) noexcept nogil:
-    """1 if the elements are in order, -1 if each comes strictly after the next, else 0."""
+    """1 if the elements are in order, -1 if they are strictly in reverse order, else 0."""
     cdef Py_ssize_t i
     cdef uint64_t before = key(x[0], flip), now
     cdef bint rises = True, falls = True

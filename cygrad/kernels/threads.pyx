@@ -12,23 +12,24 @@ cdef extern from "cygrad/platform.h" nogil:
 
 cdef enum:
     LATE = 300_000              # ns that the first thread may wait for the others, beyond its own working time
-    BACKOFF = 16                # work stays serial for so many times the wait, so retries cost a sixteenth
+    BACKOFF = 16                # after a wait, work is serial for 16 times as long, so retries cost a sixteenth
 
 cdef int max_threads = 1024 if CG_HAVE_OPENMP else 1
-cdef bint started = False       # whether a job has run in several threads
+cdef bint started = False       # whether a job has used several threads
 cdef long long serial_until = 0
 
 n_threads = 1
 
 
 def set_num_threads(n: int) -> None:
-    """Let kernels and matrix products use up to `n` threads. A kernel uses several only for enough work. It is 1 in a
-    build without OpenMP, and in a forked child whose parent had used several threads. The initial number is
-    CYGRAD_NUM_THREADS of the environment, or the number of CPUs that the process may use. Raises ValueError below 1."""
+    """Let kernels and matrix products use up to `n` threads. A kernel uses several only if it has enough work. The
+    number is always 1 in a build without OpenMP, and in a forked child whose parent had used several threads. It starts
+    as the environment variable CYGRAD_NUM_THREADS, or as the number of CPUs that the process may use. Raises ValueError
+    if n is not an integer of at least 1."""
     global n_threads
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         came = n if isinstance(n, int) else type(n).__name__
-        raise ValueError(f"set_num_threads wants a whole number of at least 1, got {came}")
+        raise ValueError(f"set_num_threads: n must be an integer of at least 1, got {came}")
     n_threads = min(int(n), max_threads)
 
 
@@ -48,7 +49,7 @@ def _threads_at_start():
         ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else omp_get_num_procs()
         return max(1, min(omp_get_num_procs(), ours))
     if not wanted.isdecimal() or int(wanted) < 1:
-        raise ValueError(f"CYGRAD_NUM_THREADS is {wanted!r}; it must be a whole number of at least 1")
+        raise ValueError(f"CYGRAD_NUM_THREADS is {wanted!r}; it must be an integer of at least 1")
     return int(wanted)
 
 
@@ -65,11 +66,11 @@ if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fo
 
 
 cdef void parallel_for(range_t f, void* job, Py_ssize_t n, Py_ssize_t part, int t) noexcept nogil:
-    """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) by `t` threads; each takes the next part when
-    it is free.
+    """f(job, 0, part), f(job, part, 2 part) ... f(job, ..., n) on `t` threads; a thread that is free takes the next
+    part.
 
-    On a machine whose CPUs other programs use, the last part may wait milliseconds for its turn. After such a wait the
-    first thread works alone for a while, on the same parts in the same order, so the results are the same."""
+    If other programs use the CPUs, the last part may wait milliseconds for its turn. After such a wait the first thread
+    works alone for a while, on the same parts in the same order, so the results are the same."""
     global serial_until, started
     cdef long long begin, mine, end
     cdef Py_ssize_t parts, i

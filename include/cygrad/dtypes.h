@@ -1,11 +1,11 @@
-/* The dtypes, one line each. What cygrad needs to know of a dtype is read from this table: core/dtypes.pyx makes the
-   NumPy dtypes and the promotion rules from it, kernels/array.pxd has its predicates. The number of a dtype is its place.
+/* The table of dtypes, one line each. core/dtypes.pyx builds the NumPy dtypes and the promotion rules from it, and
+   kernels/array.pxd declares its predicates. The number of a dtype is its position in the table.
 
    name    NumPy's name
-   bytes   of one element
-   kind    NumPy's letter: b for bool, i and u for integers, f for floating
+   bytes   size of one element
+   kind    NumPy's letter: b for bool, i and u for integers, f for floating point
    format  the letter of Python's struct module, for the buffer protocol
-   loop    which loop of a kernel computes it (struct Loop in kernels/driver.pxd); CG_NO_LOOP: NumPy computes it */
+   loop    the loop of a kernel that computes it (struct Loop in kernels/driver.pxd); CG_NO_LOOP: NumPy computes it */
 #ifndef CYGRAD_DTYPES_H
 #define CYGRAD_DTYPES_H
 

@@ -1,7 +1,7 @@
 /* Mathematical functions of float32 that the compiler can vectorize. They have no branches, calls or tables, so a plain
    loop over one of them computes 4, 8 or 16 elements at a time. Errors are at most 2 ulp, for denormals too. Results
-   for NaN, infinities and signed zeros are NumPy's (tests/support/ulps.py measures all this). tan and the logarithm in pow are
-   computed in float64, which is shorter and half as fast; all other functions in float32.
+   for NaN, infinities and signed zeros are NumPy's (tests/support/ulps.py measures both). tan and the logarithm in pow
+   are computed in float64, which is shorter and half as fast; all other functions in float32.
 
    Polynomials are minimax fits of the relative error (Remez algorithm with 200 bits). Their coefficients are rounded to
    float32 one by one, the lowest first, and the others are fitted again each time. */

@@ -48,7 +48,7 @@ def test_threads_in_the_environment():
     for asked in ("0", "two", "-1", "²"):
         run = subprocess.run([sys.executable, "-c", "import cygrad"], env={**os.environ, "CYGRAD_NUM_THREADS": asked},
                              capture_output=True, text=True)
-        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it must be a whole number of at least 1" in run.stderr
+        assert f"ValueError: CYGRAD_NUM_THREADS is '{asked}'; it must be an integer of at least 1" in run.stderr
 
 
 def raised(path):

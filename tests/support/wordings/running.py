@@ -30,7 +30,7 @@ CASES = [
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
      "it cannot be imported from a zip file"),
     (lambda: cg.set_num_threads(0), ValueError,
-     "set_num_threads wants a whole number of at least 1, got 0"),
+     "set_num_threads: n must be an integer of at least 1, got 0"),
     (lambda: cg.record("yes"), TypeError,
      "train_mode must be True, False or None (unchanged), got 'yes'"),
     (lambda: cg.no_grad(3), TypeError,
