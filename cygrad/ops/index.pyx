@@ -1,9 +1,7 @@
 """Indexing: take, gather, scatter_add and their inverses; argwhere; one_hot.
 
-Operators take int64 indices. They check them before they write over memory that was there before; where the result is
-new memory, the kernels check them while they write. Indices have no gradient. An index over the caller's memory is
-copied, since a later write there would change the gradient unseen; a write to a tensor that is saved raises its
-version."""
+Indices are int64 and have no gradient. An operator that writes in place checks all indices first; otherwise the kernel
+checks them while it writes. An index in external memory is copied, because a write there raises no version."""
 
 cimport cython
 
@@ -40,11 +38,11 @@ from cygrad.core.store.layout import check_size
 from cygrad.ops.shape import astype, broadcast_to, reshape
 
 
-# ---- what these share ------------------------------------------------------------------------------------------------
+# ---- attributes and checks -------------------------------------------------------------------------------------------
 
 @cython.no_gc
 cdef class Axis(Attributes):
-    """The attributes of an operator along one axis, counted from the first."""
+    """The attributes of an operator along one axis, which is not negative."""
 
     def __cinit__(self, int axis):
         self.axis = axis
@@ -52,7 +50,7 @@ cdef class Axis(Attributes):
 
 @cython.no_gc
 cdef class Indexed(Attributes):
-    """The attributes of take and add_at: `count` index arrays choose from as many dimensions, from `axis` on."""
+    """The attributes of take and add_at: `count` index arrays select from as many dimensions, from `axis` on."""
 
     def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
@@ -60,7 +58,7 @@ cdef class Indexed(Attributes):
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1 nogil:
     """Raise IndexError if an index is out of range; array k of `n` indexes dimension axis + k of x. `name` is the
-    function that was called, and ": ", or "" for an index in brackets."""
+    function's name and ": ", or "" for an index in brackets."""
     cdef int k
     cdef int64_t bad
     for k in range(n):
@@ -72,31 +70,31 @@ cdef int check_indices(str name, const Array* x, int axis, int n, const Array* i
 
 
 cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index) except -1 nogil:
-    """The same in backward. A write through NumPy raises no version, and would make the kernel leave its memory."""
+    """The same in backward: NumPy may have changed an index without raising its version."""
     cdef int k
     cdef int64_t bad
     for k in range(n):
         if kernel.bad_index(&index[k], b.x[0].shape[axis + k], &bad):
             with gil:
-                raise InplaceError(f"{op.name}: index {bad} was in range in forward and is not now, for a dimension of "
-                                   f"size {b.x[0].shape[axis + k]}; it has been written meanwhile: give a copy()")
+                raise InplaceError(f"{op.name}: index {bad} is out of range for a dimension of size "
+                                   f"{b.x[0].shape[axis + k]}; it was modified since forward; pass a copy()")
     return 0
 
 
 cdef Tensor own(Tensor t, Tensor written):
-    """`t`, an index or a mask, or a copy where a write could go unseen: of memory from outside, and of that which the
+    """An index or mask `t`, or a copy if a write to it would raise no version: external memory, or the memory that the
     operation itself writes (`written`, or None)."""
     if t.buffer.flags & EXTERNAL or written is not None and t.buffer == written.buffer: return t.copy()
     return t
 
 
 cdef Tensor index_tensor(v, Tensor written):
-    """An int64 tensor of indices of any data. Raises TypeError for other dtypes than integers, and IndexError for a
-    uint64 that would be negative as an int64, and so be counted from the end."""
+    """An int64 tensor of indices from data. Raises TypeError for dtypes other than integers, and IndexError for a
+    uint64 beyond int64, which the cast would make negative."""
     if isinstance(v, (list, tuple)) and len(v) == 0: v = np.zeros(0, np.int64)
     cdef Tensor t = ensure_tensor(v)
     if is_floating(t.dtype) or t.dtype == BOOL:
-        raise TypeError(f"indices are integers, got a {DTYPES[t.dtype]} tensor of shape {t.shape}")
+        raise TypeError(f"indices must be integers, got a {DTYPES[t.dtype]} tensor of shape {t.shape}")
     if t.dtype == UINT64 and t.layout.size:
         largest = t.detach().numpy().max()
         if largest > np.iinfo(np.int64).max: raise IndexError(f"index {largest} is out of range for any dimension")
@@ -146,14 +144,14 @@ cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index
 
 
 cdef int refuse_dimensions(str name, int ndim) except -1 with gil:
-    raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, this index would give {ndim}")
+    raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, but this index would give {ndim}")
 
 
 @final
 cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
-    The inputs are x and index arrays that broadcast, for neighbouring dimensions. Keeps the indices."""
+    The inputs are x and index arrays that broadcast, for adjacent dimensions. Saves the indices."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "take", True, True
@@ -195,7 +193,7 @@ cdef class Take(Operator):
 
 
 cdef int check_values(str name, const Array* v, Layout* wanted) except -1 nogil:
-    """Raise ValueError if v does not have the shape of `wanted`, whose count this takes over."""
+    """Raise ValueError if v does not have the shape of `wanted`. Steals the reference to `wanted`."""
     if not lay.same_shape(v.layout, wanted): refuse_values(name, v, wanted)
     lay.decref(wanted)
     return 0
@@ -204,7 +202,7 @@ cdef int check_values(str name, const Array* v, Layout* wanted) except -1 nogil:
 cdef int refuse_values(str name, const Array* v, Layout* wanted) except -1 with gil:
     shape = lay.shape_tuple(wanted)
     lay.decref(wanted)
-    raise ValueError(f"{name}: v is {lay.shape_tuple(v.layout)}; wanted {shape}, that of the places")
+    raise ValueError(f"{name}: v has shape {lay.shape_tuple(v.layout)}, but the index selects {shape}")
 
 
 @final
@@ -243,7 +241,7 @@ cdef class AddAt(Operator):
 # ---- gather ----------------------------------------------------------------------------------------------------------
 
 cdef int check_along(str name, const Array* x, int axis, const Array* index) except -1 nogil:
-    """Raise ValueError unless the index has as many dimensions as x, and none but `axis` is larger than that of x."""
+    """Raise ValueError unless the index has as many dimensions as x, none larger than in x except `axis`."""
     cdef const Layout* a = x.layout
     cdef const Layout* l = index.layout
     cdef int d
@@ -252,13 +250,13 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
         if fits and d != axis and l.shape[d] > a.shape[d]: fits = False
     if not fits:
         with gil:
-            raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; wanted as many "
-                             f"dimensions, and none of the index larger than that of x but dimension {axis}")
+            raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; they must have "
+                             f"as many dimensions, and only dimension {axis} of the index may be larger than in x")
     return 0
 
 
 cdef class Gathering(Operator):
-    """The base of both: elements of x by an index, along an axis. Keeps the index."""
+    """The base of both: elements of x by an index, along an axis. Saves the index."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
@@ -306,9 +304,9 @@ cdef class Gather(Gathering):
 
 @final
 cdef class GatherRanked(Gathering):
-    """The same with an index that follows from the order of x: the derivative depends on x, and is locally constant.
+    """The same with an index from the order of x, so that the derivative depends on x, but is locally constant.
 
-    Keeps a copy of the index (a hidden output) in the smallest dtype that can hold it: no index is negative."""
+    Saves a copy of the index, which is never negative, in the smallest dtype that can hold it (a hidden output)."""
 
     cdef int infer(self, Call* c) except -1 nogil:
         Gathering.infer(self, c)
@@ -329,7 +327,7 @@ cdef class GatherRanked(Gathering):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if not b.want[0]: return 0
-        s = add_stage(b, temporary(0))              # the index as int64; then the saved places can go
+        s = add_stage(b, temporary(0))              # the index as int64; then the saved places can be freed
         s.saved, s.gradients, s.like, s.temporary_dtype = output_bit(1), 0, b.y, INT64
         s = add_stage(b, 1)
         s.gradients |= reads_temporary(0)
@@ -354,12 +352,12 @@ cdef class GatherRanked(Gathering):
 
 
 cdef int place_dtype(Py_ssize_t n) noexcept nogil:
-    """The smallest dtype that can hold the numbers below n."""
+    """The smallest dtype that can hold the numbers 0 to n - 1."""
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 
 
 cdef void narrow(const Array* wide, const Array* places) noexcept nogil:
-    """Places, which are dense, from int64 numbers of any strides that fit their dtype."""
+    """places = wide, cast to a smaller dtype that can hold the numbers; `places` is dense."""
     cdef int64_t scratch[STRIP]
     cdef const int64_t* at
     cdef Py_ssize_t n = places.layout.size, start = 0, count, k
@@ -378,7 +376,7 @@ cdef void narrow(const Array* wide, const Array* places) noexcept nogil:
 
 
 cdef void widen(const Array* places, int64_t* wide) noexcept nogil:
-    """Saved places, which are dense, as int64."""
+    """wide = places, cast to int64; `places` is dense."""
     cdef Py_ssize_t n = places.layout.size, k
     if places.dtype == UINT8:
         for k in range(n): wide[k] = (<const uint8_t*>places.data)[k]
@@ -399,7 +397,7 @@ cdef object wide_places(Context c):
 cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
-    The inputs are x, the index and s, of the shape of the index. Keeps the index."""
+    The inputs are x, the index and s, which has the shape of the index. Saves the index."""
 
     def __cinit__(self):
         self.name, self.differentiable = "scatter_add", True
@@ -430,7 +428,7 @@ cdef class ScatterAdd(Operator):
 
 @final
 cdef class Argwhere(Operator):
-    """y = the places where x is not zero, a row each        no gradient
+    """y = the indices where x is not zero, a row each        no gradient
 
     infer() reads values: it counts the rows, without the GIL."""
 
@@ -461,7 +459,7 @@ cdef class Classes(Attributes):
     cdef readonly Py_ssize_t classes
     cdef readonly object dtype
     cdef int number
-    cdef char one[8]                                # 1 in that dtype
+    cdef char one[8]                                # the bytes of 1 in that dtype
 
     def __cinit__(self, Py_ssize_t classes, dtype):
         cdef bytes one
@@ -483,7 +481,7 @@ cdef class OneHot(Operator):
         cdef int d
         if l.ndim == MAX_NDIM:
             with gil:
-                raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, which is the most; reshape them")
+                raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, the maximum; reshape them")
         for d in range(l.ndim): shape[d] = l.shape[d]
         shape[l.ndim], c.y[0].dtype = (<Classes>c.attributes).classes, (<Classes>c.attributes).number
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
@@ -493,7 +491,7 @@ cdef class OneHot(Operator):
         cdef Py_ssize_t classes = (<Classes>c.attributes).classes
         cdef int64_t bad = 0
         if not choose.one_hot(&c.x[0], classes, c.y[0].data, itemsize(c.y[0].dtype), (<Classes>c.attributes).one, &bad):
-            with gil: raise IndexError(f"one_hot: label {bad} is no class; the classes go from 0 to {classes - 1}")
+            with gil: raise IndexError(f"one_hot: label {bad} is not a class; the classes are 0 to {classes - 1}")
         return 0
 
 
@@ -503,8 +501,8 @@ OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ON
 
 
 def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:
-    """The elements or slices of `x` at `indices` (integers of any shape, negative ones from the end) along `axis`, or
-    of the flattened `x` if that is None. Raises IndexError for an index out of range."""
+    """The elements or slices of `x` at `indices` (integers of any shape; negative ones count from the end) along
+    `axis`, or of the flattened `x` if `axis` is None. Raises IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
     if axis is None:
         t = reshape(t, (t.layout.size,))
@@ -513,7 +511,7 @@ def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:
 
 
 def add_at(x: Data, axis: int, v: Data, *indices: Data) -> Tensor:
-    """`x` with `v` added at index arrays for neighbouring dimensions from `axis` on: where take() would take."""
+    """`x` with `v` added where take() would read, at index arrays for adjacent dimensions from `axis` on."""
     cdef Tensor t = ensure_tensor(x)
     if not indices or not isinstance(axis, int) or not 0 <= axis <= t.layout.ndim - len(indices):
         raise IndexError(f"add_at: {len(indices)} index arrays from axis {described(axis)} on do not fit x of shape "
@@ -522,45 +520,45 @@ def add_at(x: Data, axis: int, v: Data, *indices: Data) -> Tensor:
 
 
 def gather(x: Data, axis: int, index: Data) -> Tensor:
-    """The elements of `x` that `index` names along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as
-    many dimensions as x. Raises ValueError where it does not fit, IndexError for an index out of range."""
+    """The elements of `x` at `index` along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as many
+    dimensions as x. Raises ValueError if its shape does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
     return apply2(GATHER, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def gather_ranked(x, axis, index):
-    """gather() with an index that follows from the order of the elements of `x`: topk's values."""
+    """gather() with an index from the order of the elements of `x`, for the values of topk."""
     cdef Tensor t = ensure_tensor(x)
     return apply2(GATHER_RANKED, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def scatter_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
-    """`x` with the elements of `src` added where `index` says along `axis`: y[i, index[i, j]] += src[i, j] for axis 1;
-    places that are named several times sum up. `src` may be larger than the index: the rest of it is not used."""
+    """`x` with the elements of `src` added at `index` along `axis`: y[i, index[i, j]] += src[i, j] for axis 1. Repeated
+    indices accumulate. `src` may be larger than the index; the rest of it is not used."""
     cdef Tensor t = ensure_tensor(x), i = index_tensor(index, None), s = ensure_tensor(src)
     if t.dtype != s.dtype or t.dtype == BOOL:
-        raise TypeError(f"scatter_add: x is {DTYPES[t.dtype]} and src is {DTYPES[s.dtype]}; wanted one dtype, not "
-                        f"bool; convert with astype")
+        raise TypeError(f"scatter_add: x is {DTYPES[t.dtype]} and src is {DTYPES[s.dtype]}; they must have the same "
+                        f"dtype, not bool; convert with astype")
     if s.shape != i.shape:
         if s.layout.ndim != i.layout.ndim or any([n > m for n, m in zip(i.shape, s.shape)]):
-            raise ValueError(f"scatter_add: the index is {i.shape} but src is {s.shape}; wanted a src at least as "
-                             f"large in each dimension")
+            raise ValueError(f"scatter_add: the index is {i.shape} but src is {s.shape}; src must be at least as large "
+                             f"in each dimension")
         s = s[tuple([slice(0, n) for n in i.shape])]
     return apply_list(SCATTER_ADD, [t, i, s], Axis(lay.read_axis(axis, t.layout.ndim)))
 
 
 def argwhere(x: Data) -> Tensor:
-    """The places at which `x` is not zero (or is true), in row-major order: an integer tensor (places, dimensions). A
-    net cannot plan it, since its shape depends on values."""
+    """The indices at which `x` is not zero (or is true), in row-major order: an int64 tensor (elements, dimensions). A
+    net cannot plan it, because its shape depends on values."""
     return apply1(ARGWHERE, x, None)
 
 
 def one_hot(labels: Data, classes: int, dtype: npt.DTypeLike | None = None) -> Tensor:
-    """A row of `classes` numbers for each of the integer `labels`: 1 at the label, 0 elsewhere; dtype None is the
-    default dtype. Raises IndexError for a label that is no class."""
+    """A row of `classes` numbers for each of the integer `labels`: 1 at the label, 0 elsewhere. dtype None is the
+    default dtype. Raises IndexError for a label that is not a class."""
     cdef Tensor l = index_tensor(labels, None)
     classes = operator.index(classes)
-    if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; wanted 0 or more")
+    if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; it must be at least 0")
     check_size(l.layout.size * classes, f"one_hot: {l.layout.size} labels of {classes} classes each are "
                                         f"{l.layout.size * classes} numbers")
     check_size(classes, f"one_hot: the number of classes is {classes}")

@@ -1,8 +1,7 @@
-"""x[index] and x[index] = v: slices, which are views, and index arrays and masks in full NumPy semantics.
+"""x[index] and x[index] = v, with NumPy's semantics.
 
-The slices, numbers and new dimensions of an index make a view. Its arrays choose from that view (take); the dimensions
-they choose from come first if they are not neighbours. One mask over the first dimensions is a select. Writing has the
-same cases."""
+Slices, ints and new dimensions make a view. Index arrays select from that view (take); the dimensions that they select
+from come first if they are not adjacent. A single mask over the first dimensions is a select."""
 
 cimport cython
 
@@ -43,7 +42,7 @@ from cygrad.ops.masks import MaskDimensions, select
 from cygrad.ops.shape import astype, broadcast_to, expand_dims, reshape, transpose
 
 cdef Operator TAKE = by_index.OPERATORS["take"], ARGWHERE = by_index.OPERATORS["argwhere"]
-cdef Py_ssize_t MAX_STEP = <Py_ssize_t>1 << 48      # of a slice; no dimension is as large
+cdef Py_ssize_t MAX_STEP = <Py_ssize_t>1 << 48      # of a slice; no dimension is larger
 cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 
 
@@ -51,24 +50,24 @@ cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 
 @cython.no_gc
 cdef class Slices(Attributes):
-    """The attributes of getitem and assign: an index without arrays, read. It has an entry for each dimension of x:
-    (start, step, count), or start alone where an int removes the dimension; and None for each new dimension."""
+    """The attributes of getitem and assign: a parsed index without arrays. It has an entry for each dimension of x,
+    (start, step, count) or, if an int removes the dimension, start alone; and None for each new dimension."""
     cdef readonly tuple index
     cdef int n_in                                   # dimensions of x
-    cdef int n_out                                  # and of the result
-    cdef Py_ssize_t start[MAX_NDIM]                 # in each dimension of x
-    cdef Py_ssize_t step[MAX_NDIM]                  # of each dimension of the result
+    cdef int n_out                                  # dimensions of the result
+    cdef Py_ssize_t start[MAX_NDIM]                 # for each dimension of x
+    cdef Py_ssize_t step[MAX_NDIM]                  # for each dimension of the result
     cdef Py_ssize_t count[MAX_NDIM]
-    cdef signed char source[MAX_NDIM]               # the dimension of x that it is; -1: a new one
+    cdef signed char source[MAX_NDIM]               # its dimension of x, or -1 for a new one
 
     def __cinit__(self, tuple index):
         cdef int n = 0, d = 0
         for entry in index:
             if n == MAX_NDIM and type(entry) is not int:
                 n = len([e for e in index if type(e) is not int])
-                raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, this index would give {n}")
+                raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, but this index would give {n}")
             if d == MAX_NDIM and entry is not None:
-                raise IndexError(f"an index of more than {MAX_NDIM} dimensions")
+                raise IndexError(f"an index has at most {MAX_NDIM} dimensions, this one has more")
             if type(entry) is int:
                 self.start[d] = entry
                 d += 1
@@ -83,7 +82,7 @@ cdef class Slices(Attributes):
 
 
 cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nogil:
-    """Write the layout of x[index] to y and return that."""
+    """Write the layout of x[index] to y, and return y."""
     cdef int d, source
     y.ndim, y.offset = (<Slices>slices).n_out, x.offset
     for d in range((<Slices>slices).n_in): y.offset += (<Slices>slices).start[d] * x.strides[d]
@@ -123,12 +122,12 @@ cdef int put_into(const Array* x, const void* slices, const Array* v) except -1 
 
 @cython.no_gc
 cdef class Region(Shape):
-    """The attributes of put_slice: the shape of the result, and where in it the operand goes."""
+    """The attributes of put_slice: the shape of the result, and the position of the operand in it."""
     cdef readonly Slices slices
 
     def __cinit__(self, tuple shape, Slices slices):
         if slices.n_in != self.ndim:
-            raise IndexError(f"put_slice: an index of {slices.n_in} dimensions for a shape of {self.ndim}")
+            raise IndexError(f"put_slice: the index is for {slices.n_in} dimensions, but the shape has {self.ndim}")
         self.slices = slices
 
 
@@ -177,8 +176,7 @@ cdef class Assign(Operator):
 
 @cython.no_gc
 cdef class ArrayIndex(Attributes):
-    """The attributes of put: an index with arrays. x is sliced, its dimensions are put in `order` (None: as they are),
-    and the arrays choose from the dimensions from `axis` on."""
+    """The attributes of put. x is sliced, then permuted by `order` (or None); the arrays select from `axis` on."""
     cdef readonly Slices slices
     cdef readonly tuple order
     cdef readonly int axis
@@ -187,20 +185,20 @@ cdef class ArrayIndex(Attributes):
     def __cinit__(self, Slices slices, tuple order or None, int axis):
         cdef int d, n = slices.n_out
         if order is not None and sorted(order) != list(range(n)) or not 0 <= axis <= n:
-            raise IndexError(f"put: the order {order} and the axis {axis} do not fit an index of {n} dimensions")
+            raise IndexError(f"put: order {order} and axis {axis} do not fit an index with {n} dimensions")
         self.slices, self.order, self.axis = slices, order, axis
         for d in range(n): self.axes[d] = d if order is None else order[d]
 
 
 cdef Layout* aimed(const Layout* x, const void* index, Layout* y) noexcept nogil:
-    """Write the layout of what an index with arrays chooses from to y and return that."""
+    """Write the layout of the view that the arrays of an index select from to y, and return y."""
     cdef LocalLayout part
     permuted(sliced(x, <void*>(<ArrayIndex>index).slices, lay.local(&part)), (<ArrayIndex>index).axes, y)
     return y
 
 
 cdef object seen(Tensor x, ArrayIndex index):
-    """The same as a view of a tensor, recorded."""
+    """The same view as a tensor, recorded."""
     cdef Tensor y = apply1(GETITEM, x, index.slices)
     return y if index.order is None else transpose(y, index.order)
 
@@ -209,8 +207,8 @@ cdef object seen(Tensor x, ArrayIndex index):
 cdef class Put(Operator):
     """y = x, with y[i] = v        dx = g, with dx[i] = 0        dv = g[i]
 
-    The inputs are x, v and the index arrays stacked along their first dimension. Where several write to one place the
-    last one stays, and has the gradient. Keeps the indices."""
+    The inputs are x, v and the index arrays, stacked along a first dimension. If an index is repeated, the last value
+    is written, and only it receives a gradient. Saves the indices."""
 
     def __cinit__(self):
         self.name, self.differentiable = "put", True
@@ -225,7 +223,7 @@ cdef class Put(Operator):
         cdef LocalLayout l
         cdef Array x = c.y[0]
         cdef Array index[MAX_NDIM]
-        cdef Layout one = c.x[2].layout[0]          # of one index array among the stacked
+        cdef Layout one = c.x[2].layout[0]          # becomes the layout of one index array
         cdef int k, n = <int>one.shape[0], axis = (<ArrayIndex>c.attributes).axis
         one.ndim, one.shape, one.strides = one.ndim - 1, one.shape + 1, one.strides + 1
         one.size, one.dense = one.size // n, False
@@ -256,11 +254,11 @@ cdef class Put(Operator):
 
 
 cdef object last_of(Tensor g, tuple shape, Tensor index, int axis):
-    """`g` where an index array names its place for the last time, 0 where a later one does."""
+    """`g`, but 0 where the same index follows later."""
     cdef int n = <int>index.layout.shape[0], extra = index.layout.ndim - 1, k
     cdef Py_ssize_t size
     if index.layout.size == 0: return g
-    flat, size = 0, 1                               # each place as one number
+    flat, size = 0, 1                               # flat: each index tuple as one number
     for k in range(n - 1, -1, -1):
         i = index[k]
         flat = flat + where(i < 0, i + shape[axis + k], i) * size
@@ -273,10 +271,10 @@ cdef object last_of(Tensor g, tuple shape, Tensor index, int axis):
     return where(last, g, 0)
 
 
-# ---- reading an index ------------------------------------------------------------------------------------------------
+# ---- parsing an index ------------------------------------------------------------------------------------------------
 
 cdef bint is_array(entry):
-    """Whether an entry of an index is an array: what has elements, and True and False."""
+    """Whether an entry of an index is an array. True and False are, as masks of no dimensions."""
     if type(entry) is int or type(entry) is slice or entry is None or entry is Ellipsis: return False
     if isinstance(entry, Tensor): return (<Tensor>entry).layout.ndim > 0 or (<Tensor>entry).dtype == BOOL
     if isinstance(entry, np.ndarray): return entry.ndim > 0 or entry.dtype == np.bool_
@@ -291,7 +289,7 @@ cdef bint has_arrays(index):
 
 
 cdef Slices read_index(index, const Layout* x):
-    """Basic indexing by NumPy's rules: ints, slices, Ellipsis, None. Raises IndexError or TypeError."""
+    """Parse an index of ints, slices, Ellipsis and None by NumPy's rules. Raises IndexError or TypeError."""
     cdef list out = []
     cdef Py_ssize_t i, size, start, stop, step, count
     cdef int d = 0, given = 0, ellipses = 0
@@ -299,7 +297,7 @@ cdef Slices read_index(index, const Layout* x):
     for entry in <tuple>index:
         if entry is Ellipsis: ellipses += 1
         elif entry is not None: given += 1
-    if given > x.ndim: raise IndexError(f"{given} indices for a tensor of {x.ndim} dimensions")
+    if given > x.ndim: raise IndexError(f"too many indices: {given} for a tensor of {x.ndim} dimensions")
     if ellipses > 1: raise IndexError("an index has at most one Ellipsis (...)")
     for entry in <tuple>index:
         if entry is None: out.append(None)
@@ -310,14 +308,14 @@ cdef Slices read_index(index, const Layout* x):
         elif isinstance(entry, slice):
             PySlice_Unpack(entry, &start, &stop, &step)
             count = PySlice_AdjustIndices(x.shape[d], &start, &stop, step)
-            if not -MAX_STEP < step < MAX_STEP: step = 1        # (of one element at most)
+            if not -MAX_STEP < step < MAX_STEP: step = 1        # such a slice has at most one element
             out.append((start if count else 0, step, count))
             d += 1
         else:
             try:
                 place = PyNumber_Index(entry)
             except TypeError:
-                raise TypeError(f"an index is made of ints, slices, ..., None and arrays of integers or bools, got "
+                raise TypeError(f"only ints, slices, ..., None and arrays of integers or bools can index; got "
                                 f"{getattr(entry, 'dtype', type(entry).__name__)}") from None
             size = x.shape[d]
             if not -size <= place < size:
@@ -330,8 +328,7 @@ cdef Slices read_index(index, const Layout* x):
 
 
 cdef tuple read_arrays(index, Tensor x):
-    """An index with arrays by NumPy's rules: (ArrayIndex, index tensors). A mask is replaced by the indices of what it
-    chooses. Raises IndexError or TypeError."""
+    """Parse an index with arrays: (ArrayIndex, index tensors). A mask becomes indices. Raises IndexError, TypeError."""
     cdef list entries = [], plain = [], arrays = [], at = []
     cdef int d = 0, given = 0, n, place = 0
     cdef bint apart = False
@@ -346,21 +343,21 @@ cdef tuple read_arrays(index, Tensor x):
             t = index_tensor(t, x)
             given += 1
         entries.append(t)
-    if given > x.layout.ndim: raise IndexError(f"{given} indices for a tensor of {x.layout.ndim} dimensions")
+    if given > x.layout.ndim: raise IndexError(f"too many indices: {given} for a tensor of {x.layout.ndim} dimensions")
     if not [e for e in entries if e is Ellipsis]: entries.append(Ellipsis)
-    last = None                                     # the place of the latest array or number
-    for k, entry in enumerate(entries):             # slices in place of the arrays; which dimensions those are
+    last = None                                     # the position of the latest array or int
+    for k, entry in enumerate(entries):             # plain: slices in place of arrays; at: the arrays' dimensions
         n = x.layout.ndim - given if entry is Ellipsis else 1
         if isinstance(entry, Tensor):
             n, fancy = entry.ndim if entry.dtype == np.bool_ else 1, True
-            if n == 0:                              # True or False: a new dimension of one place or none
+            if n == 0:                              # True or False: a new dimension of size 1 or 0
                 plain.append(None)
                 at.append(place)
                 arrays.append(ensure_tensor(np.zeros(int(entry.item()), np.int64)))
             elif entry.dtype == np.bool_:
                 if entry.shape != x.shape[d:d + n]:
-                    raise IndexError(f"a mask of shape {entry.shape} for dimensions of sizes {x.shape[d:d + n]}; the "
-                                     f"two must be equal")
+                    raise IndexError(f"a mask of shape {entry.shape} cannot index dimensions of sizes "
+                                     f"{x.shape[d:d + n]}; they must be equal")
                 places = apply1(ARGWHERE, own(entry, x), None)
                 arrays += [places[:, j] for j in range(n)]
             else:
@@ -372,7 +369,7 @@ cdef tuple read_arrays(index, Tensor x):
             fancy = type(entry) is not slice and entry is not None and entry is not Ellipsis
             plain += [entry] if entry is not Ellipsis else [Ellipsis]
             if not fancy: place += n
-        if fancy:                                   # numbers count as arrays do
+        if fancy:                                   # an int counts as an array
             apart |= last is not None and last != k - 1
             last = k
         if entry is not None: d += n
@@ -388,7 +385,7 @@ cdef tuple read_arrays(index, Tensor x):
 
 
 cdef Tensor lone_mask(index, Tensor x):
-    """The mask, if the index is nothing but one over the first dimensions of x; else None."""
+    """The mask, if the index is a single one over the first dimensions of x; else None."""
     if isinstance(index, tuple):
         if len(index) == 2 and index[1] is Ellipsis: index = index[0]
         elif len(index) == 1: index = index[0]
@@ -396,7 +393,7 @@ cdef Tensor lone_mask(index, Tensor x):
     if isinstance(index, list): index = np.asarray(index)
     if not isinstance(index, (Tensor, np.ndarray)) or index.dtype != np.bool_ or index.ndim == 0: return None
     t = ensure_tensor(index)
-    return t if t.shape == x.shape[:t.ndim] else None       # where it does not fit, the other way says it better
+    return t if t.shape == x.shape[:t.ndim] else None       # otherwise read_arrays() raises the error
 
 
 cdef driver.Loop* COPY_LOOP = driver.find("copy")
@@ -405,8 +402,7 @@ OPERATORS = {o.name: o for o in (GETITEM, PUT_SLICE, ASSIGN, PUT)}
 
 
 def getitem(x: Data, index: Any) -> Tensor:
-    """x[index] by NumPy's rules. Ints, slices, ... and None give a view; with index arrays, lists and masks the
-    elements are copied. Raises IndexError for what is out of range, TypeError for what is no index."""
+    """x[index] by NumPy's rules: a view, or a copy for index arrays, lists and masks. Raises IndexError, TypeError."""
     cdef Tensor t = ensure_tensor(x)
     if not has_arrays(index): return apply1(GETITEM, t, read_index(index, t.layout))
     mask = lone_mask(index, t)
@@ -416,19 +412,18 @@ def getitem(x: Data, index: Any) -> Tensor:
 
 
 def put_slice(x: Data, shape: int | Sequence[int], index: Any) -> Tensor:
-    """Zeros of `shape` with `x` at an index, given as the entries of Slices."""
+    """Zeros of `shape` with `x` at an index, given as entries of Slices."""
     return apply1(PUT_SLICE, x, Region(tuple(shape), Slices(tuple(index))))
 
 
 def put(x: Data, v: Data, indices: Data, attributes: Any) -> Tensor:
-    """`x` with `v` at stacked index arrays; `attributes` are the entries of Slices, the order and the axis of an
-    ArrayIndex."""
+    """`x` with `v` at stacked index arrays; `attributes` is (entries of Slices, order, axis)."""
     slices, order, axis = attributes
     return apply_list(PUT, [x, v, index_tensor(indices, None)], ArrayIndex(Slices(slices), order, axis))
 
 
 cdef int write(Operator op, Tensor x, Tensor v, Tensor index, attributes) except -1:
-    """x = op(x, v, index), over x."""
+    """x = op(x, v, index), in place."""
     cdef Operand o[3]
     ready(x)
     ready(v)
@@ -440,7 +435,7 @@ cdef int write(Operator op, Tensor x, Tensor v, Tensor index, attributes) except
 
 
 cdef Tensor fit(Tensor v, tuple shape):
-    """`v` broadcast to `shape`; of more dimensions than that the first ones may have size 1."""
+    """`v` broadcast to `shape`. Extra leading dimensions of size 1 are removed."""
     cdef int extra = v.layout.ndim - len(shape)
     if v.shape == shape: return v
     if extra > 0 and v.shape[:extra] == (1,) * extra: v = reshape(v, v.shape[extra:])
@@ -448,13 +443,12 @@ cdef Tensor fit(Tensor v, tuple shape):
 
 
 cdef Tensor apart(Tensor x, Tensor v):
-    """Another view of `v` if it shares the memory of `x`, so that it is read before that is written."""
+    """Another view of `v` if it shares the memory of `x`, so that it is read before x is written."""
     return apply1(GETITEM, v, read_index(Ellipsis, v.layout)) if v.buffer == x.buffer else v
 
 
 def setitem(Tensor x, index, value):
-    """x[index] = value by NumPy's rules for the index; value is broadcast and cast to the dtype of x. Where index
-    arrays name a place several times, the last value stays."""
+    """x[index] = value by NumPy's rules; `value` is broadcast and cast. A repeated index writes the last value."""
     cdef Tensor v, mask
     cdef Slices slices
     cdef ArrayIndex at
@@ -463,24 +457,24 @@ def setitem(Tensor x, index, value):
     cdef bint basic = not has_arrays(index)
     if basic: slices = read_index(index, x.layout)
     if is_floating(x.dtype) and isinstance(value, (int, float, list, tuple)):
-        v = tensor(value, DTYPES[x.dtype])          # (not by way of the default dtype: 0.1 keeps its digits)
+        v = tensor(value, DTYPES[x.dtype])          # not via the default dtype: float64 keeps all digits of 0.1
     else:
         v = ensure_tensor(value)
     check_writable(x, flags())
     if v.dtype != x.dtype:
         if is_floating(v.dtype) and not is_floating(x.dtype):
-            raise TypeError(f"setitem: a {DTYPES[v.dtype]} value cannot be written into a {DTYPES[x.dtype]} tensor; "
-                            f"cast it with astype")
+            raise TypeError(f"setitem: cannot write {DTYPES[v.dtype]} values into a tensor of dtype {DTYPES[x.dtype]}; "
+                            f"cast them with astype")
         v = astype(v, DTYPES[x.dtype])
     if basic:
         sliced(x.layout, <void*>slices, lay.local(&l))
-        if is_place(x, &l.layout, v, flags().recording): return     # the end of x[i] += y, which has written x[i]
+        if is_place(x, &l.layout, v, flags().recording): return     # x[i] += y has already written x[i]
         apply_inplace(ASSIGN, x, fit(apart(x, v), lay.shape_tuple(&l.layout)), slices)
         return
     v = apart(x, v)
     mask = lone_mask(index, x)
     if mask is not None:
-        if mask.buffer == x.buffer: mask = mask.copy()      # it is read while x is written
+        if mask.buffer == x.buffer: mask = mask.copy()      # the mask is read while x is written
         a = array_of(mask)
         v = fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:]))
         write(MASK_PUT, x, v, mask, MaskDimensions(mask.layout.ndim))
@@ -494,13 +488,13 @@ def setitem(Tensor x, index, value):
 
 
 def copy_(Tensor self, value: Data) -> Tensor:
-    """Write `value`, broadcast and cast, over this tensor; returns it."""
+    """Overwrite this tensor with `value`, broadcast and cast; returns the tensor."""
     setitem(self, Ellipsis, value)
     return self
 
 
 def fill_(Tensor self, value: float) -> Tensor:
-    """Write the number `value` everywhere; returns the tensor."""
-    if not isinstance(value, (int, float)): raise TypeError(f"fill_ wants a number, got {type(value).__name__}")
+    """Set all elements to the number `value`; returns the tensor."""
+    if not isinstance(value, (int, float)): raise TypeError(f"fill_ takes a number, got {type(value).__name__}")
     setitem(self, Ellipsis, value)
     return self

@@ -58,16 +58,16 @@ def test_a_large_uint64_is_no_place_from_the_end(use):
 @pytest.mark.parametrize("index, error, match", [
     (2, IndexError, "index 2 is out of range for dimension 0 of size 2"),
     ((0, -4), IndexError, "index -4 is out of range for dimension 1 of size 3"),
-    ((0, 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
+    ((0, 0, 0), IndexError, "too many indices: 3 for a tensor of 2 dimensions"),
     ((Ellipsis, Ellipsis), IndexError, "an index has at most one Ellipsis"),
-    ("a", TypeError, "an index is made of ints, slices, ..., None and arrays of integers or bools, got str"),
+    ("a", TypeError, "only ints, slices, ..., None and arrays of integers or bools can index; got str"),
     (1.0, TypeError, "got float"),
     (np.array(1.0), TypeError, "got float64"),
-    ([0.5], TypeError, r"indices are integers, got a float32 tensor of shape \(1,\)"),
+    ([0.5], TypeError, r"indices must be integers, got a float32 tensor of shape \(1,\)"),
     ([0, 2], IndexError, "index 2 is out of range for a dimension of size 2"),
     ((0, [0, -4]), IndexError, "index -4 is out of range for a dimension of size 3"),
-    (([0], [0], 0), IndexError, "3 indices for a tensor of 2 dimensions"),
-    ([True, False, True], IndexError, r"a mask of shape \(3,\) for dimensions of sizes \(2,\)"),
+    (([0], [0], 0), IndexError, "too many indices: 3 for a tensor of 2 dimensions"),
+    ([True, False, True], IndexError, r"a mask of shape \(3,\) cannot index dimensions of sizes \(2,\)"),
 ])
 def test_wrong_indices(index, error, match):
     x = cg.zeros((2, 3))
@@ -108,7 +108,7 @@ def test_setitem_broadcasts_and_casts():
     n = cg.zeros(2, dtype="int64")
     n[0] = 3
     assert n.tolist() == [3, 0]
-    with pytest.raises(TypeError, match="setitem: a float32 value cannot be written into a int64 tensor"):
+    with pytest.raises(TypeError, match="setitem: cannot write float32 values into a tensor of dtype int64"):
         n[0] = cg.tensor(1.5)
     with pytest.raises(ValueError):
         x[0] = cg.zeros(2)

@@ -7,7 +7,7 @@ from wrong import RESULT, VARIABLE, recording, view_of_a_leaf, write_to_a_detach
 
 CASES = [
     (lambda: cg.zeros(2).fill_("a"), TypeError,
-     "fill_ wants a number, got str"),
+     "fill_ takes a number, got str"),
     (lambda: cg.zeros(2).__iadd__(cg.zeros((2, 2))), ValueError,
      "add in place: the result has shape (2, 2), but the tensor written to has shape (2,)"),
     (lambda: cg.zeros(2).__iadd__(cg.zeros(2, dtype="float64")), TypeError,
