@@ -1,5 +1,5 @@
-"""Operators: one class each in the file of its family, one row each in the table. Importing this package binds them to
-the core."""
+"""Operators: one class each in the file of its family, and one row each in the table. Importing this package binds them
+to the core."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.answers import TENSOR, attributes

@@ -50,7 +50,7 @@ cdef class ScaleGradient(Operator):
 cdef class LocallyConstant(Operator):
     """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
 
-    The inputs are z and a stand-in for each x: of those only the places in the graph matter."""
+    The inputs are z and a tensor for each x, of which only the position in the graph is used."""
 
     def __cinit__(self):
         self.name, self.differentiable, self.views, self.zero_derivative = "locally_constant", True, True, True
@@ -65,7 +65,7 @@ cdef class LocallyConstant(Operator):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return g if i == 0 else None                # the engine takes this for zeros (zero_derivative)
+        return g if i == 0 else None                # None means zeros (zero_derivative)
 
 
 cdef driver.Loop* MUL_LOOP = driver.find("mul")
@@ -74,13 +74,13 @@ OPERATORS = {o.name: o for o in (SCALE_GRADIENT, LOCALLY_CONSTANT)}
 
 
 def locally_constant(z, list xs):
-    """`z` as a view, connected with each of `xs`; the derivative there is zero. Formulas say c.locally_constant(z)."""
+    """A view of `z`, connected to each of `xs` with derivative 0. Formulas use c.locally_constant(z)."""
     return apply_list(LOCALLY_CONSTANT, [z, *xs], None) if xs else z
 
 
 def scale_gradient(x: Data, s: float) -> Tensor:
-    """`x` as a view, whose gradient is multiplied by the number `s` on its way back (0 stops it at zeros, a negative
-    one turns it round). Raises TypeError if s is no number."""
+    """A view of `x` whose gradient is multiplied by the number `s` in backward: 0 makes it zero, a negative number
+    reverses it. Raises TypeError if s is not a number."""
     cdef Tensor t = ensure_tensor(x)
     if isinstance(s, bool) or not isinstance(s, (int, float)):
         raise TypeError(f"scale_gradient: s must be a Python number, got {type(s).__name__}")

@@ -1,4 +1,4 @@
-"""Joining and cutting: concat, stack, split, pad; triangles."""
+"""Joining and splitting: concat, stack, split, pad; tril and triu."""
 
 cimport cython
 
@@ -33,7 +33,7 @@ from cygrad.ops.shape import reshape
 
 
 cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t count, Layout* y) noexcept nogil:
-    """Write the layout of `x` from `start` on, `count` long, along an axis to y and return that."""
+    """Write the layout of elements start to start + count - 1 of `x` along an axis to y, and return y."""
     cdef int d
     y.ndim = x.ndim
     for d in range(x.ndim): y.shape[d], y.strides[d] = x.shape[d], x.strides[d]
@@ -43,7 +43,7 @@ cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t cou
 
 
 cdef Array seen(const Array* a, const Layout* part) noexcept nogil:
-    """The part of `a` with a layout that was made of its own."""
+    """The part of `a` that `part`, a layout derived from that of `a`, describes."""
     cdef Array y = a[0]
     y.layout = part
     y.data += (part.offset - a.layout.offset) * itemsize(a.dtype)
@@ -62,7 +62,7 @@ cdef class Parts(Attributes):
     def __cinit__(self, int axis, tuple starts):
         cdef Py_ssize_t i, n = len(starts)
         self.start = <Py_ssize_t*>PyMem_Malloc(n * sizeof(Py_ssize_t))
-        if self.start == NULL: raise MemoryError("no memory for the places of the inputs of concat")
+        if self.start == NULL: raise MemoryError("no memory for the positions of the inputs of concat")
         for i in range(n): self.start[i] = starts[i]
         self.axis, self.starts = axis, starts
 
@@ -71,14 +71,14 @@ cdef class Parts(Attributes):
 
 
 cdef class Join(Operator):
-    """The base of operators that put their inputs side by side along an axis. The gradients are the parts of the
-    output's gradient: views of it. Nothing is kept."""
+    """The base of operators that join their inputs along an axis. The gradients are views of the output's gradient, and
+    nothing is saved."""
 
     def __cinit__(self):
         self.promotes = self.fused = self.differentiable = True
 
     cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
-        """Write the layout of the place of input i in the output to l and return that."""
+        """Write the layout of the part of the output that is input i to l, and return l."""
         return l
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -101,7 +101,7 @@ cdef class Join(Operator):
 
 @final
 cdef class Concat(Join):
-    """y = x, .., z side by side along an axis        dx, .., dz = the parts of g"""
+    """y = x, .., z joined along an axis        dx, .., dz = the parts of g"""
 
     def __cinit__(self):
         self.name = "concat"
@@ -127,7 +127,7 @@ cdef class Concat(Join):
 
 @final
 cdef class Stack(Join):
-    """y = x, .., z side by side along a new axis        dx, .., dz = the parts of g"""
+    """y = x, .., z joined along a new axis        dx, .., dz = the parts of g"""
 
     def __cinit__(self):
         self.name = "stack"
@@ -138,7 +138,7 @@ cdef class Stack(Join):
         cdef int axis = (<Axis>c.attributes).axis, d
         if l.ndim == MAX_NDIM:
             with gil:
-                raise ValueError(f"stack: the tensors have {MAX_NDIM} dimensions, which is the most; use concat()")
+                raise ValueError(f"stack: the tensors have {MAX_NDIM} dimensions, the maximum; use concat()")
         for d in range(l.ndim): shape[d + (d >= axis)] = l.shape[d]
         shape[axis] = c.n_in
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
@@ -159,7 +159,7 @@ cdef class Stack(Join):
 
 @cython.no_gc
 cdef class Section(Attributes):
-    """The attributes of split: the axis, where the part begins, and its size."""
+    """The attributes of split: the axis, and the start and size of the part."""
     cdef readonly int axis
     cdef readonly Py_ssize_t start
     cdef readonly Py_ssize_t count
@@ -191,15 +191,14 @@ cdef class Split(Part):
 
 @cython.no_gc
 cdef class Margins(Attributes):
-    """The attributes of pad: a pair of widths, before and after, for each dimension, and the number in the margins, of
-    a dtype."""
+    """The attributes of pad: widths (before, after) for each dimension, and the value and dtype of the margins."""
     cdef readonly tuple widths
     cdef readonly object value
     cdef readonly object dtype
     cdef Py_ssize_t before[MAX_NDIM]
     cdef Py_ssize_t after[MAX_NDIM]
     cdef bint zero
-    cdef char element[8]                            # the number in that dtype
+    cdef char element[8]                            # the bytes of the value in that dtype
 
     def __cinit__(self, tuple widths, value, dtype):
         cdef bytes element
@@ -220,7 +219,7 @@ cdef class Margins(Attributes):
 
 
 cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nogil:
-    """Write the layout of `y` without its margins to l and return that."""
+    """Write the layout of `y` without its margins to l, and return l."""
     cdef const Py_ssize_t* before = (<Margins>margins).before
     cdef const Py_ssize_t* after = (<Margins>margins).after
     cdef int d
@@ -234,7 +233,7 @@ cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nog
 
 
 cdef void fill(const Array* y, const char* element) noexcept nogil:
-    """y = one element, everywhere; y is dense. What is filled is copied, which doubles it."""
+    """Set all elements of y, which is dense, to one element. Each copy doubles the filled part."""
     cdef size_t size = itemsize(y.dtype), nbytes = y.layout.size * size, done = size
     if not nbytes: return
     memcpy(y.data, element, size)
@@ -245,7 +244,7 @@ cdef void fill(const Array* y, const char* element) noexcept nogil:
 
 @final
 cdef class Pad(Operator):
-    """y = x with a number around it        dx = g without its margins, a view"""
+    """y = x with margins of a number        dx = g without its margins, a view"""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "pad", True, True
@@ -286,7 +285,7 @@ cdef class Pad(Operator):
 
 @cython.no_gc
 cdef class Diagonal(Attributes):
-    """The attributes of tril and triu: the number of a diagonal, 0 for the main one, positive ones above it."""
+    """The attributes of tril and triu: the number of a diagonal; 0 is the main diagonal, positive numbers are above."""
     cdef readonly Py_ssize_t k
 
     def __cinit__(self, Py_ssize_t k):
@@ -295,7 +294,7 @@ cdef class Diagonal(Attributes):
 
 cdef class Triangle(Operator):
     """The base of tril and triu: y = x, with zeros on one side of a diagonal."""
-    cdef bint upper                                 # the side that is cleared
+    cdef bint upper                                 # whether the upper side is cleared
 
     def __cinit__(self):
         self.fused = self.differentiable = True
@@ -344,15 +343,15 @@ OPERATORS = {o.name: o for o in (CONCAT, STACK, SPLIT, PAD, TRIL, TRIU)}
 
 
 cdef list read_tensors(str name, xs):
-    """One tensor at least, of a list."""
+    """A list of at least one tensor."""
     cdef list tensors = [ensure_tensor(x) for x in xs]
-    if not tensors: raise ValueError(f"{name} wants at least one tensor, got none")
+    if not tensors: raise ValueError(f"{name} needs at least one tensor, got none")
     return tensors
 
 
 def concat(xs: Iterable[Data], axis: int | None = 0) -> Tensor:
-    """The tensors of the list `xs` side by side along `axis` (None: each flattened first), in their common dtype.
-    Raises ValueError if their other sizes differ."""
+    """The tensors of the list `xs` joined along `axis` (None: flattened first), in their common dtype. Raises
+    ValueError if their sizes differ in another dimension."""
     cdef list tensors = read_tensors("concat", xs), starts = [0]
     cdef Tensor t, first
     cdef int a, d
@@ -375,7 +374,7 @@ def concat(xs: Iterable[Data], axis: int | None = 0) -> Tensor:
 
 
 def stack(xs: Iterable[Data], axis: int = 0) -> Tensor:
-    """The tensors of the list `xs`, of one shape, side by side along a new `axis`, in their common dtype. Raises
+    """The tensors of the list `xs`, which have the same shape, joined along a new `axis`, in their common dtype. Raises
     ValueError if their shapes differ."""
     cdef list tensors = read_tensors("stack", xs)
     cdef Tensor t, first = tensors[0]
@@ -386,8 +385,8 @@ def stack(xs: Iterable[Data], axis: int = 0) -> Tensor:
 
 
 def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """A tuple of the parts of `x` along `axis`, views of it, as numpy.split cuts: `sections` equal ones, or, where it
-    is a list, cut at those places. Raises ValueError if a number of sections does not divide the size."""
+    """A tuple of views of the parts of `x` along `axis`, as in numpy.split: `sections` is a number of equal parts, or a
+    list of the indices to split at. Raises ValueError if a number does not divide the size."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.layout.ndim)
     cdef Py_ssize_t n = t.layout.shape[a]
@@ -396,16 +395,16 @@ def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor
     else:
         count = operator.index(sections)
         if count < 1 or n % count:
-            raise ValueError(f"split: dimension {a} of size {n} cannot be cut into {count} equal parts; give the "
-                             f"places to cut at as a list")
+            raise ValueError(f"split: dimension {a} of size {n} cannot be split into {count} equal parts; pass a list "
+                             f"of the indices to split at")
         cuts = [i * (n // count) for i in range(count + 1)]
     return tuple([apply1(SPLIT, t, Section(a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
 
 
 def pad(x: Data, widths: int | Sequence[int] | Sequence[Sequence[int]],
         mode: Literal["constant", "edge", "reflect", "symmetric", "wrap"] = "constant", value: float = 0) -> Tensor:
-    """`x` with margins, as numpy.pad: `widths` is a number, a pair (before, after) for every dimension, or a list of a
-    pair for each. The margins are `value`, or, by `mode`, elements of x: "edge", "reflect", "symmetric", "wrap"."""
+    """`x` with margins, as in numpy.pad. `widths` is a number, a pair (before, after) for all dimensions, or a list of
+    one pair for each. The margins are `value` or, for mode "edge", "reflect", "symmetric" or "wrap", elements of x."""
     cdef Tensor t = ensure_tensor(x)
     cdef int d
     pairs = read_widths(widths, t.layout.ndim)
@@ -415,21 +414,21 @@ def pad(x: Data, widths: int | Sequence[int] | Sequence[Sequence[int]],
                                        f"have size {n + before + after}")
     if mode == "constant": return apply1(PAD, t, Margins(pairs, value, DTYPES[t.dtype]))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise ValueError(f"pad: mode is {described(mode)}; it is one of constant, edge, reflect, symmetric, wrap")
+        raise ValueError(f"pad: mode is {described(mode)}; it must be constant, edge, reflect, symmetric or wrap")
     for d, pair in enumerate(pairs):
         if pair == (0, 0): continue
         if t.layout.shape[d] == 0:
-            raise ValueError(f"pad: dimension {d} has size 0, so there is nothing for mode {mode!r} to repeat; use "
-                             f"mode 'constant'")
+            raise ValueError(f"pad: dimension {d} has size 0, so mode {mode!r} has no element to repeat; use mode "
+                             f"'constant'")
         t = take(t, reflected(t.layout.shape[d], pair, mode), d)
     return t
 
 
 cdef Tensor reflected(Py_ssize_t n, tuple pair, str mode):
-    """For each place of a dimension of `n` elements with margins, the element that goes there."""
+    """The index of the element of x for each position in a dimension of `n` elements with margins."""
     cdef Py_ssize_t before = pair[0], size = before + n + <Py_ssize_t>pair[1], i, at
     cdef Py_ssize_t period = n if mode == "wrap" else 2 * n if mode == "symmetric" else 2 * n - 2
-    cdef bint clamped = mode == "edge" or period == 0   # (one element has nothing to reflect)
+    cdef bint clamped = mode == "edge" or period == 0   # one element is reflected into itself
     cdef Tensor index = fresh(lay.dense(1, &size), INT64, OTHER)
     cdef int64_t* y = <int64_t*>index.buffer.data
     for i in range(size):
@@ -446,35 +445,35 @@ cdef tuple read_widths(widths, int ndim):
     """A pair for each dimension. Raises ValueError or TypeError."""
     try:
         pairs = np.broadcast_to(np.asarray(widths), (ndim, 2))
-        if pairs.dtype.kind == "O": [operator.index(n) for n in pairs.flat]     # (Python's own, of more than 64 bits)
+        if pairs.dtype.kind == "O": [operator.index(n) for n in pairs.flat]     # Python ints of more than 64 bits
         elif pairs.dtype.kind not in "iu": pairs = None
     except (TypeError, ValueError):
         pairs = None
     if pairs is None or pairs.size and pairs.min() < 0:
-        raise ValueError(f"pad: widths is {described(widths)}; wanted whole numbers of at least 0: one, a pair, or a "
-                         f"list of {ndim} pairs")
+        raise ValueError(f"pad: widths is {described(widths)}; it must be an integer of at least 0, a pair, or a list "
+                         f"of {ndim} pairs")
     return tuple([(int(a), int(b)) for a, b in pairs])
 
 
 cdef Tensor matrices(str name, x):
     cdef Tensor t = ensure_tensor(x)
     if t.layout.ndim < 2:
-        raise ValueError(f"{name} wants a matrix or a stack of them, got a tensor of shape {t.shape}")
+        raise ValueError(f"{name} needs a tensor with at least 2 dimensions, got shape {t.shape}")
     return t
 
 
 cdef Diagonal read_diagonal(k):
-    """The number of a diagonal, limited to +-2**62, beyond any matrix."""
+    """The number of a diagonal, limited to +-2**62, which is outside any matrix."""
     cdef Py_ssize_t limit = <Py_ssize_t>1 << 62
     n = PyNumber_Index(k)
     return Diagonal(limit if n > limit else -limit if n < -limit else n)
 
 
 def tril(x: Data, k: int = 0) -> Tensor:
-    """The lower triangles of the matrices in the last two dimensions of `x`: zeros above diagonal `k`."""
+    """The lower triangles of the matrices in the last two dimensions of `x`, with zeros above diagonal `k`."""
     return apply1(TRIL, matrices("tril", x), read_diagonal(k))
 
 
 def triu(x: Data, k: int = 0) -> Tensor:
-    """The upper triangles of the matrices in the last two dimensions of `x`: zeros below diagonal `k`."""
+    """The upper triangles of the matrices in the last two dimensions of `x`, with zeros below diagonal `k`."""
     return apply1(TRIU, matrices("triu", x), read_diagonal(k))

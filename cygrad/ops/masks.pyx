@@ -1,7 +1,7 @@
 """Elements where a mask is true: x[mask], and x[mask] = v.
 
-Backward keeps a copy of the mask: a bit for each element or, where few are true, their places, whichever is less. So a
-later write to the mask changes no gradient."""
+Forward saves a copy of the mask, so that a later write to it changes no gradient. The copy is a bit for each element or
+the indices of the true elements, whichever is smaller."""
 
 cimport cython
 
@@ -29,7 +29,7 @@ from cygrad.ops.shape import reshape
 
 
 cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
-    """The dense layout of x[mask]: as many rows as there are true elements."""
+    """The dense layout of x[mask], with a row for each true element."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int m = mask.layout.ndim, d
     cdef bint fits = 0 < m <= x.layout.ndim and mask.dtype == BOOL
@@ -37,26 +37,27 @@ cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
         if fits and mask.layout.shape[d] != x.layout.shape[d]: fits = False
     if not fits:
         raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
-                         f"{DTYPES[mask.dtype]}; wanted a bool mask of the shape of x, or of its first dimensions")
+                         f"{DTYPES[mask.dtype]}; the mask must be bool and have the shape of x, or of its first "
+                         f"dimensions")
     with nogil: shape[0] = kernel.count_true(mask)
     for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
     return lay.dense(x.layout.ndim - m + 1, shape)
 
 
 cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1 nogil:
-    """Raise InplaceError unless a mask chooses as many elements as before."""
+    """Raise InplaceError unless a mask has as many true elements as before."""
     cdef Py_ssize_t found = kernel.count_true(mask)
     if found != wanted:
         with gil:
-            raise InplaceError(f"{name}: the mask chose {wanted} at first and chooses {found} now; it has been written "
-                               f"meanwhile: give a copy()")
+            raise InplaceError(f"{name}: the mask had {wanted} true elements at first and has {found} now; it was "
+                               f"modified since; pass a copy()")
     return 0
 
 
-# ---- what is kept of a mask ------------------------------------------------------------------------------------------
+# ---- saved masks -----------------------------------------------------------------------------------------------------
 
 cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
-    """The hidden output of a mask with `chosen` true elements: bits, of UINT8, or places, of a larger dtype."""
+    """Plan the hidden output for a mask with `chosen` true elements: bits in UINT8, or indices in a larger dtype."""
     cdef Py_ssize_t nbytes = (mask.layout.size + 7) // 8
     cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
     if not c.wanted or not is_floating(c.y[0].dtype): return 0
@@ -73,14 +74,14 @@ cdef void keep_mask(Call* c, const Array* mask) noexcept nogil:
 
 
 cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
-    """The mask, of n elements, from what was kept of it."""
+    """The mask of n elements from its saved copy."""
     if kept.dtype == UINT8: where_code_is(<const uint8_t*>kept.data, n, 1, 1, <uint8_t*>mask)
     else: mask_from(kept.data, kept.dtype, kept.layout.size, n, <uint8_t*>mask)
 
 
 @final
 cdef class KeptMask(Operator):
-    """y = the mask of which the input was kept; no gradient. The attributes are its shape."""
+    """y = the mask whose saved copy is x; no gradient. The attributes are its shape."""
 
     def __cinit__(self):
         self.name = "kept_mask"
@@ -99,7 +100,7 @@ cdef Operator KEPT_MASK = KeptMask()
 
 
 cdef Tensor kept_mask(Context c, tuple shape):
-    """For formulas: the mask, of this shape, from the hidden output 1."""
+    """For formulas: the mask, with this shape, from hidden output 1."""
     cdef Tensor t = c.output(1).detach()
     if not t.layout.dense: t = t.copy()             # an unpack hook may return a strided tensor
     return apply1(KEPT_MASK, t, Shape(shape))
@@ -111,8 +112,8 @@ cdef Tensor kept_mask(Context c, tuple shape):
 cdef class Select(Operator):
     """y = x[mask]        dx = 0, with dx[mask] = g
 
-    The mask covers the first dimensions of x, all or some. infer() reads values: it counts the elements chosen, without
-    the GIL."""
+    The mask covers the first dimensions of x, or all. infer() reads values: it counts the true elements, without the
+    GIL."""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
@@ -133,7 +134,7 @@ cdef class Select(Operator):
         return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """The workspace is for the mask."""
+        """The workspace holds the mask."""
         cdef Stage* s = add_stage(b, 1)
         cdef int d
         s.saved, s.workspace_bytes = output_bit(1), 1
@@ -165,7 +166,7 @@ cdef class Select(Operator):
 
 @cython.no_gc
 cdef class MaskDimensions(Attributes):
-    """The attributes of mask_put: how many dimensions the mask has."""
+    """The attributes of mask_put: the number of dimensions of the mask."""
     cdef readonly int ndim
 
     def __cinit__(self, int ndim):
@@ -176,7 +177,7 @@ cdef class MaskDimensions(Attributes):
 cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
-    v has the shape of x[mask], which infer() checks: it counts the elements chosen, without the GIL."""
+    v must have the shape of x[mask]. To check it, infer() counts the true elements, without the GIL."""
 
     def __cinit__(self):
         self.name, self.differentiable = "mask_put", True
@@ -211,11 +212,11 @@ OPERATORS = {o.name: o for o in (SELECT, MASK_PUT)}
 
 
 def select(x: Data, mask: Data) -> Tensor:
-    """x[mask] for a bool tensor of the shape of `x` or of its first dimensions."""
+    """x[mask] for a bool mask with the shape of `x` or of its first dimensions."""
     return apply2(SELECT, x, ensure_tensor(mask), None)
 
 
 def mask_put(x: Data, v: Data, mask: Data) -> Tensor:
-    """`x` with `v`, of the shape of x[mask], where the mask is true."""
+    """`x` with `v`, which has the shape of x[mask], where the mask is true."""
     cdef Tensor m = ensure_tensor(mask)
     return apply_list(MASK_PUT, [x, v, m], MaskDimensions(m.layout.ndim))

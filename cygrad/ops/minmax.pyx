@@ -1,4 +1,4 @@
-"""The largest and the smallest along any axes, and where they are."""
+"""The maximum and minimum over any axes, and their indices."""
 
 import numpy as np
 
@@ -33,8 +33,8 @@ cdef Loop* DIV_LOOP = driver.find("div")
 # ---- max and min -----------------------------------------------------------------------------------------------------
 
 cdef class Extreme(Reduction):
-    """The base of max and min. Backward keeps a bit for each element, whether it is the extreme (a hidden output). The
-    gradient goes to those that are, in equal parts; of a NaN, to the NaNs."""
+    """The base of max and min. Saves a bit for each element, whether it equals y (a hidden output). These elements
+    share the gradient equally. A NaN equals a NaN."""
     cdef Fold* kind
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -67,11 +67,11 @@ cdef class Extreme(Reduction):
         cdef Array dx = b.dx[0], share = b.g[0]
         cdef Array a[3]
         cdef Spread wide
-        cdef Layout dense = b.y[0]                  # of the shares
+        cdef Layout dense = b.y[0]                  # of `share`
         unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
         share.data, share.layout = b.workspace, &dense
         over(&wide, &share, dx.layout, b.attributes)
-        sum_into(&dx, &wide.array)                  # how many share in it
+        sum_into(&dx, &wide.array)                  # the number of elements equal to y
         a[0], a[1], a[2] = b.g[0], share, share
         driver.each(DIV_LOOP, a)
         a[0], a[1], a[2] = wide.array, dx, dx
@@ -84,7 +84,7 @@ cdef class Extreme(Reduction):
 
 @final
 cdef class Max(Extreme):
-    """y = largest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+    """y = largest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
 
     def __cinit__(self):
         self.name, self.kind, self.numpy = "max", &folds.MAX, np.max
@@ -92,7 +92,7 @@ cdef class Max(Extreme):
 
 @final
 cdef class Min(Extreme):
-    """y = smallest x over axes        dx = g / (how many are equal to y) where x is y, else 0"""
+    """y = smallest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
 
     def __cinit__(self):
         self.name, self.kind, self.numpy = "min", &folds.MIN, np.min
@@ -142,28 +142,28 @@ OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
 
 
 def max(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The largest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
-    equally large share the gradient. Raises ValueError where there is nothing to choose from."""
+    """The largest element over `axis` (an int, a tuple, or None for all), or NaN if there is one. Equal maxima share
+    the gradient. Raises ValueError for an axis of size 0."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MAX, t, read_axes(t, axis, keepdims))
 
 
 def min(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over `axis` (an int, a tuple, or None for all), NaN where there is one. Elements that are
-    equally small share the gradient. Raises ValueError where there is nothing to choose from."""
+    """The smallest element over `axis` (an int, a tuple, or None for all), or NaN if there is one. Equal minima share
+    the gradient. Raises ValueError for an axis of size 0."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MIN, t, read_axes(t, axis, keepdims))
 
 
 def argmax(x: Data, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the largest element along `axis` (None: among all in order), of several the first, and of the first
-    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    """The index of the first NaN or, if there is none, of the first largest element along `axis` (None: in the
+    flattened tensor): an int64 tensor. Raises ValueError for an axis of size 0."""
     return place(ARGMAX, x, axis, keepdims)
 
 
 def argmin(x: Data, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the smallest element along `axis` (None: among all in order), of several the first, and of the first
-    NaN where there is one: an int64 tensor. Raises ValueError where there is nothing to choose from."""
+    """The index of the first NaN or, if there is none, of the first smallest element along `axis` (None: in the
+    flattened tensor): an int64 tensor. Raises ValueError for an axis of size 0."""
     return place(ARGMIN, x, axis, keepdims)
 
 

@@ -1,4 +1,4 @@
-"""What the reductions of all files share: their attributes, and how a result is seen in the shape of the operand."""
+"""The base of all reductions: their attributes, and results in the shape of the operand."""
 
 from libc.stdint cimport uint32_t
 
@@ -9,7 +9,7 @@ from cygrad.kernels.array cimport MAX_NDIM, Array, Layout
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.folds cimport Fold
 
-cdef struct Spread:         # an array of the shape of a result, seen in the shape of the operand
+cdef struct Spread:         # an array with the shape of a result, described in the shape of the operand (over())
     Array array
     Layout layout
     Py_ssize_t strides[MAX_NDIM]

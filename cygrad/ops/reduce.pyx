@@ -1,4 +1,4 @@
-"""Reductions along any axes: sums, means, products, any and all; and what the reductions of all files share."""
+"""Reductions over any axes: sum, mean, prod, any and all; and the base of the reductions in other files."""
 
 import math
 
@@ -34,12 +34,12 @@ from cygrad.ops.shape import broadcast_to, reshape, transpose
 cdef Loop* MUL_LOOP = driver.find("mul")
 
 
-# ---- what reductions share -------------------------------------------------------------------------------------------
+# ---- the base of reductions ------------------------------------------------------------------------------------------
 
 cdef class Axes(Attributes):
-    """The attributes of a reduction: a bit for each axis that is reduced, and whether these axes stay, with size 1."""
+    """The attributes of a reduction: a bit for each reduced axis, and whether these axes are kept with size 1."""
 
-    def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # (more: what a subclass takes)
+    def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # more: arguments of a subclass
         self.mask, self.keepdims = mask, keepdims
 
 
@@ -84,8 +84,8 @@ cdef int fold_by_numpy(ufunc, Call* c, const Array* y) except -1:
 
 
 cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil:
-    """`y`, which has the shape of a result or no dimensions (then the Axes are not read), in the shape of the operand,
-    with strides of 0 along the reduced axes."""
+    """`y`, which has the shape of a result or no dimensions (then `axes` is not read), in the shape of the operand x,
+    with stride 0 along the reduced axes."""
     cdef uint32_t mask = ~<uint32_t>0
     cdef bint keepdims = False
     cdef int d, k = 0
@@ -106,14 +106,15 @@ cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noe
 
 
 cdef Stage* over_kept_input(BackwardCall* b) noexcept nogil:
-    """A stage of a gradient of the shape of the kept input, over which it may be written."""
+    """Add a stage whose gradient may overwrite the saved input."""
     cdef Stage* s = add_stage(b, 1)
     s.saved = s.donated_saved = 1
     return s
 
 
 cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, const Array* by) except -1 nogil:
-    """dx = loop(g, x, by) over all of the kept input x; g and `by` (NULL: loop(g, x)) have the shape of the result."""
+    """dx = loop(g, x, by), or loop(g, x) if `by` is NULL. x is the saved input; g and `by` have the shape of the
+    result."""
     cdef Spread wide_g, wide_by
     cdef Array a[4]
     cdef Array x = saved(b, 0)
@@ -127,13 +128,12 @@ cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, con
 
 
 cdef tuple axes_of(const Layout* x, const void* axes):
-    """The reduced axes, as NumPy takes them."""
+    """The reduced axes as a tuple, for NumPy."""
     return tuple([d for d in range(x.ndim) if (<Axes>axes).mask >> d & 1])
 
 
 cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
-    """The number of elements behind the reduced axes, where these are adjacent in dense memory, which is then (outer,
-    n, inner); otherwise 0."""
+    """`inner`, if x is dense and the reduced axes are adjacent, so that its shape is (outer, n, inner); else 0."""
     cdef uint32_t mask = (<Axes>axes).mask
     cdef Py_ssize_t inner = 1
     cdef int d = x.ndim
@@ -147,7 +147,7 @@ cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil:
 # ---- sum and mean ----------------------------------------------------------------------------------------------------
 
 cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
-    """`g`, of the shape of a result, repeated along the reduced axes: a layout with strides of 0."""
+    """`g`, which has the shape of the result, repeated along the reduced axes by strides of 0."""
     cdef const Layout* x = b.x[0]
     cdef Layout* l = lay.blank(x.ndim)
     cdef int d, k = 0
@@ -213,7 +213,7 @@ cdef class Mean(Reduction):
 
 
 cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept nogil:
-    """How many elements went into each result (nan for none, as in NumPy)."""
+    """The number of elements for each result; NaN for none, as in NumPy."""
     return of / <double>results if results and of else (NAN if results else 1)
 
 
@@ -232,7 +232,7 @@ cdef int binary(const Loop* loop, const Array* x, double number, const Array* y)
 
 
 cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
-    """An array of one element in memory of the caller's."""
+    """An array of one element, in the caller's memory `bits`."""
     cdef Array a
     if dtype == FLOAT32: (<float*>bits)[0] = <float>number
     else: bits[0] = number
@@ -241,12 +241,12 @@ cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
 
 
 def spread(c, g):
-    """The gradient of a reduction as a tensor: reduced axes put back with size 1, then repeated."""
+    """g, broadcast to the shape of the input."""
     return broadcast_to(kept_axes(c, g), c.shape(0))
 
 
 def kept_axes(c, t):
-    """A tensor of the shape of the result, with the reduced axes put back with size 1."""
+    """t, which has the shape of the result, with the reduced axes as dimensions of size 1."""
     cdef Axes axes = c.attributes
     if axes.keepdims: return t
     return reshape(t, tuple([1 if axes.mask >> d & 1 else n for d, n in enumerate(c.shape(0))]))
@@ -259,12 +259,12 @@ def reduced(c):
 
 
 cdef int check_any_elements(str name, const Layout* x, const void* axes) except -1 nogil:
-    """Raise ValueError where a reduced axis has size 0, for operators that choose an element."""
+    """Raise ValueError if a reduced axis has size 0, for operators without a result for no elements."""
     cdef int d
     for d in range(x.ndim):
         if not ((<Axes>axes).mask >> d & 1 and x.shape[d] == 0): continue
-        with gil: raise ValueError(f"{name}: a tensor of shape {lay.shape_tuple(x)} has nothing along axis {d} to "
-                                   f"choose from; its size there must be 1 at least")
+        with gil: raise ValueError(f"{name}: cannot reduce a tensor of shape {lay.shape_tuple(x)} over axis {d} of "
+                                   f"size 0; its size must be at least 1")
     return 0
 
 
@@ -272,7 +272,7 @@ cdef int check_any_elements(str name, const Layout* x, const void* axes) except 
 
 @final
 cdef class Prod(Reduction):
-    """y = product of x over axes        dx = g times the product of all others"""
+    """y = product of x over axes        dx = g times the product of the other elements"""
 
     def __cinit__(self):
         self.name, self.numpy = "prod", np.prod
@@ -286,7 +286,7 @@ cdef class Prod(Reduction):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.saved = 1
-        if b.x[0].size and not inner_of(saved(b, 0).layout, b.attributes):      # row by row, packed
+        if b.x[0].size and not inner_of(saved(b, 0).layout, b.attributes):      # packs one row at a time
             s.workspace_bytes = 2 * (b.x[0].size // b.y.size) * itemsize(b.dtype)
         return 0
 
@@ -315,8 +315,8 @@ cdef class Prod(Reduction):
         return driver.each(MUL_LOOP, a)
 
     cdef object formula(self, c, int i, g):
-        """The products of all others by a tree, which needs no division: upwards the products of the two halves, down
-        again each half with what the other half gave."""
+        """A binary tree of products, without division. Going up, a level is the product of the two halves of the level
+        below; going down, the gradient of a half is the gradient of their product times the other half."""
         shape, axes = c.shape(0), reduced(c)
         order = [d for d in range(len(shape)) if d not in axes] + list(axes)
         n, results = math.prod([shape[d] for d in axes]), (<Tensor>g).layout.size
@@ -337,7 +337,7 @@ cdef class Prod(Reduction):
 
 
 cdef Layout* reduced_last(Layout* l, Py_ssize_t* sizes, const Layout* x, const void* axes) noexcept nogil:
-    """`x` with the reduced axes behind the others, in the caller's memory; the offset is in the data already."""
+    """The layout of x with the reduced axes last, in `l` and `sizes`. The offset is 0: the data pointer includes it."""
     cdef int d, k = 0, turn
     l[0] = x[0]
     l.shape, l.strides, l.offset, l.dense = sizes, sizes + MAX_NDIM, 0, False
@@ -350,7 +350,7 @@ cdef Layout* reduced_last(Layout* l, Py_ssize_t* sizes, const Layout* x, const v
 
 
 def extended(x):
-    """A matrix with one more column, of ones."""
+    """A matrix with an additional column of ones."""
     return concat([x, ones((x.shape[0], 1), dtype=x.dtype)], 1)
 
 
@@ -360,7 +360,7 @@ def extended(x):
 cdef class AnyAll(Reduction):
     """y = whether any (all) of x over axes are not 0, a bool tensor; no gradient
 
-    NumPy computes it, of every dtype."""
+    NumPy computes it for every dtype."""
     cdef object ufunc
 
     def __cinit__(self, str name, ufunc):
@@ -388,58 +388,58 @@ cdef Axes read_axes(Tensor x, axis, keepdims):
 
 
 cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1:
-    """Set the fields of attributes that are being made: None is all axes, an int or a tuple those."""
+    """Set the fields of new attributes. `axis` is an int, a tuple, or None for all axes."""
     cdef int d
     axes.keepdims = keepdims
     if axis is None: axes.mask = (<uint32_t>1 << x.layout.ndim) - 1
     else:
         for a in axis if isinstance(axis, (tuple, list)) else (axis,):
             d = lay.read_axis(a, x.layout.ndim)
-            if axes.mask >> d & 1: raise ValueError(f"axis {d} stands twice in {described(axis)}")
+            if axes.mask >> d & 1: raise ValueError(f"duplicate axis {d} in {described(axis)}")
             axes.mask |= <uint32_t>1 << d
     return 0
 
 
 cdef Tensor widened(x):
-    """A tensor to be summed or multiplied: bools and small integers as int64 (uint64), as in NumPy."""
+    """A tensor, with bools and small integers cast to int64 (unsigned ones to uint64), as in NumPy."""
     cdef Tensor t = ensure_tensor(x)
     cdef int widest = UINT64 if kind_of(t.dtype) == c"u" else INT64
     return t if t.dtype == widest or is_floating(t.dtype) else t.astype(DTYPES[widest])
 
 
 def sum(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The sum over `axis` (an int, a tuple, or None for all); bools and small integers are summed as int64 (uint64)."""
+    """The sum over `axis` (an int, a tuple, or None for all). Bools and small integers are added as int64 or uint64."""
     cdef Tensor t = widened(x)
     return apply1(SUM, t, read_axes(t, axis, keepdims))
 
 
 def mean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The mean over `axis` (an int, a tuple, or None for all); nan of nothing. Integers give the default dtype."""
+    """The mean over `axis` (an int, a tuple, or None for all), NaN for no elements. Integers give the default dtype."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(MEAN, t, read_axes(t, axis, keepdims))
 
 
 def prod(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The product over `axis` (an int, a tuple, or None for all), 1 of nothing; bools and small integers are multiplied
-    as int64 (uint64). Zeros are no matter to the gradient."""
+    """The product over `axis` (an int, a tuple, or None for all), 1 for no elements. Bools and small integers are
+    multiplied as int64 or uint64. The gradient is exact for zeros too."""
     cdef Tensor t = widened(x)
     return apply1(PROD, t, read_axes(t, axis, keepdims))
 
 
 def any(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether any element over `axis` (an int, a tuple, or None for all) is not 0: a bool tensor, False of nothing."""
+    """Whether any element over `axis` (an int, a tuple, or None for all) is not 0: a bool tensor; False for none."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ANY, t, read_axes(t, axis, keepdims))
 
 
 def all(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements over `axis` (an int, a tuple, or None for all) are not 0: a bool tensor, True of nothing."""
+    """Whether all elements over `axis` (an int, a tuple, or None for all) are not 0: a bool tensor; True for none."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(ALL, t, read_axes(t, axis, keepdims))
 
 
 def sum_to(x, shape):
-    """`x` summed over what broadcasting `shape` to its shape had repeated."""
+    """`x` summed over the dimensions that broadcasting from `shape` repeats."""
     cdef int extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple([extra + d for d, n in enumerate(shape) if n == 1 and x.shape[extra + d] != 1])
     return reshape(sum(x, axes) if axes else x, shape)

@@ -28,19 +28,19 @@ from cygrad.core.errors import described
 cdef class Shape(Attributes):
     """The attributes of an operator with a shape."""
 
-    def __cinit__(self, tuple shape, *more):            # (more: what a subclass takes)
+    def __cinit__(self, tuple shape, *more):            # more: arguments of a subclass
         self.ndim = lay.read_shape(shape, self.sizes)
         self.shape = shape
 
 
 cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
-    """Whether `x` can be seen in another shape of the same size."""
+    """Whether `x` has a view of another shape of the same size."""
     cdef Py_ssize_t strides[MAX_NDIM]
     return lay.reshape_strides(x, ndim, shape, strides)
 
 
 cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except? NULL nogil:
-    """`x` in another shape of the same size without moving anything; NULL without an error if that cannot be."""
+    """`x` viewed in another shape of the same size; NULL without an exception if the strides do not allow it."""
     cdef Layout* l
     cdef Py_ssize_t strides[MAX_NDIM]
     cdef int d
@@ -57,7 +57,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
 
 @final
 cdef class Reshape(Operator):
-    """y = x in another shape (a view where strides allow, else a copy)        dx = g in the shape of x"""
+    """y = x in another shape (a view if the strides allow it, else a copy)        dx = g in the shape of x"""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "reshape", True, True, True
@@ -90,7 +90,7 @@ cdef class Reshape(Operator):
         return reshape(g, c.shape(0))
 
 
-# ---- axes in another order -------------------------------------------------------------------------------------------
+# ---- transpose and permute -------------------------------------------------------------------------------------------
 
 @cython.no_gc
 cdef class Order(Attributes):
@@ -140,7 +140,7 @@ cdef class Reorder(View):
 
 @final
 cdef class Transpose(Reorder):
-    """y = x with its axes reversed or in another order        dx = g with the axes back in theirs"""
+    """y = x with its axes reversed or in another order        dx = g with the axes in the order of x"""
 
     def __cinit__(self):
         self.name = "transpose"
@@ -148,7 +148,7 @@ cdef class Transpose(Reorder):
 
 @final
 cdef class Permute(Reorder):
-    """y = x with its axes in another order        dx = g with the axes back in theirs"""
+    """y = x with its axes in another order        dx = g with the axes in the order of x"""
 
     def __cinit__(self):
         self.name = "permute"
@@ -158,8 +158,7 @@ cdef class Permute(Reorder):
 
 @cython.no_gc
 cdef class Dimensions(Attributes):
-    """The attributes of squeeze, expand_dims and flip: a bit for each dimension, the first is bit 0. Of squeeze they
-    are dimensions of the operand, of expand_dims those of the result."""
+    """The attributes of squeeze, expand_dims and flip: a bit for each dimension; for expand_dims, of the result."""
     cdef readonly uint32_t mask
 
     def __cinit__(self, uint32_t mask):
@@ -167,7 +166,7 @@ cdef class Dimensions(Attributes):
 
 
 cdef void without(const Layout* x, uint32_t ones, Layout* y) noexcept nogil:
-    """`x` without those dimensions."""
+    """`x` without the dimensions `ones`, which have size 1."""
     cdef int d, n = 0
     for d in range(x.ndim):
         if (ones >> d) & 1: continue
@@ -178,11 +177,11 @@ cdef void without(const Layout* x, uint32_t ones, Layout* y) noexcept nogil:
 
 
 cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
-    """`x` with more dimensions: those, of size 1."""
+    """`x` with new dimensions `ones` of size 1."""
     cdef int d = 0, k, n = x.ndim
     for k in range(32): n += (ones >> k) & 1
     if n > MAX_NDIM:
-        with gil: raise ValueError(f"expand_dims: a tensor has at most {MAX_NDIM} dimensions, this would give {n}")
+        with gil: raise ValueError(f"expand_dims: a tensor has at most {MAX_NDIM} dimensions, but this would give {n}")
     for k in range(n):
         if (ones >> k) & 1: y.shape[k], y.strides[k] = 1, 0
         else:
@@ -213,7 +212,7 @@ cdef class Squeeze(View):
 
 @final
 cdef class ExpandDims(View):
-    """y = x with more dimensions, of size 1        dx = g without them"""
+    """y = x with new dimensions of size 1        dx = g without them"""
 
     def __cinit__(self):
         self.name = "expand_dims"
@@ -233,7 +232,7 @@ cdef class ExpandDims(View):
 
 @final
 cdef class BroadcastTo(View):
-    """y = x, repeated to a shape without copying        dx = g summed over what is repeated"""
+    """y = x broadcast to a shape, a view        dx = g summed over the repeated dimensions"""
 
     def __cinit__(self):
         self.name = "broadcast_to"
@@ -242,7 +241,7 @@ cdef class BroadcastTo(View):
         cdef const Py_ssize_t* shape = (<Shape>attributes).sizes
         cdef int ndim = (<Shape>attributes).ndim, d, i
         cdef bint same = x.ndim == ndim
-        lay.decref(lay.dense(ndim, shape))          # raises for a shape of too many elements
+        lay.decref(lay.dense(ndim, shape))          # raises for a shape with too many elements
         if x.ndim > ndim: refuse_repeat(x, ndim, shape)
         for d in range(ndim):
             i = d - ndim + x.ndim
@@ -262,22 +261,22 @@ cdef class BroadcastTo(View):
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        return lay.incref(g)                         # (which the engine sums to the shape of x)
+        return lay.incref(g)                        # the engine sums it to the shape of x
 
     cdef object formula(self, c, int i, g):
-        return g                                    # the engine sums to the input's shape
+        return g                                    # the engine sums it to the shape of x
 
 
 cdef int refuse_repeat(const Layout* x, int ndim, const Py_ssize_t* shape) except -1 with gil:
-    raise ValueError(f"broadcast_to: a tensor of shape {lay.shape_tuple(x)} cannot be repeated to shape "
-                     f"{tuple([shape[d] for d in range(ndim)])}; each size must be equal or 1, counted from the last")
+    raise ValueError(f"broadcast_to: a tensor of shape {lay.shape_tuple(x)} cannot be broadcast to shape "
+                     f"{tuple([shape[d] for d in range(ndim)])}; from the last dimension on, sizes must be equal or 1")
 
 
 # ---- flip ------------------------------------------------------------------------------------------------------------
 
 @final
 cdef class Flip(View):
-    """y = x backwards along some axes        dx = g backwards along them"""
+    """y = x reversed along some axes        dx = g reversed along them"""
 
     def __cinit__(self):
         self.name = "flip"
@@ -301,11 +300,11 @@ cdef class Flip(View):
         return apply1(FLIP, g, c.attributes)
 
 
-# ---- casts -----------------------------------------------------------------------------------------------------------
+# ---- copies and casts ------------------------------------------------------------------------------------------------
 
 @final
 cdef class Copy(Operator):
-    """y = x in memory of its own        dx = g"""
+    """y = x, copied to new memory        dx = g"""
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "copy", True, True
@@ -365,7 +364,7 @@ cdef class Cast(Operator):
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Bools, integers and strided memory: NumPy casts, without warnings, as the loops of forward() do."""
+        """Bools, integers and strided memory: NumPy casts, without warnings, like the loops of forward()."""
         with np.errstate(all="ignore"):
             np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
         return 0
@@ -399,8 +398,8 @@ late_bound.cast = <cast_t>cast
 
 
 def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
-    """`x` in another shape of the same size, given as a tuple or as numbers; one size may be -1 and is worked out. A
-    view where the strides allow, else a copy. Raises ValueError where the sizes do not fit."""
+    """`x` in another shape of the same size, given as a tuple or as ints; one size may be -1 and is inferred. A view if
+    the strides allow it, else a copy. Raises ValueError if the sizes do not match."""
     cdef Tensor t = ensure_tensor(x)
     cdef list sizes = lay.whole_sizes(shape[0] if len(shape) == 1 else shape)
     cdef Py_ssize_t place = -1, n = 0
@@ -408,7 +407,7 @@ def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
     for s in sizes:
         if s == -1 and place < 0: place = n
         elif s < 0:
-            raise ValueError(f"reshape: a shape has sizes of 0 and more and at most one -1, got {tuple(sizes)}")
+            raise ValueError(f"reshape: sizes must be at least 0, except for one -1, got {tuple(sizes)}")
         else: known *= s
         n += 1
     if place >= 0 and known and t.layout.size % known == 0: sizes[place] = t.layout.size // known
@@ -424,14 +423,14 @@ cdef Order read_order(str name, axes, int ndim):
     for a in order: mask |= <uint32_t>1 << <int>a
     if len(order) != ndim or mask != (<uint32_t>1 << ndim) - 1:
         said, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
-        raise ValueError(f"{name}: the axes {said} do not name each of the {ndim} dimensions once"
+        raise ValueError(f"{name}: axes {said} must contain each of the {ndim} dimensions once"
                          + (f"; swapaxes{said} exchanges two" if two else ""))
     return Order(order)
 
 
 def transpose(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
-    """`x` with its axes in the order given (as a list or as numbers); without any, reversed. A view. Raises ValueError
-    if the axes are no permutation."""
+    """`x` with its axes in the given order (a list or ints), or reversed if no axes are given: a view. Raises
+    ValueError if the axes are not a permutation."""
     cdef Tensor t = ensure_tensor(x)
     if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")): axes = axes[0]
     if not axes and axes != 0: return apply1(TRANSPOSE, t, REVERSED[t.layout.ndim])
@@ -448,17 +447,15 @@ def swapaxes(x: Data, axis1: int, axis2: int) -> Tensor:
 
 
 def matrix_transpose(x: Data) -> Tensor:
-    """`x`, a matrix or a stack of them, with the last two axes exchanged: a view, x.mT. Raises ValueError for fewer
-    dimensions."""
+    """x.mT: `x` with its last two axes exchanged, a view. Raises ValueError for fewer than two dimensions."""
     cdef Tensor t = ensure_tensor(x)
     if t.layout.ndim < 2:
-        raise ValueError(f"mT wants a matrix or a stack of them, got a tensor of shape {t.shape}")
+        raise ValueError(f"mT needs a tensor with at least 2 dimensions, got shape {t.shape}")
     return swapaxes(t, -2, -1)
 
 
 def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
-    """`x` with its axes from `start` to `end` made one: all of them, if neither is given. A view where the strides
-    allow, else a copy."""
+    """`x` with its axes `start` to `end`, by default all, merged into one. A view if the strides allow it."""
     cdef Tensor t = ensure_tensor(x)
     cdef int n = t.layout.ndim, a, b
     if n == 0: return reshape(t, 1)
@@ -470,27 +467,26 @@ def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
 
 
 def permute(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
-    """`x` with its axes in the order given, as a list or as numbers: a view. Raises ValueError if they are no
-    permutation of all axes."""
+    """`x` with its axes in the given order (a list or ints): a view. Raises ValueError if they are not a permutation."""
     cdef Tensor t = ensure_tensor(x)
     if len(axes) == 1 and hasattr(axes[0], "__iter__"): axes = axes[0]
     return apply1(PERMUTE, t, read_order("permute", axes, t.layout.ndim))
 
 
 cdef uint32_t read_axes(str name, axis, int ndim) except? 0xffffffff:
-    """An axis or several as a bit each. Raises IndexError, or ValueError where one stands twice."""
+    """A bit for each given axis. Raises IndexError, or ValueError for a duplicate."""
     cdef uint32_t mask = 0
     cdef int d
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         d = lay.read_axis(a, ndim)
-        if (mask >> d) & 1: raise ValueError(f"{name}: axis {d} stands twice in {described(axis)}")
+        if (mask >> d) & 1: raise ValueError(f"{name}: duplicate axis {d} in {described(axis)}")
         mask |= <uint32_t>1 << d
     return mask
 
 
 def squeeze(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
-    """`x` without its dimensions of size 1, or (`axis`: an int or several) without those: a view. Raises ValueError for
-    a dimension of another size."""
+    """`x` without its dimensions of size 1, or only without `axis` (an int or several): a view. Raises ValueError if
+    such a dimension has another size."""
     cdef Tensor t = ensure_tensor(x)
     cdef uint32_t ones = 0
     cdef int d
@@ -499,7 +495,7 @@ def squeeze(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
         if axis is None and t.layout.shape[d] == 1: ones |= <uint32_t>1 << d
         if (ones >> d) & 1 and t.layout.shape[d] != 1:
             raise ValueError(f"squeeze: dimension {d} of a tensor of shape {t.shape} has size {t.layout.shape[d]}; "
-                             f"only those of size 1 can go")
+                             f"only dimensions of size 1 can be removed")
     return apply1(SQUEEZE, t, dimensions(ones))
 
 
@@ -511,25 +507,25 @@ def expand_dims(x: Data, axis: int | Sequence[int]) -> Tensor:
 
 
 def flip(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
-    """`x` backwards along `axis` (an int, several, or None for all): a view."""
+    """`x` reversed along `axis` (an int, several, or None for all): a view."""
     cdef Tensor t = ensure_tensor(x)
     cdef uint32_t every = (<uint32_t>1 << t.layout.ndim) - 1
     return apply1(FLIP, t, dimensions(every if axis is None else read_axes("flip", axis, t.layout.ndim)))
 
 
 def broadcast_to(x: Data, shape: int | Sequence[int]) -> Tensor:
-    """`x` repeated to `shape` by NumPy's rule, as a view. Raises ValueError where it does not fit."""
+    """`x` broadcast to `shape` by NumPy's rules: a view. Raises ValueError if the shapes do not match."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(BROADCAST_TO, t, Shape(tuple(lay.whole_sizes(shape))))
 
 
 def copy(x: Data) -> Tensor:
-    """`x` in memory of its own, dense; recorded as any operation is: detach().copy() is out of the graph."""
+    """A dense copy of `x` in new memory. It is recorded like any operation; detach().copy() is not."""
     return apply1(COPY, x, None)
 
 
 def astype(x: Data, dtype: npt.DTypeLike) -> Tensor:
-    """`x` in another dtype; the same tensor if it has it already."""
+    """`x` in another dtype; `x` itself if it already has that dtype."""
     cdef Tensor t = ensure_tensor(x)
     cdef int number = dtype_number(dtype)
     return t if t.dtype == number else cast(t, number)
@@ -546,5 +542,5 @@ def double(x: Data) -> Tensor:
 
 
 def cpu(x: Data) -> Tensor:
-    """This tensor: all memory is the CPU's."""
+    """This tensor: all tensors are in CPU memory."""
     return x

@@ -38,7 +38,7 @@ cdef Loop* SIGN_LOOP = driver.find("sign_derivative")
 
 
 def divide(x, y, p=1):
-    """x / y^p, and 0 with all its derivatives where y is 0."""
+    """x / y^p; where y is 0, the result and all its derivatives are 0."""
     zero = equal(y, 0)
     y = where(zero, 1, y)
     return where(zero, 0, x) / (y if p == 1 else pow(y, p))
@@ -47,7 +47,7 @@ def divide(x, y, p=1):
 # ---- var and std -----------------------------------------------------------------------------------------------------
 
 cdef class Corrected(Axes):
-    """The attributes of var and std: the axes, and what is subtracted from the number of elements."""
+    """The attributes of var and std: the axes, and the correction, which is subtracted from the number of elements."""
     cdef readonly double correction
 
     def __cinit__(self, uint32_t mask=0, bint keepdims=False, double correction=0):
@@ -55,7 +55,7 @@ cdef class Corrected(Axes):
 
 
 cdef class Spreading(Reduction):
-    """The base of variance and standard deviation, in two passes: the mean, then the squares about it."""
+    """The base of variance and standard deviation, in two passes: the mean, then the squared differences from it."""
 
     def __cinit__(self):
         self.promotes_to_float = self.promotes = True
@@ -74,8 +74,8 @@ cdef class Spreading(Reduction):
         return scale(&c.y[0], &c.y[0], freedom(c.x[0].layout.size, results, c.attributes))
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """dx = (g factor / (n - correction)) (x - mean), where self.factor() fills in g factor: two temporaries, then
-        the gradient over x."""
+        """dx = (g factor / (n - correction)) (x - mean). The first stage computes two temporaries, the mean and, by
+        self.factor(), the quotient; in the second, the gradient may overwrite the saved x."""
         cdef Stage* s = add_stage(b, temporary(0) | temporary(1))
         s.saved, s.like = self.keeps(NULL, 1), b.y
         s = over_kept_input(b)
@@ -95,8 +95,8 @@ cdef class Spreading(Reduction):
 
 
 cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 nogil:
-    """y = the mean over the reduced axes, as the first element plus the mean of the differences from it: where all are
-    equal it is exactly that, and the variance exactly 0."""
+    """y = the mean over the reduced axes: the first element plus the mean of the differences from it. If all elements
+    are equal, this mean is exact, and the variance is exactly 0."""
     cdef Spread first, result
     cdef Array narrow
     cdef Array a[3]
@@ -106,7 +106,7 @@ cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 n
     cdef int d, k = 0
     first.array, first.layout = x[0], x.layout[0]
     first.array.layout, first.layout.strides, first.layout.dense = &first.layout, first.strides, False
-    narrow, seen = x[0], y.layout[0]             # the same in the shape of the result
+    narrow, seen = x[0], y.layout[0]            # the first elements in the shape of the result
     narrow.layout, seen.strides, seen.dense = &seen, strides, False
     for d in range(x.layout.ndim):
         first.strides[d] = 0 if mask >> d & 1 else x.layout.strides[d]
@@ -122,7 +122,7 @@ cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 n
 
 
 cdef double freedom(Py_ssize_t of, Py_ssize_t results, const void* attributes) noexcept nogil:
-    """n - correction: by what the squares are divided, 0 at least, as in NumPy."""
+    """n - correction, the divisor of the squares; at least 0, as in NumPy."""
     cdef double n = count(of, results) - (<Corrected>attributes).correction
     return 0 if n < 0 else n
 
@@ -191,7 +191,7 @@ cdef class Ordered(Axes):
 cdef class Norm(Reduction):
     """y = (sum of |x|^p)^(1/p)        dx = g sign(x) |x|^(p-1) / y^(p-1), 0 where y is 0
 
-    p = inf is the largest |x|, -inf the smallest (g goes to the largest, in equal parts), 0 how many are not 0."""
+    For p = inf (-inf), y is the largest (smallest) |x|, and equal ones share g; for p = 0, the number of nonzeros."""
 
     def __cinit__(self):
         self.name, self.promotes_to_float, self.promotes = "norm", True, True
@@ -213,7 +213,7 @@ cdef class Norm(Reduction):
         return 0 if p == 0 else 1 if p == 1 else 1 | output_bit(0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """p = 1: g times the sign, over x. p = 2: x times g / y, a temporary. Other orders by the formula."""
+        """p = 1: g sign(x). p = 2: x times the temporary g / y. Other orders use the formula."""
         cdef double p = (<Ordered>b.attributes).ord
         cdef Stage* s
         if p == 2:
@@ -237,14 +237,14 @@ cdef class Norm(Reduction):
         x = c.input(0)
         if p == 2: return x * spread(c, divide(g, c.output(0)))
         a = x.detach()
-        sign = sign_of(a) + 0.0                     # (of -0.0 it is -0.0)
+        sign = sign_of(a) + 0.0                     # the sign of -0.0 is -0.0
         if p == 1: return c.locally_constant(sign * spread(c, g))
         y = c.output(0)
         if math.isinf(p):
             largest = astype(equal(abs(a), kept_axes(c, y.detach())), a.dtype)
             share = largest / maximum(sum(largest, reduced(c), True), 1)
             return c.locally_constant(sign * share * spread(c, g))
-        size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, and 1 where that is 0: the sign makes it 0 again
+        size = x * sign + astype(equal(a, 0), a.dtype)      # |x|, but 1 where x is 0; the factor sign is 0 there
         return sign * pow(size, p - 1) * spread(c, divide(g, y, p - 1))
 
 
@@ -253,13 +253,13 @@ OPERATORS = {o.name: o for o in (VAR, STD, NORM)}
 
 
 def var(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """The variance over `axis` (an int, a tuple, or None for all): the mean of the squares about the mean, where n -
-    correction divides instead of n. As in NumPy and the Array API the correction is 0 unless given; PyTorch's is 1."""
+    """The variance over `axis` (an int, a tuple, or None for all): the sum of the squared differences from the mean,
+    divided by n - correction. The default correction is 0, as in NumPy and the Array API; in PyTorch it is 1."""
     return spreading(VAR, x, axis, keepdims, correction)
 
 
 def std(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """The standard deviation: the square root of var() with the same arguments. Its gradient is 0 where it is 0."""
+    """The standard deviation: the square root of var() with the same arguments. Where it is 0, the gradient is 0."""
     return spreading(STD, x, axis, keepdims, correction)
 
 
@@ -267,20 +267,20 @@ cdef object spreading(Operator op, x, axis, keepdims, correction):
     cdef Tensor t = ensure_tensor(x)
     cdef Corrected how = Corrected.__new__(Corrected)
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
-        raise TypeError(f"{op.name}: the correction is a number that n is lessened by, got {described(correction)}")
+        raise TypeError(f"{op.name}: correction must be a number, got {described(correction)}")
     read_into(how, t, axis, keepdims)
     how.correction = correction
     return apply1(op, t, how)
 
 
 def norm(x: Data, ord: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The `ord`-norm of the elements over `axis` (an int, a tuple, or None for all) as one vector: (sum of |x|^ord) to
-    the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 how many are not 0. Its gradient is 0
-    where it is 0."""
+    """The `ord`-norm of the vector of the elements over `axis` (an int, a tuple, or None for all): (sum of |x|^ord) to
+    the power of 1/ord; for inf the largest |x|, for -inf the smallest, for 0 the number of elements that are not 0. The
+    gradient is 0 where the norm is 0."""
     cdef Tensor t = ensure_tensor(x)
     cdef Ordered how = Ordered.__new__(Ordered)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
-        raise TypeError(f"norm: the order is a number, inf or -inf, got {described(ord)}")
+        raise TypeError(f"norm: ord must be a number, inf or -inf, got {described(ord)}")
     read_into(how, t, axis, keepdims)
     how.ord = ord
     return apply1(NORM, t, how)

@@ -1,7 +1,7 @@
-"""THE TABLE: every operator, one row, by family.
+"""The table of operators, one row each, by family.
 
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
-operator without a row has no public name. Its test inputs are in tests/samples."""
+operator without a row has no public name. The test inputs of each row are in tests/samples."""
 
 import sys
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from cygrad.ops import (
 class Row:
     """One operator.
 
-    function    the function that users call; its name is the name of the row
-    operator    the operator: the one of that name in OPERATORS of the function's module; `operator` gives another name
-    methods     names under which Tensor has the function
+    function    the public function; its name is the name of the row
+    operator    the operator in OPERATORS of the function's module, by the function's name or by `operator`
+    methods     names of the function as a method of Tensor
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
-    public      whether users have it as cygrad.<name>
+    public      whether the function is exported as cygrad.<name>
     """
 
     def __init__(self, function: Callable[..., Any], operator: str | None = None, methods: tuple[str, ...] = (),

@@ -1,4 +1,4 @@
-"""Windows: a part of a dense tensor given by shape, strides and offset, in elements. They represent, in the graph,
+"""Windows: strided views of a dense tensor, given by shape, strides and offset in elements. In the graph they represent
 views of a tensor that was written in place (core/graph/views.pyx)."""
 
 from cython cimport final
@@ -20,7 +20,7 @@ from cygrad.ops.shape import reshape
 
 
 cdef Layout* window_layout(const void* window, Py_ssize_t offset, LocalLayout* l) noexcept nogil:
-    """The layout of a Window, `offset` elements further on."""
+    """The layout of a Window, shifted by `offset` elements."""
     cdef Layout* y = lay.local(l)
     cdef int d
     y.ndim, y.offset = (<Window>window).ndim, (<Window>window).offset + offset
@@ -29,7 +29,7 @@ cdef Layout* window_layout(const void* window, Py_ssize_t offset, LocalLayout* l
 
 
 cdef bint covers_all(Window window, tuple shape) except -1:
-    """Whether a window has all elements of a dense tensor of that shape, in row-major order."""
+    """Whether a window contains all elements of a dense tensor of that shape, in row-major order."""
     cdef Py_ssize_t size = 1, n_elements = 1
     if window.offset != 0: return False
     for n, step in zip(reversed(window.shape), reversed(window.strides)):
@@ -41,7 +41,7 @@ cdef bint covers_all(Window window, tuple shape) except -1:
 
 @final
 cdef class AsView(Operator):
-    """y = x[window], a view        dx = 0, with dx[window] = g (summed over what the window repeats)"""
+    """y = x[window], a view        dx = 0, with dx[window] = g (summed over repeated elements)"""
 
     def __cinit__(self):
         self.name, self.differentiable, self.views = "as_view", True, True
@@ -53,7 +53,7 @@ cdef class AsView(Operator):
         if x.dense:
             c.y[0].layout = lay.counted(window_layout(c.attributes, x.offset, &l))
             c.view = 0
-        else:                                       # x is strided itself: forward() copies it to the workspace
+        else:                                       # x is not dense: forward() copies it to the workspace
             c.y[0].layout = lay.dense((<Window>c.attributes).ndim, (<Window>c.attributes).sizes)
             c.workspace_bytes = x.size * itemsize(c.x[0].dtype)
         return 0
@@ -110,13 +110,13 @@ OPERATORS = {o.name: o for o in (AS_VIEW, PUT_VIEW)}
 
 def as_view(x: Data, shape: int | Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
     """The window of `shape` and `strides` (tuples, in elements of `x` in row-major order) that begins at element
-    `offset`; nothing checks that it lies inside. A view if `x` is dense."""
+    `offset`. It must lie inside x, which is not checked. A view if `x` is dense."""
     cdef Tensor t = ensure_tensor(x)
     return apply1(AS_VIEW, t, Window(tuple(shape), tuple(strides), offset))
 
 
 def put_view(x: Data, v: Data, strides: Sequence[int], offset: int = 0) -> Tensor:
-    """A copy of `x` with `v` at the window of the shape of `v`, and of `strides` and `offset` as in as_view, which must
-    not see an element twice."""
+    """A copy of `x` with `v` at the window of the shape of `v` and of `strides` and `offset` (see as_view). The window
+    must not contain an element twice."""
     cdef Tensor t = ensure_tensor(v)
     return apply2(PUT_VIEW, x, t, Window(t.shape, tuple(strides), offset))

@@ -48,8 +48,8 @@ CASES = [
     (lambda: cg.zeros((2, 3), 4), TypeError,
      "zeros takes a shape, a tuple or whole numbers, and then a dtype; got ((2, 3), 4)"),
     (lambda: cg.ones(2, 3, 4).transpose(-1, -2), ValueError,
-     "transpose: the axes (-1, -2) do not name each of the 3 dimensions once; swapaxes(-1, -2) exchanges two"),
-    (lambda: cg.ones(2).mT, ValueError, "mT wants a matrix or a stack of them, got a tensor of shape (2,)"),
+     "transpose: axes (-1, -2) must contain each of the 3 dimensions once; swapaxes(-1, -2) exchanges two"),
+    (lambda: cg.ones(2).mT, ValueError, "mT needs a tensor with at least 2 dimensions, got shape (2,)"),
     (lambda: cg.ones(2, 3).flatten(1, 0), ValueError,
      "flatten: axis 1 comes after axis 0 in a tensor of shape (2, 3)"),
 ]

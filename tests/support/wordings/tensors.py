@@ -75,8 +75,8 @@ CASES = [
      "eye: 1099511627776 rows of 1099511627776 are 1208925819614629174706176 numbers; a tensor has at most "
      "281474976710656 elements"),
     (lambda: cg.split(cg.zeros(3), 2**70), ValueError,
-     "split: dimension 0 of size 3 cannot be cut into 1180591620717411303424 equal parts; give the places to cut at as "
-     "a list"),
+     "split: dimension 0 of size 3 cannot be split into 1180591620717411303424 equal parts; pass a list of the indices "
+     "to split at"),
     (lambda: cg.random.normal((2**40, 2**40)), ValueError,
      "a shape of (1099511627776, 1099511627776) has too many elements"),
     (lambda: cg.broadcast_to(cg.zeros(2), 1.5), TypeError,
