@@ -82,7 +82,7 @@ cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const 
 
 
 cdef Tensor own(Tensor t, Tensor written):
-    """`t`, an index or a mask, or a copy if its memory is external or that of `written` (or None), which changes."""
+    """An index or mask `t`, copied if its memory is external or is that of `written` (or None)."""
     if t.buffer.flags & EXTERNAL or written is not None and t.buffer == written.buffer: return t.copy()
     return t
 
@@ -111,6 +111,7 @@ cdef void copy_input(Call* c) noexcept nogil:
 
 
 cdef void clear(const Array* dx) noexcept nogil:
+    """dx = 0"""
     memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
 
 

@@ -455,7 +455,7 @@ def matrix_transpose(x: Data) -> Tensor:
 
 
 def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
-    """`x` with its axes `start` to `end`, by default all, merged into one. A view if the strides allow it."""
+    """`x` with its axes `start` to `end`, by default all, merged into one. A view if possible, else a copy."""
     cdef Tensor t = ensure_tensor(x)
     cdef int n = t.layout.ndim, a, b
     if n == 0: return reshape(t, 1)
@@ -467,7 +467,7 @@ def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
 
 
 def permute(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
-    """`x` with its axes in the given order (a list or ints): a view. Raises ValueError if they are not a permutation."""
+    """`x` with its axes in the given order (a list or ints): a view. Raises ValueError unless it is a permutation."""
     cdef Tensor t = ensure_tensor(x)
     if len(axes) == 1 and hasattr(axes[0], "__iter__"): axes = axes[0]
     return apply1(PERMUTE, t, read_order("permute", axes, t.layout.ndim))

@@ -155,7 +155,7 @@ cdef class Var(Spreading):
 cdef class Std(Spreading):
     """y = sqrt(sum of (x - mean)^2 / (n - correction))        dx = g (x - mean) / (n - correction) / y
 
-    0 where y is 0."""
+    dx is 0 where y is 0."""
 
     def __cinit__(self):
         self.name = "std"
