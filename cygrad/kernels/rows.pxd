@@ -10,19 +10,19 @@ cdef struct RowLoop:        # a kernel in both precisions
     int operands
     bint narrow             # the result has one element for each row or column
 
-cdef struct Rows:               # what threads share
+cdef struct Rows:               # the job that threads share
     const RowLoop* loop
     int dtype
-    Py_ssize_t columns          # of a matrix of rows; of (outer, n, inner) n
+    Py_ssize_t columns          # elements of a row; n of (outer, n, inner)
     const char* x
     const char* y
     char* z
-    const int64_t* labels       # of a cross-entropy,
-    const char* g               # and of its gradient
+    const int64_t* labels       # of cross-entropy
+    const char* g               # of cross-entropy and logsumexp, as are g_step and scale
     Py_ssize_t g_step
     double scale
-    Py_ssize_t inner            # of (outer, n, inner),
-    Py_ssize_t tile             # and the columns of a tile
+    Py_ssize_t inner            # of (outer, n, inner)
+    Py_ssize_t tile             # columns of a tile
 
 cdef enum:
     TILE = 256              # columns of a tile, at most: their intermediate results stay in the cache
