@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport window
-from cygrad.core.graph.extras cimport extras_of, keep_for, kept_of
+from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of
 from cygrad.core.graph.tensor cimport (
     ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
     node_of, put_grad, show,
@@ -17,7 +17,7 @@ from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.tape cimport expect_cycles
-from cygrad.core.graph.construct cimport copy_plain, forget_values, view_of, zeros_like
+from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -43,7 +43,7 @@ cdef Leaf leaf_of(Tensor x):
     current(x)
     if x._node is None: return None
     if x._node.op is None: return <Leaf>x._node
-    for _, leaf in kept_of(x._node):                # (several tensors can share a graph position)
+    for _, leaf in accumulators_of(x._node):        # (several tensors can share a graph position)
         if leaf.tensor == <void*>x: return leaf
     return None
 
@@ -64,9 +64,9 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     if leaf is None:
         if req == NULL_REQ: return 0
         leaf = new_leaf(x)
-        keep_for(x._node, x._output_nr, leaf)
+        add_accumulator(x._node, x._output_nr, leaf)
     leaf.req = req
-    if req == NULL_REQ: extras_of(x._node).kept = [entry for entry in kept_of(x._node) if entry[1] is not leaf]
+    if req == NULL_REQ: extras_of(x._node).kept = [entry for entry in accumulators_of(x._node) if entry[1] is not leaf]
     return 0
 
 
@@ -246,7 +246,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
     """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
     if leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
-        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not forget_values(leaf.grad): clear(leaf.grad)
+        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not release_as_zeros(leaf.grad): clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     return 0
 

@@ -8,5 +8,5 @@ cdef class Collected:
     cdef readonly list leaves
     cdef public bint abandoned      # its GradientCollector died without being closed
 
-cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1
-cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1
+cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1

@@ -46,7 +46,7 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
     drop_gradient(g)
 
 
-cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
+cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1:
     """Overwrite .grad with `g`, a DENSE gradient, or add it; takes `g` over. `number` is the pass that does it."""
     cdef bint locked = lock_grad(leaf, number)
     cdef Tensor grad                                # held while the kernel runs: another thread may assign x.grad
@@ -55,7 +55,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
     try:
         grad = leaf.grad
         if grad is not None and is_tracked(grad):   # it has a graph, so it must not be written to
-            grad = made = None if over else copy_plain(grad)
+            grad = made = None if overwrite else copy_plain(grad)
         if grad is not None and grad.buffer.flags & ZEROS:
             if grad.buffer.holders == 1 and is_writable(g, grad.layout):
                 swap(grad, g)
@@ -64,11 +64,11 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
         if grad is None:
             if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
             grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
-            over = True
+            overwrite = True
         a[0] = elements_of(g)
         a[1] = array_of(grad)
-        if over and made is None and exchange(grad, g): return 0
-        if over:
+        if overwrite and made is None and exchange(grad, g): return 0
+        if overwrite:
             driver.each(copy_loop, a)
         else:
             a[2] = a[1]
@@ -78,18 +78,18 @@ cdef int deposit(Leaf leaf, Gradient* g, bint over, uint64_t number) except -1:
         if made is None: grad.buffer.version += 1
         else:
             put_grad(leaf, made)
-            if over: made.buffer.gradients -= 1     # fresh() counted one role, and put_grad() another
+            if overwrite: made.buffer.gradients -= 1    # fresh() counted one role, and put_grad() another
         drop_gradient(g)
         return 0
     finally:
         if locked: leaf.writer = 0
 
 
-cdef int deposit_tensor(Leaf leaf, Tensor t, bint over, uint64_t number) except -1:
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1:
     """The same with a gradient that has a graph: .grad becomes that tensor, or the sum, or a copy if others hold it."""
     cdef bint locked = lock_grad(leaf, number)
     try:
-        if not over and leaf.grad is not None:
+        if not overwrite and leaf.grad is not None:
             if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
             t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
         elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:

@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.graph cimport checksums
 from cygrad.core.backward.anomaly cimport any_nan, raise_nan
-from cygrad.core.graph.extras cimport kept_of
+from cygrad.core.graph.extras cimport accumulators_of
 from cygrad.core.backward.formula cimport by_formula, zeros_for
 from cygrad.core.graph.operator cimport DELIVERED, IN_PART, MAX_OUTPUTS, N_INLINE, WANTED
 from cygrad.core.graph.tensor cimport (
@@ -27,7 +27,7 @@ from cygrad.core.backward.gradients cimport (
 )
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.backward.hooks cimport (
-    after_leaf, after_node, before_node, forget_hooks, has_hooks, on_outputs, outputs_of,
+    after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
 )
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
@@ -70,7 +70,7 @@ cdef class Pass(Walk):
         cdef bint first
         e.pending -= 1
         if e.pending: return
-        first = e.early = node.op is None or (node.flags & EXTRAS and len(kept_of(node)) > 0)
+        first = e.early = node.op is None or (node.flags & EXTRAS and len(accumulators_of(node)) > 0)
         if not first and node.op.shows_part: first = self.runs_early(node)
         push(self.ready, &self.n_ready, e - self.entries, node.seq | <uint64_t>first << 63)
 
@@ -93,28 +93,28 @@ cdef class Pass(Walk):
 
     cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A contribution arrives at a variable."""
-        cdef bint over = self.over(leaf, e)
-        if leaf.tensor == NULL or leaf.req == NULL_REQ or (over and self.half_way(leaf)):
+        cdef bint overwrite = self.overwrites(leaf, e)
+        if leaf.tensor == NULL or leaf.req == NULL_REQ or (overwrite and self.half_way(leaf)):
             drop_gradient(g)                        # (half way: the gradient that another pass writes stays whole)
             return 0
-        deposit(leaf, g, over, self.number)
-        return self.arrived(leaf, e, over)
+        deposit(leaf, g, overwrite, self.number)
+        return self.arrived(leaf, e, overwrite)
 
-    cdef void whole(self, Leaf leaf) noexcept:
+    cdef void clear_busy(self, Leaf leaf) noexcept:
         """This pass has no part left to deliver."""
         if leaf.busy == self.number: leaf.busy = 0
 
-    cdef int arrived(self, Leaf leaf, Entry* e, bint over) noexcept:
+    cdef int arrived(self, Leaf leaf, Entry* e, bint overwrite) noexcept:
         """A contribution has been written to .grad: over it, or added to it."""
         if not e.reached: self.written += 1
         e.reached = True
-        if over: leaf.incomplete = False
+        if overwrite: leaf.incomplete = False
         leaf.fresh = not leaf.incomplete and e.pending <= 1     # (more is to come: a hook's solver waits for it)
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
             self.collected.leaves.append(leaf)
         if e.pending > 1: leaf.busy = self.number
-        else: self.whole(leaf)
+        else: self.clear_busy(leaf)
         return 0
 
     cdef void arrived_directly(self, Turn b) noexcept:
@@ -151,11 +151,11 @@ cdef class Pass(Walk):
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """A complete gradient arrives at a variable, or at an intermediate whose gradient is kept."""
         cdef Gradient shared
-        cdef bint over = self.over(leaf, e)
+        cdef bint overwrite = self.overwrites(leaf, e)
         if g.kind == TENSOR:
             if leaf.tensor == NULL or leaf.req == NULL_REQ: return 0
-            deposit_tensor(leaf, tensor_in(g), over, self.number)
-            return self.arrived(leaf, e, over)
+            deposit_tensor(leaf, tensor_in(g), overwrite, self.number)
+            return self.arrived(leaf, e, overwrite)
         share_gradient(g, &shared)
         if e.node != NULL: drop_gradient(g)         # then it is the only share, and may become .grad itself
         try:
@@ -167,7 +167,7 @@ cdef class Pass(Walk):
         """All contributions to a variable have come."""
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
-        self.whole(leaf)
+        self.clear_busy(leaf)
         if not has_come(e):
             if e.reached and leaf.flags & EXTRAS: after_leaf(leaf, None, self.graph)
             return 0
@@ -180,12 +180,12 @@ cdef class Pass(Walk):
         self.drop_entry(e)
         return 0
 
-    cdef int kept_gradients(self, Node node, Gradient* g) except -1:
+    cdef int store_kept(self, Node node, Gradient* g) except -1:
         """Store the gradients of intermediates that are kept, if this pass is to write them."""
         cdef Entry e
         cdef Leaf leaf
         cdef int k
-        for nr, kept in list(kept_of(node)):
+        for nr, kept in list(accumulators_of(node)):
             k, leaf = nr, kept
             if g[k].kind == NO_GRADIENT or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
@@ -213,7 +213,7 @@ cdef class Pass(Walk):
             zeros_for(node, 0, self.graph, self.captures, &e.gradient)
         if has_come(e) and node.flags & EXTRAS and not e.stored:
             on_outputs(node, g, self.graph)
-            if node.op is not None: self.kept_gradients(node, g)
+            if node.op is not None: self.store_kept(node, g)
         if node.op is None: return self.leaf_turn(e)
         if e.early and not e.stored:                # the rest follows when nodes that were recorded later have run
             e.stored = True
@@ -303,7 +303,7 @@ cdef class Pass(Walk):
     cdef void free(self, Node node) noexcept:
         free_slots(node)
         if node.op.joint_formula: node.attributes = None    # a Function's ctx, which may lead back here
-        if node.flags & EXTRAS: forget_hooks(node)
+        if node.flags & EXTRAS: remove_hooks(node)
 
     cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
         """Contribute to each input its gradient; `zero`: where there is none it is zeros."""
@@ -375,7 +375,7 @@ cdef class Pass(Walk):
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
                     if node.op is None:
-                        self.whole(<Leaf>node)
+                        self.clear_busy(<Leaf>node)
                     elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass may have it)
                         if not self.entries[at].runs: node.state = self.entries[at].state
                         elif self.retain: node.state = RECORDED

@@ -125,7 +125,7 @@ cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
     return 0
 
 
-cdef void forget_hooks(Node node) noexcept:
+cdef void remove_hooks(Node node) noexcept:
     """The node will not run again."""
     extras_of(node).hooks = None
 

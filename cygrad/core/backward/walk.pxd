@@ -79,7 +79,7 @@ cdef class Walk:
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1
     cdef bint writes_kept(self, Node node, int k) except -1
     cdef int aim(self, Node node, int i, Target* t) except -1
-    cdef bint over(self, Leaf leaf, const Entry* e) noexcept
+    cdef bint overwrites(self, Leaf leaf, const Entry* e) noexcept
     cdef bint half_way(self, Leaf leaf) noexcept
     cdef Leaf direct(self, Node node, Entry* e)
     cdef Gradient* sum_of(self, Edge edge, Entry* e) noexcept

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.checks cimport check_node
-from cygrad.core.graph.extras cimport kept_of
+from cygrad.core.graph.extras cimport accumulators_of
 from cygrad.core.graph.running cimport runs
 from cygrad.core.graph.tensor cimport (
     EXTRAS, NULL_REQ, RUNNING, WRITE, Edge, Leaf, Node, edge_of, is_tracked, output_layout,
@@ -143,7 +143,7 @@ cdef class Walk:
                     self.entries[at].runs = True
             if self.entries[at].runs: check_node(node, self.mode)
             if self.graph:
-                for nr, kept in kept_of(node):
+                for nr, kept in accumulators_of(node):
                     if self.writes_kept(node, nr): self.check_leaf(<Leaf>kept, &self.entries[at])
         for root in roots:
             at = self.find(<Node>root)
@@ -185,10 +185,10 @@ cdef class Walk:
         t.sum = sum
         if leaf is None: return 0
         t.leaf = <void*>leaf
-        t.first = self.over(leaf, e)
+        t.first = self.overwrites(leaf, e)
         return 0
 
-    cdef bint over(self, Leaf leaf, const Entry* e) noexcept:
+    cdef bint overwrites(self, Leaf leaf, const Entry* e) noexcept:
         """Whether what arrives now overwrites .grad: the first contribution of a pass, for "write", and for both the
         first inside a GradientCollector."""
         if e.reached: return False

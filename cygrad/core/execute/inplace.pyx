@@ -12,7 +12,7 @@ from cygrad.core.execute.operands cimport (
 from cygrad.core.execute.run cimport wanted_inputs
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.construct cimport copy_plain
-from cygrad.core.graph.extras cimport keep_for, kept_of
+from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
 from cygrad.core.graph.operator cimport Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.provenance cimport remember_write
@@ -137,8 +137,8 @@ cdef int follow(Tensor t, Node node, int nr) except -1:
     """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
     cdef Leaf leaf
     if t._node is None or t._node.op is None: return 0
-    for _, leaf in kept_of(t._node):
-        if leaf.tensor == <void*>t: keep_for(node, nr, leaf)
+    for _, leaf in accumulators_of(t._node):
+        if leaf.tensor == <void*>t: add_accumulator(node, nr, leaf)
     return 0
 
 

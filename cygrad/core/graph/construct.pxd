@@ -8,4 +8,4 @@ cdef Tensor constant(Tensor t)
 cdef Tensor fresh(Layout* layout, int dtype, int category)
 cdef Tensor copy_plain(Tensor t)
 cdef Tensor zeros_like(Tensor x, int category)
-cdef bint forget_values(Tensor t) noexcept
+cdef bint release_as_zeros(Tensor t) noexcept

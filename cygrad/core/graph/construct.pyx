@@ -57,7 +57,7 @@ cdef Tensor zeros_like(Tensor x, int category):
     return constant(new_tensor(b, layout, x.dtype))
 
 
-cdef bint forget_values(Tensor t) noexcept:
+cdef bint release_as_zeros(Tensor t) noexcept:
     """Turn `t` into zeros without memory, if no other tensor or slot uses its buffer. False, and nothing has changed,
     if one does or if there is no memory for a header."""
     cdef Buffer* old = t.buffer

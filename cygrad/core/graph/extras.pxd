@@ -16,12 +16,12 @@ cdef inline Extras give_extras(Node node):
         node.flags |= EXTRAS
     return extras_of(node)
 
-cdef inline list kept_of(Node node):
+cdef inline list accumulators_of(Node node):
     """The accumulators of a node's outputs whose gradients are retained: a list of (output number, Leaf)."""
     cdef Extras extras = extras_of(node)
     return [] if extras is None or extras.kept is None else extras.kept
 
-cdef inline int keep_for(Node node, int output_nr, Leaf leaf) except -1:
+cdef inline int add_accumulator(Node node, int output_nr, Leaf leaf) except -1:
     """Add an accumulator for the gradient of output `output_nr`."""
     cdef Extras extras = give_extras(node)
     if extras.kept is None: extras.kept = []

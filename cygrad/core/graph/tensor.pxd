@@ -104,7 +104,7 @@ cdef class Tensor:
 cdef bint collected                     # whether nodes are shown to the garbage collector (expect_cycles)
 cdef Py_ssize_t external_gradients      # variables whose .grad uses memory of another library
 cdef Tensor ensure_tensor(x)
-cdef void forget_variable(Tensor t) noexcept
+cdef void release_accumulator(Tensor t) noexcept
 cdef void free_slots(Node n) noexcept
 cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept
 cdef int put_grad(Leaf leaf, Tensor grad) except -1
@@ -158,7 +158,7 @@ cdef inline bint is_result(Tensor t) except -1:
 
 cdef inline void empty_tensor(Tensor t) noexcept:
     """Let go of the memory; a variable takes its gradient with it."""
-    if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): forget_variable(t)
+    if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): release_accumulator(t)
     drop(t.buffer)
     decref(t.layout)
 

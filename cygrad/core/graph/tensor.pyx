@@ -295,7 +295,7 @@ cdef class Tensor:
         return (getitem(self, i) for i in range(self.layout.shape[0]))
 
 
-cdef void forget_variable(Tensor t) noexcept:
+cdef void release_accumulator(Tensor t) noexcept:
     """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
     serves, that and the buffer learn of it."""
     cdef Leaf leaf = None

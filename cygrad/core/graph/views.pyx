@@ -11,7 +11,7 @@ cimport cython
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
-from cygrad.core.graph.extras cimport keep_for, kept_of
+from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
 from cygrad.core.graph.tensor cimport Base, Leaf, Node, Tensor, current, put_grad, show
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs
@@ -131,8 +131,8 @@ cdef int move_kept(Tensor t, Node node, int nr) except -1:
     cdef Leaf leaf
     if t._node is node: return 0
     if t._node.op is not None:
-        for _, leaf in kept_of(t._node):
-            if leaf.tensor == <void*>t: keep_for(node, nr, leaf)
+        for _, leaf in accumulators_of(t._node):
+            if leaf.tensor == <void*>t: add_accumulator(node, nr, leaf)
     return leave(t)
 
 
@@ -146,7 +146,7 @@ cdef int leave(Tensor t) except -1:
         if leaf.tensor != <void*>t: return 0
         leaf.tensor = NULL
         return put_grad(leaf, None)
-    kept = kept_of(t._node)
+    kept = accumulators_of(t._node)
     for i in range(len(kept)):
         if (<Leaf>kept[i][1]).tensor == <void*>t:
             kept.pop(i)

@@ -92,7 +92,7 @@ cdef void end_versioned(DLManagedTensorVersioned* m) noexcept nogil:
     if Py_IsInitialized(): end(<Loan*>m.manager_ctx)
 
 
-cdef void forget_older(object capsule) noexcept:
+cdef void release_older(object capsule) noexcept:
     """A capsule dies; unless a consumer has taken its content over, that ends too."""
     cdef DLManagedTensor* m
     if PyCapsule_IsValid(capsule, "dltensor"):
@@ -100,7 +100,7 @@ cdef void forget_older(object capsule) noexcept:
         m.deleter(m)
 
 
-cdef void forget_versioned(object capsule) noexcept:
+cdef void release_versioned(object capsule) noexcept:
     cdef DLManagedTensorVersioned* m
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         m = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
@@ -169,8 +169,8 @@ def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, cop
     hold(t.buffer)
     t.buffer.leases += 1
     try:
-        if versioned: return PyCapsule_New(&loan.versioned, "dltensor_versioned", forget_versioned)
-        return PyCapsule_New(&loan.older, "dltensor", forget_older)
+        if versioned: return PyCapsule_New(&loan.versioned, "dltensor_versioned", release_versioned)
+        return PyCapsule_New(&loan.older, "dltensor", release_older)
     except:
         end(loan)
         raise

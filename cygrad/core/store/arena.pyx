@@ -116,7 +116,7 @@ cdef Span* new_span(Segment* segment, char* data, size_t size) noexcept:
     return s
 
 
-cdef void forget_span(Span* s) noexcept:
+cdef void recycle_span(Span* s) noexcept:
     global unused
     s.next = unused
     unused = s
@@ -244,7 +244,7 @@ cdef Span* reserve(size_t n) noexcept:
     if g == NULL or s == NULL or g.has == NULL:
         if g != NULL: PyMem_RawFree(g.has)
         PyMem_RawFree(g)
-        if s != NULL: forget_span(s)
+        if s != NULL: recycle_span(s)
         cg_unreserve(base, size)
         return NULL
     g.base, g.size = base, size
@@ -269,7 +269,7 @@ cdef void unreserve(Span* s) noexcept:
     cg_unreserve(g.base, g.size)
     PyMem_RawFree(g.has)
     PyMem_RawFree(g)
-    forget_span(s)
+    recycle_span(s)
 
 
 # ---- taking and giving -----------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ cdef void give(Span* s) noexcept:
         b.after = a
         if a != NULL: a.before = b
         b.bare += s.bare
-        forget_span(s)
+        recycle_span(s)
         s = b
     if a != NULL and a.free:
         remove(a)
@@ -358,7 +358,7 @@ cdef void give(Span* s) noexcept:
         s.bare += a.bare
         s.after = a.after
         if s.after != NULL: s.after.before = s
-        forget_span(a)
+        recycle_span(a)
     insert(s)
 
 
