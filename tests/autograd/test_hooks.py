@@ -332,7 +332,7 @@ def test_a_given_buffer_and_create_graph():
         y = x * 3
         cg.mark_variables(y, g)
         z = (y * y).sum()
-    with pytest.raises(RuntimeError, match="create_graph=True would put a new tensor in the place of the gradient"):
+    with pytest.raises(RuntimeError, match="create_graph=True would replace the gradient"):
         z.backward(create_graph=True)
     assert g.tolist() == [0, 0] == x.grad.tolist()
     cg.autograd.grad(z, x, create_graph=True)
@@ -435,7 +435,7 @@ def test_a_pass_in_a_hook_cannot_take_a_wanted_gradient_away(ask):
         y = h * 3
         z, other = y.sum(), ((h * 5) * 1 * 1).sum()
     handle = y.register_hook(lambda g: other.backward(retain_graph=True))
-    with pytest.raises(RuntimeError, match="backward runs through this graph"):
+    with pytest.raises(RuntimeError, match="already running in this graph"):
         ask(z, h)
     handle.remove()
     assert x.grad.tolist() == [0, 0]

@@ -18,7 +18,7 @@ UNREACHABLE = [
     "this memory.profile.. is incomplete: there was no memory left for its events",
     "no memory for .*",
     ".* has no (infer|forward|run_backward|gradient_view|see|see_back|gradient)",
-    ".* reads in (backward|its formula) what it did not save",
+    ".* reads a value in (backward|its formula) that it did not save",
     ".* cannot take a row-sparse gradient; make it dense first",
     "the formula of .* gave .*",
     ".* does not write in place",

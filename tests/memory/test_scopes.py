@@ -139,7 +139,7 @@ def test_a_backward_that_fails_says_what_it_left(retain):
         y.backward(retain_graph=retain)
     note = caught.value.__notes__[0]
     assert "0 gradients had been written before" in note
-    assert note.endswith("the graph is kept" if retain else "the graph has been freed: record it anew")
+    assert note.endswith("the graph is kept" if retain else "the graph has been freed: record it again")
     del caught
     assert cg.memory.stats()["by_category"]["saved"] == (saved if retain else 0)
     assert (x.grad.numpy() == 0).all()

@@ -183,7 +183,7 @@ def test_the_note_counts_incomplete_gradients_apart(req):
     x, w = variable(req=req), variable(4.0, 5.0, 6.0, req=req)
     assert failing(x, w) == [
         "cygrad: in backward, at Refuses; 1 gradients had been written before, 1 more are incomplete (only some of "
-        "their contributions had been added: zero or assign them); the graph has been freed: record it anew"]
+        "their contributions had been added: zero or assign them); the graph has been freed: record it again"]
     assert not x.fresh_grad and w.fresh_grad and w.grad.tolist() == [1, 2, 3]
 
 

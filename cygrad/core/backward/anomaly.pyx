@@ -1,5 +1,5 @@
-"""detect_anomaly: each node stores the line that recorded it. The first NaN that a node's backward makes from gradients
-without one raises an error that names the node and the line."""
+"""detect_anomaly: each node stores the line that recorded it. If the backward of a node computes a NaN from gradients
+without NaN, an error names the node and the line."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cygrad.kernels.array cimport Array
 
 
 cdef bint any_nan(const Gradient* g, int n) except -1:
-    """Whether one of `n` gradients has a NaN."""
+    """Whether any of `n` gradients contains a NaN."""
     cdef Array a
     cdef int k
     for k in range(n):
@@ -25,4 +25,4 @@ cdef bint any_nan(const Gradient* g, int n) except -1:
 cdef int raise_nan(Node node) except -1:
     line = line_of(node)
     line = "" if line is None else f", recorded at {line},"
-    raise RuntimeError(f"the backward of {node.name()}{line} made the first NaN: its incoming gradients had none")
+    raise RuntimeError(f"the backward of {node.name()}{line} produced the first NaN: its incoming gradients had none")

@@ -1,4 +1,4 @@
-"""The checks of a backward pass on each node, which raise before anything has changed."""
+"""The checks that a backward pass makes on each node before it changes anything."""
 
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport check_slot
@@ -10,19 +10,19 @@ from cygrad.core.errors import GraphFreedError
 
 
 cdef int check_node(Node node, int mode) except -1:
-    """Check that a node can run: it was not freed, it was recorded in train mode `mode` (-1: any), and nothing that it
-    saves was written to since."""
+    """Check that a node can run: it was not freed, it was recorded in train mode `mode` (-1: any), and its saved values
+    have not been written to since."""
     cdef Slot* s = slots_of(node)
     cdef int k
     if node.state == FREED:
         raise GraphFreedError(
-            f"backward through {node.name()} a second time: what it kept was freed by the pass that ran first; "
-            f"call that one with retain_graph=True to keep it; a tensor that is written again in each step must begin "
-            f"the step without its graph: x = x.detach()")
+            f"backward through {node.name()} a second time: the first pass freed what it had saved; call the first "
+            f"with retain_graph=True; a tensor that carries over from one step to the next must begin the step without "
+            f"its graph: x = x.detach()")
     if mode >= 0 and node.op.mode_dependent and mode != (node.flags & TRAINING):
         was, wanted = ("train", "predict") if node.flags & TRAINING else ("predict", "train")
-        raise RuntimeError(f"backward was asked for in {wanted} mode, but {node.name()} was recorded in {was} mode; "
-                           f"leave train_mode out, or record the graph anew")
+        raise RuntimeError(f"backward was called in {wanted} mode, but {node.name()} was recorded in {was} mode; omit "
+                           f"train_mode, or record the graph again")
     for k in range(node.n_slots):
         check_slot(node, &s[k])
         check_packed(node, &s[k])

@@ -6,7 +6,7 @@ from cygrad.core.graph.tensor cimport Leaf, Tensor
 cdef class Collected:
     cdef uint64_t number
     cdef readonly list leaves
-    cdef public bint abandoned      # its GradientCollector died without being closed
+    cdef public bint abandoned      # its GradientCollector was freed without being closed
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1

@@ -1,4 +1,4 @@
-"""How gradients arrive in .grad: over it, added to it, or as its new memory."""
+"""Storing a gradient in .grad: it overwrites .grad, is added to it, or its memory becomes that of .grad."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
 from libc.stdint cimport uint64_t
@@ -23,10 +23,9 @@ cdef driver.Loop* copy_loop = driver.find("copy")
 
 
 cdef bint exchange(Tensor grad, Gradient* g) noexcept:
-    """Give `grad` the memory of `g`, and drop its own, if nobody else holds either; False: nothing has changed. The
-    result is that of a copy of `g` into `grad`. The accumulator and deposit() refer to `grad`; with any further
-    reference another thread's operation, without the GIL, may be using the old memory, or it may be the gradient of two
-    variables."""
+    """Copy `g` to `grad` by exchanging memory: if nothing else holds either memory, swap() and return True. The
+    accumulator and deposit() refer to `grad`. With a third reference, another thread may be computing with the old
+    memory without the GIL, or `grad` may be the gradient of two variables."""
     cdef Buffer* old = grad.buffer
     if Py_REFCNT(grad) > 2: return False
     if not is_writable(g, grad.layout) or not sole(old, grad.layout, grad.layout, g.dtype): return False
@@ -36,7 +35,8 @@ cdef bint exchange(Tensor grad, Gradient* g) noexcept:
 
 
 cdef void swap(Tensor grad, Gradient* g) noexcept:
-    """Give `grad` the memory of `g`, and drop its own. Each variable whose .grad it is counts as a role."""
+    """Move the memory of `g` to `grad`, and release that of `grad`. The count of gradient roles, one for each variable
+    whose .grad it is, moves with it."""
     cdef Buffer* old = grad.buffer
     cdef Buffer* new = g.held.buffer
     new.gradients, old.gradients = old.gradients, new.gradients
@@ -47,10 +47,10 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
 
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1:
-    """Overwrite .grad with `g`, a DENSE gradient, or add it; takes `g` over. `number` is the pass that does it."""
+    """Overwrite .grad with `g`, a DENSE gradient, or add `g`, which is empty then. `number` is that of the pass."""
     cdef bint locked = lock_grad(leaf, number)
-    cdef Tensor grad                                # held while the kernel runs: another thread may assign x.grad
-    cdef Tensor made = None                         # the new .grad, assigned once it is complete
+    cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
+    cdef Tensor made = None                         # a new .grad, assigned when it is complete
     cdef Array a[3]
     try:
         grad = leaf.grad
@@ -78,7 +78,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except
         if made is None: grad.buffer.version += 1
         else:
             put_grad(leaf, made)
-            if overwrite: made.buffer.gradients -= 1    # fresh() counted one role, and put_grad() another
+            if overwrite: made.buffer.gradients -= 1    # fresh() and put_grad() each counted a role
         drop_gradient(g)
         return 0
     finally:
@@ -86,7 +86,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except
 
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1:
-    """The same with a gradient that has a graph: .grad becomes that tensor, or the sum, or a copy if others hold it."""
+    """The same for a TENSOR gradient: .grad becomes `t`, the sum, or a copy of `t` if its memory has other holders."""
     cdef bint locked = lock_grad(leaf, number)
     try:
         if not overwrite and leaf.grad is not None:
@@ -100,7 +100,7 @@ cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) ex
 
 
 cdef class Collected:
-    """What an open GradientCollector has collected: the accumulators that gradients have reached in it."""
+    """What an open GradientCollector has collected: the accumulators of the variables that received gradients."""
 
     def __cinit__(self):
         self.number = next_number()
@@ -108,10 +108,10 @@ cdef class Collected:
 
 
 def open_collected(Collected c or None):
-    """Let `c` (or None) collect what this thread's passes write. Returns the one that did before."""
+    """Make `c`, or None, the collector of this thread's passes. Returns the previous one."""
     cdef Flags* f = flags()
     before = None if f.collector == NULL else <object>f.collector
-    if c is not None: Py_INCREF(c)                  # the thread holds it: a scope may die without having been closed
+    if c is not None: Py_INCREF(c)                  # the thread's reference: a scope may be freed without being closed
     f.collector = <void*>c if c is not None else NULL
     if before is not None: Py_DECREF(before)
     return before

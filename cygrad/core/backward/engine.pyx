@@ -1,11 +1,13 @@
 """The backward pass.
 
-One walk from the heads (core/backward/walk.pyx) counts how many gradients each node will receive and makes every check
-that is possible beforehand. Then nodes run, each when its gradient is complete: the latest recorded first, but parts of
-a tensor soon run before the others (Pass.runs_early).
+A walk from the heads (core/backward/walk.pyx) counts the contributions that each node will receive, and makes every
+check that can be made before a node runs. Then the nodes run. A node is ready when its gradient is complete; of the
+ready nodes the one that was recorded last runs first. Leaves, nodes with a kept gradient and some views
+(Pass.runs_early) run before the others.
 
-Contributions to one gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ...; a
-variable's `.grad` receives each contribution as it comes, unless the sum is wanted first (autograd.grad, hooks)."""
+Contributions to a gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ... A
+contribution to a variable goes to its `.grad` at once, unless the sum is needed first: by autograd.grad, hooks or
+create_graph, or because another pass runs."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint8_t, uint64_t
@@ -43,12 +45,12 @@ cdef enum:
 
 
 cdef class Pass(Walk):
-    """A backward pass: the walk, then the turns of its nodes. Its fields are declared in walk.pxd."""
+    """A backward pass. Its fields are declared in walk.pxd."""
 
     # ---- contributions
 
     cdef int contribute(self, Node node, int output_nr, Gradient* g) except -1:
-        """Add a gradient to that of output `output_nr` of `node` (an empty one counts, but adds nothing)."""
+        """Add `g` to the gradient of output `output_nr` of `node`. An empty one is counted, but adds nothing."""
         cdef Entry* e = &self.entries[self.find(node)]
         cdef Gradient* sum = &e.gradient
         if g.kind != NO_GRADIENT:
@@ -64,8 +66,8 @@ cdef class Pass(Walk):
         return 0
 
     cdef void count_down(self, Entry* e) noexcept:
-        """A contribution has come; the last one makes the node ready. A node that stores its gradient, a leaf or one
-        with kept gradients, is next then: hooks may use the gradient, and free it, before others arrive."""
+        """Count a contribution; the last one makes the node ready. A leaf or a node with a kept gradient then runs
+        next, so hooks can use its gradient, and free it, before other gradients are computed."""
         cdef Node node = <Node>e.node
         cdef bint first
         e.pending -= 1
@@ -75,11 +77,11 @@ cdef class Pass(Walk):
         push(self.ready, &self.n_ready, e - self.entries, node.seq | <uint64_t>first << 63)
 
     cdef bint runs_early(self, Node node) noexcept:
-        """Whether a node that took a part of a tensor runs next, and not in the order of recording. Where all parts
-        were taken first, as by split(), their gradients would wait for each other until they have the size of the
-        tensor together, and its own gradient would be made beside them. So a part runs next if the tensor's gradient
-        is there, or if it is one of many and the complete parts cover a share of the tensor. Otherwise it waits: an
-        array of the whole size for it alone might be held through most of the pass."""
+        """Whether the node of a part of a tensor runs next instead of in recording order. If all parts were taken
+        before any was used, as by split(), recording order would first compute the gradients of all parts, as large as
+        the tensor together, and then allocate the tensor's gradient beside them. So a part runs next if the tensor has
+        a gradient already, or if the part is small and the complete parts cover 1 / EARLY_SHARE of the tensor.
+        Other parts wait: each would allocate an array of the tensor's size that might live through most of the pass."""
         cdef Edge edge = edge_of(node, 0)
         cdef Py_ssize_t at = self.find(<Node>edge.node), part = output_layout(node, 0).size, share
         cdef Entry* e
@@ -92,24 +94,24 @@ cdef class Pass(Walk):
     # ---- variables
 
     cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
-        """A contribution arrives at a variable."""
+        """Write a contribution to the .grad of a variable."""
         cdef bint overwrite = self.overwrites(leaf, e)
         if leaf.tensor == NULL or leaf.req == NULL_REQ or (overwrite and self.half_way(leaf)):
-            drop_gradient(g)                        # (half way: the gradient that another pass writes stays whole)
+            drop_gradient(g)                        # (another pass has written a part: "write" does not mix the two)
             return 0
         deposit(leaf, g, overwrite, self.number)
         return self.arrived(leaf, e, overwrite)
 
     cdef void clear_busy(self, Leaf leaf) noexcept:
-        """This pass has no part left to deliver."""
+        """The gradient of `leaf` has all contributions of this pass; another pass may overwrite it."""
         if leaf.busy == self.number: leaf.busy = 0
 
     cdef int arrived(self, Leaf leaf, Entry* e, bint overwrite) noexcept:
-        """A contribution has been written to .grad: over it, or added to it."""
+        """Register that a contribution was written to .grad, which it overwrote or was added to."""
         if not e.reached: self.written += 1
         e.reached = True
         if overwrite: leaf.incomplete = False
-        leaf.fresh = not leaf.incomplete and e.pending <= 1     # (more is to come: a hook's solver waits for it)
+        leaf.fresh = not leaf.incomplete and e.pending <= 1     # (1 is this contribution)
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
             self.collected.leaves.append(leaf)
@@ -118,7 +120,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef void arrived_directly(self, Turn b) noexcept:
-        """The gradients that the kernel itself wrote to variables, or added to sums, have arrived."""
+        """Register the contributions that the kernel itself wrote to a .grad or added to a sum."""
         cdef int i
         cdef Target* t
         cdef Entry* e
@@ -136,7 +138,7 @@ cdef class Pass(Walk):
             b.want[i] = 0
 
     cdef void mark_incomplete(self) noexcept:
-        """The pass has failed: mark the variables whose .grad has received only some of several contributions."""
+        """After a failure, mark the variables whose .grad has received only some of its contributions."""
         cdef Py_ssize_t at
         cdef Entry* e
         cdef Leaf leaf
@@ -149,7 +151,7 @@ cdef class Pass(Walk):
             self.incomplete += 1
 
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
-        """A complete gradient arrives at a variable, or at an intermediate whose gradient is kept."""
+        """Store a complete gradient in the .grad of a variable, or of an intermediate that keeps it."""
         cdef Gradient shared
         cdef bint overwrite = self.overwrites(leaf, e)
         if g.kind == TENSOR:
@@ -157,14 +159,14 @@ cdef class Pass(Walk):
             deposit_tensor(leaf, tensor_in(g), overwrite, self.number)
             return self.arrived(leaf, e, overwrite)
         share_gradient(g, &shared)
-        if e.node != NULL: drop_gradient(g)         # then it is the only share, and may become .grad itself
+        if e.node != NULL: drop_gradient(g)         # a variable's: without this hold, its memory can become .grad's
         try:
             return self.to_leaf(leaf, e, &shared)
         finally:
             drop_gradient(&shared)
 
     cdef int leaf_turn(self, Entry* e) except -1:
-        """All contributions to a variable have come."""
+        """The gradient of a variable is complete: return it or store it, then call the hooks."""
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
         self.clear_busy(leaf)
@@ -181,7 +183,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef int store_kept(self, Node node, Gradient* g) except -1:
-        """Store the gradients of intermediates that are kept, if this pass is to write them."""
+        """Store the kept gradients of a node's outputs, if this pass writes them."""
         cdef Entry e
         cdef Leaf leaf
         cdef int k
@@ -189,11 +191,11 @@ cdef class Pass(Walk):
             k, leaf = nr, kept
             if g[k].kind == NO_GRADIENT or not self.writes_kept(node, k): continue
             memset(&e, 0, sizeof(Entry))
-            self.keep_at(leaf, &e, &g[k])           # copied: a head, a hook or another .grad may hold it too
+            self.keep_at(leaf, &e, &g[k])           # copied, since backward still reads g[k]
         return 0
 
     cdef int capture(self, Entry* e) except -1:
-        """The complete gradient of a wanted input is a result."""
+        """Store the complete gradient of a wanted input as a result of the pass."""
         cdef Node node = <Node>e.node
         cdef Gradient* g = gradients_of(e)
         cdef int k
@@ -204,7 +206,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef int turn(self, Turn b, Py_ssize_t at) except -1:
-        """A node whose gradient is complete: compute the gradients of its inputs and contribute them."""
+        """Run a node whose gradient is complete: compute the gradients of its inputs and contribute them."""
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
         cdef Gradient* g = gradients_of(e)
@@ -215,12 +217,12 @@ cdef class Pass(Walk):
             on_outputs(node, g, self.graph)
             if node.op is not None: self.store_kept(node, g)
         if node.op is None: return self.leaf_turn(e)
-        if e.early and not e.stored:                # the rest follows when nodes that were recorded later have run
+        if e.early and not e.stored:                # the node's backward itself runs in recording order
             e.stored = True
             push(self.ready, &self.n_ready, at, node.seq)
             return 0
         if e.captured and has_come(e): self.capture(e)
-        if not e.runs:                              # its gradient is a result, and nothing beyond it is wanted
+        if not e.runs:                              # its gradient is a result; those of its inputs are not wanted
             self.drop_entry(e)
             node.state = e.state
             e.turned = True
@@ -233,7 +235,7 @@ cdef class Pass(Walk):
             else:
                 if node.n_out == 1: take_gradient(g, b.g)
                 else:
-                    if node.n_out > MAX_OUTPUTS: b.g = g        # the turn takes the array over
+                    if node.n_out > MAX_OUTPUTS: b.g = g        # the turn now owns the array
                     else:
                         memcpy(b.g, g, node.n_out * sizeof(Gradient))
                         PyMem_Free(g)
@@ -248,7 +250,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef int open(self, Turn b, Node node) except -1:
-        """Memory for the gradients of a node's inputs."""
+        """Begin a turn: no gradient of an input exists or is wanted yet."""
         cdef int i
         b.g, b.dx, b.want, b.targets = b.inline_g, b.inline_dx, b.inline_want, NULL
         for i in range(min(node.n_out, <int>MAX_OUTPUTS)): b.inline_g[i].kind = NO_GRADIENT
@@ -265,7 +267,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef bint wants(self, Turn b, Node node) except -1:
-        """Find the inputs that want a gradient; whether there are any."""
+        """Mark the inputs whose gradients are needed. Returns whether there are any."""
         cdef Edge edge
         cdef Py_ssize_t k
         cdef int i
@@ -274,14 +276,14 @@ cdef class Pass(Walk):
         for i in range(node.n_in):
             edge = edge_of(node, i)
             if edge.node == NULL: continue
-            k = self.find(<Node>edge.node)          # (not there: another pass has it, so this one does not need it)
+            k = self.find(<Node>edge.node)          # (-1: another pass has marked it, so this one does not need it)
             if k < 0 or not self.entries[k].needed: continue
             b.want[i] = WANTED
             any_wanted = True
         return any_wanted
 
     cdef int compute(self, Turn b, Node node) except -1:
-        """The gradients of the inputs, by the fused kernel or by the formula, with the hooks around it."""
+        """Compute the gradients of the inputs by the fused kernel or by the formula, and call the node's hooks."""
         cdef list packed = None
         cdef tuple outputs = None
         cdef int k
@@ -302,18 +304,18 @@ cdef class Pass(Walk):
 
     cdef void free(self, Node node) noexcept:
         free_slots(node)
-        if node.op.joint_formula: node.attributes = None    # a Function's ctx, which may lead back here
+        if node.op.joint_formula: node.attributes = None    # a Function's ctx, which may refer back to the node
         if node.flags & EXTRAS: remove_hooks(node)
 
     cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
-        """Contribute to each input its gradient; `zero`: where there is none it is zeros."""
+        """Contribute the gradient of each input. With `zero`, a missing one is zeros."""
         cdef Edge edge
         cdef int i
         self.arrived_directly(b)
         for i in range(node.n_in):
             edge = edge_of(node, i)
             if not b.want[i]: continue
-            if zero and b.dx[i].kind == NO_GRADIENT:        # (of several outputs each needs its own)
+            if zero and b.dx[i].kind == NO_GRADIENT:        # (Entry.zero stands for the only output of a node)
                 if (<Node>edge.node).n_out > 1:
                     zeros_for(<Node>edge.node, edge.output_nr, self.graph, self.captures, &b.dx[i])
                 else: self.entries[self.find(<Node>edge.node)].zero = True
@@ -321,7 +323,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef void close(self, Turn b, Node node) noexcept:
-        """End a turn, also one that failed: nothing stays lent."""
+        """End a turn, also after an error: return what was lent and release the gradients that are left."""
         cdef int k
         b.return_grad()
         self.arrived_directly(b)
@@ -333,7 +335,7 @@ cdef class Pass(Walk):
         b.node = None
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
-        """The whole pass: the walk, then the turns."""
+        """Run the pass: the walk, then the turns of the nodes."""
         cdef Turn b = Turn.__new__(Turn)
         cdef Flags* f = flags()
         cdef int recording = f.recording, training = f.training
@@ -347,14 +349,14 @@ cdef class Pass(Walk):
             node = <Node>self.entries[at].node
             if not self.entries[at].needed or node.op is None: continue
             self.entries[at].state = node.state
-            node.state = RUNNING                    # (also where nothing runs: its mark is this pass's)
+            node.state = RUNNING                    # (also if it will not run: the pass uses its `mark`)
         b.walk = self
         b.retain, b.graph, b.number = self.retain, self.graph, self.number
         f.recording = self.graph
         try:
             for i in range(len(roots)):
                 root, nr, gradient = roots[i], numbers[i], gradients[i]
-                gradients[i] = None                 # where nobody else holds it, it may be written over
+                gradients[i] = None                 # without this reference an unshared gradient can be overwritten
                 at = self.find(<Node>root)
                 if at < 0 or not self.entries[at].needed: continue
                 if self.graph: set_tensor(&g, <Tensor>gradient)
@@ -376,7 +378,7 @@ cdef class Pass(Walk):
                     node = <Node>self.entries[at].node
                     if node.op is None:
                         self.clear_busy(<Leaf>node)
-                    elif node.state == RUNNING and not self.entries[at].turned:    # (turned: another pass may have it)
+                    elif node.state == RUNNING and not self.entries[at].turned:     # (else another pass may run it)
                         if not self.entries[at].runs: node.state = self.entries[at].state
                         elif self.retain: node.state = RECORDED
                         else:
@@ -387,10 +389,10 @@ cdef class Pass(Walk):
 
 cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict,
                    int mode):
-    """Run a backward pass from `roots` (nodes) with one gradient tensor each. `captures` is None, or a list of what is
-    wanted: (node, output number, position), where position -1 means the node's own .grad. Returns the results by
-    position; None where nothing came. With `strict`, the caller's name, an input that is not reached raises. mode: the
-    train mode that the caller named; -1: none."""
+    """Run a backward pass from outputs `numbers` of the nodes `roots`, with one gradient tensor each. `captures` lists
+    the wanted gradients as (node, output number, position), where position -1 means the node's own .grad; None means
+    every .grad. Returns the gradients by position; None where none arrived. If `strict`, the caller's name, is given,
+    an unreachable input raises RuntimeError. `mode` is the train mode that the caller named, or -1."""
     cdef Pass p = Pass.__new__(Pass)
     cdef Flags* f = flags()
     cdef int count = 0
@@ -422,7 +424,7 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
                       f"assign them)" if p.incomplete else "")
             e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written - p.incomplete} gradients had been "
                        f"written before{partly}; "
-                       + ("the graph is kept" if retain else "the graph has been freed: record it anew"))
+                       + ("the graph is kept" if retain else "the graph has been freed: record it again"))
         raise
     finally:
         end()

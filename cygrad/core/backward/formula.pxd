@@ -4,7 +4,7 @@ from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.core.backward.turn cimport Turn
 
 cdef class Context:
-    """The context of a formula: the attributes, what was saved, the shapes of the inputs."""
+    """The context of a formula: the attributes, the saved values, the shapes of the inputs."""
     cdef Turn b
 
     cdef Tensor tensor(self, Slot* s)

@@ -1,4 +1,4 @@
-"""Gradients by formula: an operator's `formula` computes them with tensors. Under create_graph that is recorded."""
+"""Gradients by formula: an operator's `formula` computes them from tensors. create_graph records this computation."""
 
 cimport cython
 
@@ -24,22 +24,22 @@ from cygrad.core.dtypes import DTYPES
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Context:
-    """The context of a formula: the attributes, what was saved, the shapes of the inputs."""
+    """The context of a formula: the attributes, the saved values, the shapes of the inputs."""
 
     def __cinit__(self, Turn b not None):
         self.b = b
 
     @property
     def attributes(self):
-        """The arguments of the operation beside its inputs, as its operator stores them."""
+        """The operation's arguments other than its inputs, as the operator stores them."""
         return self.b.node.attributes
 
     def shape(self, int i):
-        """The shape of input i, of which a gradient is wanted."""
+        """The shape of input i, whose gradient must be wanted."""
         return lay.shape_tuple(self.b.input_layout(i))
 
     def dtype(self, int i):
-        """The dtype of input i, of which a gradient is wanted."""
+        """The dtype of input i, whose gradient must be wanted."""
         return DTYPES[(<Node>edge_of(self.b.node, i).node).dtype]
 
     def wants(self, int i):
@@ -47,7 +47,7 @@ cdef class Context:
         return self.b.want[i] != 0
 
     def input(self, int i):
-        """Input i, which the operator must have saved; under create_graph with its place in the graph."""
+        """Input i, which the operator must have saved. Under create_graph it is connected to its node."""
         cdef Tensor t = self.tensor(slot_from(self.b.node, i))
         cdef Edge e
         if self.b.graph:
@@ -56,15 +56,15 @@ cdef class Context:
         return t
 
     def output(self, int k):
-        """Output k, which the operator must have saved; under create_graph with its place in the graph. (An operator
-        that saves only signs gets ones and zeros: whether each element was positive.)"""
+        """Output k, which the operator must have saved. Under create_graph it is connected to its node. If the operator
+        saves only signs, the elements are 1 where the output was positive and 0 elsewhere."""
         cdef Tensor t = self.tensor(slot_from(self.b.node, OWN | k))
         if self.b.graph: attach(t, self.b.node, k)
         return t
 
     def locally_constant(self, z):
-        """`z`, a gradient that depends on the inputs through factors that are constant around almost every point, such
-        as a sign or a mask. Under create_graph it is connected with the inputs, and those derivatives are zeros."""
+        """`z`, a gradient that depends on the inputs only through piecewise constant factors, such as a sign or a mask.
+        Under create_graph it is connected to the inputs, with derivatives of zero."""
         cdef list places = []
         cdef Edge e
         cdef int i
@@ -75,10 +75,10 @@ cdef class Context:
         return late_bound.locally_constant(z, places)
 
     cdef Tensor tensor(self, Slot* s):
-        """What a slot saves, without its place in the graph."""
+        """The value that a slot saves, as a tensor without a graph."""
         cdef Tensor t
         if s == NULL or not has_elements(s):
-            raise RuntimeError(f"{self.b.node.name()} reads in its formula what it did not save")
+            raise RuntimeError(f"{self.b.node.name()} reads a value in its formula that it did not save")
         check_slot(self.b.node, s)
         if sign_bits(s) != NULL:                    # ones where the output was positive, zeros elsewhere
             check_capture()                         # (a replay would not pack the bits again)
@@ -102,15 +102,15 @@ cdef bint flows_on(Tensor t, Node node, Turn b) noexcept:
 
 
 cdef Tensor place_of(Node node, int k):
-    """A scalar with the place in the graph of output k of a node, and nothing else of it."""
+    """A scalar that is connected to output k of a node, without its value."""
     cdef Tensor t = fresh(lay.incref(lay.SCALAR), node.dtype, OTHER)
     attach(t, node, k)
     return t
 
 
 cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) except -1:
-    """Zeros as the gradient of output k of a node. Under create_graph they are connected with `captures`, the wanted
-    results ((node, output number, ...) each; None: the output itself), so that the next derivatives are zeros too."""
+    """Zeros as the gradient of output k of a node. Under create_graph they are connected to the wanted results
+    `captures` (a list of (node, output number, ...); None: to the output itself), so further derivatives are zeros."""
     z = zeros(lay.shape_tuple(output_layout(node, k)), DTYPES[node.dtype])
     if not graph: return share_tensor(<Tensor>z, g)
     set_tensor(g, <Tensor>late_bound.locally_constant(
@@ -119,7 +119,7 @@ cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) exc
 
 
 cdef int by_formula(Node node, Turn b) except -1:
-    """The gradients by the operator's formula over tensors; recorded under create_graph only."""
+    """Compute the gradients of the inputs by the operator's formula. Only create_graph records this."""
     cdef int i
     cdef Tensor t
     cdef Context c = Context.__new__(Context, b)
@@ -133,13 +133,13 @@ cdef int by_formula(Node node, Turn b) except -1:
         result = node.op.formula(c, i, g) if results is None else results[i]
         if result is None: continue
         if not isinstance(result, Tensor):
-            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must give a "
-                            f"Tensor or None")
+            raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must return "
+                            f"a Tensor or None")
         if not lay.same_shape((<Tensor>result).layout, b.input_layout(i)):
             result = late_bound.sum_to(result, c.shape(i))
         t = <Tensor>result
         if b.graph: set_tensor(&b.dx[i], t)
         else:
-            if node.op.joint_formula and not flows_on(t, node, b): t = flowing_in(t)    # a user's Function made it
+            if node.op.joint_formula and not flows_on(t, node, b): t = flowing_in(t)    # made by a user's Function
             share_tensor(t, &b.dx[i])
     return 0

@@ -1,5 +1,5 @@
-"""A gradient on its way through a backward pass, and all that is done with one: take, share, drop, add, show as a
-tensor. A new kind is added here; what cannot take one refuses it by name."""
+"""A gradient inside a backward pass, and the operations on one: take, share, drop, add, convert to a tensor. A new kind
+of gradient is added here; code that does not support it raises an error that names the kind."""
 
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t
@@ -9,16 +9,16 @@ from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
 cdef enum GradientKind:
-    NO_GRADIENT             # none has come, which is not a gradient of zero
-    DENSE                   # a buffer (one hold and one gradient role on it) and a layout (one count on it)
-    TENSOR                  # a counted Tensor with its graph: under create_graph all gradients are of this kind
-    ROWS                    # row-sparse: a counted object with indices and values; no operator makes one yet
+    NO_GRADIENT             # none has arrived, which is not a gradient of zeros
+    DENSE                   # a buffer (with one holder and one gradient role) and a layout (with one reference)
+    TENSOR                  # a reference to a Tensor with its graph; create_graph makes all gradients of this kind
+    ROWS                    # row-sparse: a reference to an object with indices and values; no operator makes one yet
 
 cdef union GradientContent:
     Buffer* buffer          # DENSE
     void* pyobject          # TENSOR, ROWS
 
-cdef struct Gradient:       # a kind of 0 is an empty one; the other fields have no meaning then
+cdef struct Gradient:       # kind 0 is NO_GRADIENT, so zeroed memory is an empty gradient
     GradientContent held
     Layout* layout          # DENSE
     uint8_t kind            # a GradientKind
@@ -27,36 +27,36 @@ cdef struct Gradient:       # a kind of 0 is an empty one; the other fields have
 
 
 cdef inline void set_dense(Gradient* g, Buffer* b, Layout* layout, int dtype) noexcept:
-    """Let `g` be what a layout shows of a buffer. It takes over the hold, the role and the count."""
+    """Make `g` a DENSE gradient. It takes over one holder and one role of `b` and one reference to `layout`."""
     g.held.buffer, g.layout, g.kind, g.dtype, g.lent = b, layout, DENSE, dtype, False
 
 cdef inline void set_tensor(Gradient* g, Tensor t) noexcept:
-    """Let `g` be a tensor with its graph."""
+    """Make `g` a TENSOR gradient with a new reference to `t`."""
     Py_INCREF(t)
     g.held.pyobject, g.layout, g.kind, g.lent = <void*>t, NULL, TENSOR, False
 
 cdef inline Tensor tensor_in(const Gradient* g):
-    """The tensor that a TENSOR holds."""
+    """The tensor of a TENSOR gradient."""
     return <Tensor>g.held.pyobject
 
 cdef inline Array elements_of(const Gradient* g) noexcept:
-    """A DENSE one as an array, which is valid while `g` holds the buffer."""
+    """A DENSE gradient as an array, which is valid while `g` holds the buffer."""
     cdef Array a
     a.data = g.held.buffer.data + g.layout.offset * itemsize(g.dtype)
     a.layout, a.dtype = g.layout, g.dtype
     return a
 
 cdef inline bint is_writable(const Gradient* g, const Layout* like) noexcept:
-    """Whether nobody else holds the memory, so that a dense result of the shape `like` may be written over it."""
+    """Whether `g` is the only holder of its memory, so that a dense result of the shape `like` may overwrite it."""
     return g.kind == DENSE and sole(g.held.buffer, g.layout, like, g.dtype)
 
 cdef inline void take_gradient(Gradient* g, Gradient* out) noexcept:
-    """Move `g` to an empty `out`."""
+    """Move `g` to `out`, which is empty."""
     out[0] = g[0]
     g.kind = NO_GRADIENT
 
 cdef inline void drop_gradient(Gradient* g) noexcept:
-    """Release what `g` holds; it is empty then."""
+    """Release what `g` holds and leave it empty."""
     if g.kind != NO_GRADIENT: release_gradient(g)
 
 cdef void release_gradient(Gradient* g) noexcept

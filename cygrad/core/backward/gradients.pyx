@@ -22,7 +22,7 @@ cdef void release_gradient(Gradient* g) noexcept:
     """drop_gradient() of one that is not empty."""
     cdef int kind = g.kind
     cdef Buffer* b = g.held.buffer
-    g.kind = NO_GRADIENT                            # first: what is released can run Python, which may look
+    g.kind = NO_GRADIENT                            # first: releasing can run Python code that reads `g`
     if kind != DENSE:
         Py_DECREF(<object>g.held.pyobject)
         return
@@ -33,7 +33,7 @@ cdef void release_gradient(Gradient* g) noexcept:
 
 
 cdef void share_gradient(const Gradient* g, Gradient* out) noexcept:
-    """Let `out`, which is empty, be the same gradient as `g`, with the same memory."""
+    """Copy `g` to `out`, which is empty. Both share the memory."""
     out[0] = g[0]
     if g.kind == DENSE:
         hold(g.held.buffer)
@@ -43,7 +43,7 @@ cdef void share_gradient(const Gradient* g, Gradient* out) noexcept:
 
 
 cdef int share_tensor(Tensor t, Gradient* g) except -1:
-    """Let `g`, which is empty, be a DENSE gradient that shares the memory of `t`."""
+    """Make `g`, which is empty, a DENSE gradient that shares the memory of `t`."""
     ready(t)
     hold(t.buffer)
     mark_gradient(t.buffer)
@@ -52,7 +52,7 @@ cdef int share_tensor(Tensor t, Gradient* g) except -1:
 
 
 cdef Gradient* new_gradients(int n) except NULL:
-    """Memory for the gradients of a node with several outputs: `n` empty ones, which PyMem_Free() releases."""
+    """An array of `n` empty gradients, to be released with PyMem_Free()."""
     cdef Gradient* g = <Gradient*>PyMem_Calloc(n, sizeof(Gradient))
     if g == NULL: raise MemoryError("no memory for the gradients of a node")
     return g
@@ -65,7 +65,7 @@ cdef int refuse_rows(str what) except -1:
 # ---- as tensors ------------------------------------------------------------------------------------------------------
 
 cdef object as_tensor(const Gradient* g):
-    """The gradient as a tensor that shares its memory; None where none came."""
+    """The gradient as a tensor that shares its memory, or None for NO_GRADIENT."""
     cdef Gradient shared
     if g.kind == NO_GRADIENT: return None
     if g.kind == TENSOR: return tensor_in(g)
@@ -75,7 +75,7 @@ cdef object as_tensor(const Gradient* g):
 
 
 cdef Tensor into_tensor(Gradient* g):
-    """A DENSE gradient as a tensor. The tensor takes over the hold, also when this raises."""
+    """Convert a DENSE gradient to a tensor, which takes over its holder. `g` is empty then, also after an error."""
     cdef Buffer* b = g.held.buffer
     unmark_gradient(b)
     g.kind = NO_GRADIENT
@@ -83,8 +83,8 @@ cdef Tensor into_tensor(Gradient* g):
 
 
 cdef Tensor flowing_in(Tensor t):
-    """What a user passes into a backward pass: `t`, or a copy of it where the pass might write to its memory. That is
-    so for the memory of a .grad, and for memory of other libraries, which a .grad may share."""
+    """`t`, a tensor that a user passes into a backward pass, or a copy if the pass may write to its memory: that of a
+    .grad, or external memory, which a .grad may share."""
     cdef Buffer* b = t.buffer
     if b.gradients or b.flags & EXTERNAL or (external_gradients and b.leases): return copy_plain(t)
     return t
@@ -93,7 +93,7 @@ cdef Tensor flowing_in(Tensor t):
 # ---- sums ------------------------------------------------------------------------------------------------------------
 
 cdef int add_gradient(Gradient* total, Gradient* g) except -1:
-    """total += g; takes `g` over."""
+    """total += g; `g` is empty afterwards."""
     if total.kind == NO_GRADIENT:
         take_gradient(g, total)
         return 0
@@ -107,7 +107,7 @@ cdef int add_gradient(Gradient* total, Gradient* g) except -1:
 
 
 cdef int add_dense(Gradient* total, Gradient* g) except -1:
-    """The sum is written over whichever of the two nobody else holds."""
+    """The sum overwrites an operand that has no other holder, or goes to new memory."""
     cdef Array a[3]
     cdef Gradient out
     cdef Buffer* b

@@ -1,4 +1,4 @@
-"""A heap of numbers by keys, the largest key on top, in memory that the caller owns."""
+"""A binary heap of numbers with keys, the largest key on top, in memory that the caller owns."""
 
 from libc.stdint cimport uint64_t
 

@@ -1,6 +1,6 @@
 """Hooks: user callbacks on gradients, which are called in the order of registration and may replace a gradient. The
-hooks of a node are released with its slots, so a graph that was freed refers to no object of the user. A hook that
-refers to its own tensor makes a cycle, which the garbage collector finds (core/graph/cycles.pyx)."""
+hooks of a node are released with its slots, so a freed graph refers to no user object. A hook that refers to its own
+tensor makes a reference cycle, which the garbage collector finds (core/graph/cycles.pyx)."""
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
@@ -20,7 +20,7 @@ cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint 
     """Replace a gradient by what a hook returned."""
     cdef Gradient new
     if not isinstance(value, Tensor):
-        raise TypeError(f"{what} returned {type(value).__name__}; it may return None, or a tensor in the place of the "
+        raise TypeError(f"{what} returned {type(value).__name__}; it may return None or a tensor that replaces the "
                         f"gradient")
     if not lay.same_shape((<Tensor>value).layout, like) or (<Tensor>value).dtype != dtype:
         raise ValueError(f"{what} returned a {DTYPES[(<Tensor>value).dtype]} tensor of shape {value.shape}; the "
@@ -41,13 +41,13 @@ cdef bint has_hooks(Node node, str kind) noexcept:
 
 
 cdef list hooks_of(Node node, str kind):
-    """The hooks of a kind as they are now: a hook may add or remove some."""
+    """A copy of the list of hooks of a kind, because a hook may add or remove some."""
     return list(extras_of(node).hooks[kind].values()) if has_hooks(node, kind) else []
 
 
 cdef object call_watched(f, tuple args, bint graph, str what):
-    """f(*args). f may write in place into a gradient that nobody else holds. Raises InplaceError where others, perhaps
-    the caller of backward, hold it too: their gradient would have changed without notice."""
+    """f(*args). Raises InplaceError if f wrote in place to a gradient whose memory has other holders, such as the
+    caller of backward: their values would have changed unnoticed. It may write to other gradients."""
     cdef Tensor t
     cdef list seen = []
     for x in args:
@@ -56,13 +56,13 @@ cdef object call_watched(f, tuple args, bint graph, str what):
     value = f(*args)
     for t, version in seen:
         if t.buffer.version != version:
-            raise InplaceError(f"{what} wrote in place into the gradient of shape {t.shape} that it was given, which "
-                               f"others share; return a new tensor in its place")
+            raise InplaceError(f"{what} wrote in place to a gradient of shape {t.shape} that it shares with others; "
+                               f"return a new tensor instead")
     return value
 
 
 cdef int on_outputs(Node node, Gradient* g, bint graph) except -1:
-    """The hooks on tensors: each is called with the complete gradient of its tensor."""
+    """Call the hooks on tensors, each with the complete gradient of its tensor."""
     cdef int k
     what = "a hook on a variable" if node.op is None else f"a hook on a result of {node.name()}"
     for nr, f in hooks_of(node, "tensor"):
@@ -79,7 +79,7 @@ cdef tuple outputs_of(Node node, const Gradient* g):
 
 
 cdef int before_node(Node node, Gradient* g, bint graph) except -1:
-    """The hooks that run before a node: each is called with the gradients of its outputs."""
+    """Call the hooks that run before a node, each with the gradients of the node's outputs."""
     cdef int k
     what = f"a pre-hook of {node.name()}"
     for f in hooks_of(node, "before"):
@@ -90,13 +90,13 @@ cdef int before_node(Node node, Gradient* g, bint graph) except -1:
 
 
 cdef int after_node(Node node, Turn b, tuple outputs) except -1:
-    """The hooks that run after a node: each is called with the gradients of its inputs and of its outputs."""
+    """Call the hooks that run after a node, each with the gradients of the node's inputs and of its outputs."""
     cdef int i
     what = f"a hook of {node.name()}"
     for f in hooks_of(node, "after"):
         inputs = tuple([as_tensor(&b.dx[i]) if b.want[i] else None for i in range(node.n_in)])
         values = read_values(call_watched(f, (inputs, outputs), b.graph, what), node.n_in, what)
-        inputs = None                               # (so that what takes its place may be written over)
+        inputs = None                               # (so that replaced gradients have no other holder)
         for i, value in enumerate(values):
             if value is not None and b.want[i]:
                 replace(&b.dx[i], value, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, b.graph, what)
@@ -104,7 +104,7 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1:
 
 
 cdef tuple read_values(values, int n, str what):
-    """The result of a node's hook as a tuple; it may be None, a tuple, or a tensor where the node has one place."""
+    """The result of a node's hook as a tuple. The hook may return None, a tuple, or a tensor if `n` is 1."""
     if values is None: return ()
     if isinstance(values, Tensor): values = (values,)
     if not isinstance(values, (tuple, list)) or len(values) != n:
@@ -114,8 +114,8 @@ cdef tuple read_values(values, int n, str what):
 
 
 cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
-    """The hooks that run when a variable's .grad is complete: each is called with the variable. Then those of the leaf
-    as a node, which has no inputs; `given` is the gradient of its output, None if it has no such hooks."""
+    """Call the hooks that run when a variable's .grad is complete, each with the variable. Then call the hooks of the
+    leaf's node, which has no inputs; `given` is the gradient of its output, or None if there are no such hooks."""
     if leaf.tensor == NULL: return 0
     x = <Tensor>leaf.tensor
     for f in hooks_of(leaf, "accumulated"): f(x)
@@ -126,7 +126,7 @@ cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
 
 
 cdef void remove_hooks(Node node) noexcept:
-    """The node will not run again."""
+    """Remove all hooks of a node, which will not run again."""
     extras_of(node).hooks = None
 
 

@@ -7,21 +7,21 @@ from cygrad.core.graph.tensor cimport Node
 from cygrad.kernels.array cimport Array, Layout
 
 cdef enum:
-    N_INLINE_ARRAYS = 2 * N_INLINE + MAX_OUTPUTS    # what is saved, the gradients of inputs, and those of outputs
+    N_INLINE_ARRAYS = 2 * N_INLINE + MAX_OUTPUTS    # saved values, gradients of inputs, gradients of outputs
 
 
 cdef class Turn:
     """One node's turn in a backward pass: its gradients, where they are placed, and the call of its operator."""
     cdef Walk walk          # the pass
     cdef Node node
-    cdef bint retain        # the graph stays: no slot may be emptied
-    cdef bint graph         # gradients are tensors with a graph
-    cdef Gradient* g        # n_out of them
-    cdef Gradient* dx       # n_in of them
-    cdef uint8_t* want      # n_in of Want
-    cdef Target* targets    # n_in of them, or NULL: no stage writes elsewhere than to new memory
-    cdef bint direct        # whether a stage may do that
-    cdef uint64_t number    # the pass
+    cdef bint retain        # retain_graph: no slot may be emptied
+    cdef bint graph         # create_graph: gradients are tensors with a graph
+    cdef Gradient* g        # n_out gradients of the outputs
+    cdef Gradient* dx       # n_in gradients of the inputs
+    cdef uint8_t* want      # n_in values of Want
+    cdef Target* targets    # n_in targets, or NULL: all stages write to new memory
+    cdef bint direct        # a stage may write to a .grad or a sum
+    cdef uint64_t number    # of the pass
     cdef Gradient inline_g[MAX_OUTPUTS]
     cdef Gradient inline_dx[N_INLINE]
     cdef Target inline_targets[N_INLINE]

@@ -1,6 +1,6 @@
-"""A node's turn in a backward pass. Its operator declares what each stage of its backward computes, reads and may
-write over. This module places the results, runs the stages, and releases what no later stage reads, so the plan
-determines the memory at every moment."""
+"""A node's turn in a backward pass. The operator declares what each stage of its backward computes, reads and may
+overwrite. This module places the results, runs the stages, and releases what no later stage reads. So the declaration
+determines the memory in use at every moment."""
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -35,7 +35,7 @@ cdef class Turn:
     """One node's turn in a backward pass."""
 
     cdef Array kept(self, int source) except *:
-        """What was saved of input i (source i) or output k (source OWN | k), valid until done(source)."""
+        """The saved value of input i (source i) or output k (source OWN | k), valid until done(source)."""
         cdef Slot* s = slot_from(self.node, source)
         if s == NULL or not has_elements(s):
             refuse_unsaved(self.node)
@@ -43,12 +43,12 @@ cdef class Turn:
         return elements(s)
 
     cdef void done(self, int source) noexcept:
-        """Release what was saved from `source`, unless the graph is retained: it is not needed any more."""
+        """Release the saved value of `source`, unless the graph is retained."""
         cdef Slot* s = slot_from(self.node, source)
         if not self.retain and s != NULL: empty_slot(s)
 
     cdef Array make(self, int i, const Layout* like, int dtype) except *:
-        """New memory for gradient i, of the shape `like`."""
+        """Allocate gradient i with the shape of `like`."""
         cdef Array a
         cdef Buffer* b
         cdef Layout* l = lay.dense_like(like)
@@ -62,7 +62,7 @@ cdef class Turn:
         return a
 
     cdef bint take_saved(self, int source, Gradient* out) noexcept:
-        """Move what was saved from `source` to `out`, if nobody else holds its memory and it is dense."""
+        """Move the saved value of `source` to `out`, if it is dense and its memory has no other holder."""
         cdef Slot* s = slot_from(self.node, source)
         cdef Buffer* b
         cdef Layout* l
@@ -75,12 +75,12 @@ cdef class Turn:
         return True
 
     cdef bint borrow_grad(self, int i, Array* out, bint* first) noexcept:
-        """Lend the .grad of the variable that is input i, to be overwritten (first) or added to; False: use make()."""
+        """Lend the .grad of the variable that is input i, to overwrite (first) or to add to. False: use make()."""
         cdef Target* t = &self.targets[i]
         cdef Leaf leaf
         if t.leaf == NULL: return False
         leaf = <Leaf>t.leaf
-        t.locked = lock_grad(leaf, self.number)     # this may have waited: .grad has to be checked again
+        t.locked = lock_grad(leaf, self.number)     # this may have waited, so .grad is checked again
         if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
                 or leaf.grad.buffer.flags & ZEROS):
             if t.locked: leaf.writer = 0
@@ -94,14 +94,15 @@ cdef class Turn:
         return True
 
     cdef bint borrow_sum(self, int i, Array* out) noexcept:
-        """Lend the sum of what other nodes have contributed to gradient i; False: none that may be written to."""
+        """Lend the sum of the contributions of other nodes to gradient i. False: there is none, or it cannot be written
+        to."""
         cdef Target* t = &self.targets[i]
         if t.leaf != NULL or t.sum == NULL or t.sum.kind != DENSE: return False
         out[0] = elements_of(t.sum)
         return True
 
     cdef void wrote(self, int i) noexcept:
-        """The .grad that borrow_grad() lent for input i has its contribution: it gets a new version and is unlocked."""
+        """The kernel has written the .grad that borrow_grad() lent for input i: raise its version and unlock it."""
         cdef Target* t = &self.targets[i]
         (<Tensor>t.lent).buffer.version += 1
         if t.locked: (<Leaf>t.leaf).writer = 0
@@ -110,8 +111,8 @@ cdef class Turn:
         self.want[i] = DELIVERED
 
     cdef void return_grad(self) noexcept:
-        """The turn has ended. A .grad that is still lent is one whose kernel failed: it may have a part of the
-        contribution."""
+        """Return each .grad that is still lent at the end of a turn because its kernel failed. A part of the
+        contribution may have been written."""
         cdef int i
         if self.targets == NULL: return
         for i in range(self.node.n_in):
@@ -120,13 +121,14 @@ cdef class Turn:
             self.want[i] = IN_PART
 
     cdef const Layout* input_layout(self, int i) noexcept:
-        """The shape that gradient i must have."""
+        """The layout of input i, whose shape gradient i must have."""
         cdef Edge e = edge_of(self.node, i)
         return output_layout(<Node>e.node, e.output_nr)
 
 
 cdef int run_stages(Turn b) except -1:
-    """Compute the gradients of the inputs by the operator's own backward; 0: it plans none for these attributes."""
+    """Compute the gradients of the inputs by the operator's own backward. Returns the number of its stages, which is 0
+    if it has none for these attributes."""
     cdef BackwardCall* c = &b.call
     cdef uint64_t found
     cdef int k
@@ -146,18 +148,18 @@ cdef int run_stages(Turn b) except -1:
 
 
 cdef inline int bit_of(int source) noexcept:
-    """The bit of keeps() that stands for a slot's source."""
+    """The bit of a slot's source in the masks of keeps() and of Stage."""
     return OUTPUT + (source & ~OWN) if source & OWN else source
 
 
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 cdef int refuse_unsaved(Node node) except -1:
-    raise RuntimeError(f"{node.name()} reads in backward what it did not save")
+    raise RuntimeError(f"{node.name()} reads a value in backward that it did not save")
 
 
 cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
-    """Fill in what the operator may read; returns the bits of what is saved."""
+    """Fill in the operator's call. Returns a mask of the saved values."""
     cdef uint64_t found = 0
     cdef BackwardCall* c = &b.call
     cdef Node node = b.node
@@ -228,12 +230,12 @@ cdef inline int run_stage(Turn b, int stage) except -1:
     if dying_gradients >> MAX_OUTPUTS:
         for k in range(MAX_TEMPORARIES):
             if dying_gradients >> (MAX_OUTPUTS + k) & 1: drop_gradient(&b.temporaries[k])
-    if arrives: arrive(b, s)                        # (may allocate, so it comes after the releases)
+    if arrives: arrive(b, s)                        # (may allocate, so it follows the releases)
     return 0
 
 
 cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradients) except -1:
-    """Place the results of a stage and run its kernel. Returns whether arrive() has something to do. The workspace is
+    """Place the results of a stage and run its kernel. Returns whether arrive() must be called. The workspace is
     allocated first: if that fails, no .grad is lent yet."""
     cdef BackwardCall* c = &b.call
     cdef size_t nbytes = c.stages[stage].workspace_bytes
@@ -253,8 +255,8 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
 
 
 cdef bint place(Turn b, const Stage* s, uint64_t dying, uint32_t dying_gradients) except -1:
-    """Find memory for all that a stage computes: where the gradient arrives, over what no later stage reads, or new.
-    Returns whether arrive() has something to do afterwards."""
+    """Find memory for each result of a stage: a .grad or a sum, the memory of an operand that no later stage reads, or
+    new memory. Returns whether arrive() must be called after the kernel."""
     cdef BackwardCall* c = &b.call
     cdef const Layout* l
     cdef bint donates = (s.donated_saved & dying) != 0 or (s.donated_gradients & dying_gradients) != 0
@@ -283,7 +285,7 @@ cdef bint place(Turn b, const Stage* s, uint64_t dying, uint32_t dying_gradients
 
 
 cdef int arrive(Turn b, const Stage* s) except -1:
-    """Mark what was written where it arrives as delivered. Sum what is larger than its input to the input's shape."""
+    """Mark gradients that were written to a .grad or a sum as delivered. Sum the others to their inputs' shapes."""
     cdef BackwardCall* c = &b.call
     cdef int i
     for i in range(c.n_in):
@@ -295,7 +297,7 @@ cdef int arrive(Turn b, const Stage* s) except -1:
 
 
 cdef bint take_targets(Turn b) noexcept:
-    """Empty targets for all inputs; False: there is no memory for them, and gradients go to new memory."""
+    """Create empty targets for all inputs. False: there is no memory for them, and gradients go to new memory."""
     cdef Py_ssize_t n = b.node.n_in
     if n <= N_INLINE: b.targets = b.inline_targets
     else: b.targets = <Target*>PyMem_Malloc(n * sizeof(Target))
@@ -304,7 +306,7 @@ cdef bint take_targets(Turn b) noexcept:
 
 
 cdef bint where_it_arrives(Turn b, const Stage* s, int i) except -1:
-    """Let a stage write gradient i straight to a variable's .grad, or add it to the sum of what other nodes gave."""
+    """Let a stage write gradient i to a variable's .grad, or add it to the sum of other nodes' contributions."""
     cdef BackwardCall* c = &b.call
     cdef bint first
     if not b.direct or (b.targets == NULL and not take_targets(b)): return False
@@ -317,7 +319,7 @@ cdef bint where_it_arrives(Turn b, const Stage* s, int i) except -1:
 
 
 cdef bint donate(Turn b, uint64_t saved, uint32_t gradients, const Layout* l, Gradient* out) noexcept:
-    """Give `out` the memory of a saved value or of a gradient that nobody else holds, if it has the shape `l`."""
+    """Move to `out` a saved value or a gradient of the shape `l` whose memory has no other holder."""
     cdef BackwardCall* c = &b.call
     cdef Gradient* g
     cdef int k
@@ -335,7 +337,7 @@ cdef bint donate(Turn b, uint64_t saved, uint32_t gradients, const Layout* l, Gr
 
 
 cdef int make_temporary(Turn b, int t, const Layout* like, int dtype) except -1:
-    """New memory that lives until the last stage that reads it."""
+    """Allocate temporary `t`, which run_stage() releases after the last stage that reads it."""
     cdef Layout* l = lay.dense_like(like)
     cdef Buffer* buffer
     try:
@@ -349,7 +351,7 @@ cdef int make_temporary(Turn b, int t, const Layout* like, int dtype) except -1:
 
 
 cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
-    """Let each gradient be a view of the one that the stage reads. The last takes it if no later stage reads it."""
+    """Make each gradient a view of the one that the stage reads, which moves to the last if no later stage reads it."""
     cdef BackwardCall* c = &b.call
     cdef int k = 0, i, last = -1
     cdef Gradient* g
@@ -372,7 +374,7 @@ cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
 
 
 cdef int narrow(Turn b, int i) except -1:
-    """Gradient i, of the shape of the output, summed over what broadcasting had repeated."""
+    """Sum gradient i, which has the shape of the output, over the dimensions that were broadcast."""
     cdef Gradient wide
     cdef Array x, y
     take_gradient(&b.dx[i], &wide)

@@ -6,71 +6,71 @@ from cygrad.core.backward.gradients cimport NO_GRADIENT, Gradient
 from cygrad.core.backward.heap cimport Item
 
 cdef enum:
-    SMALL = 8                   # nodes of a pass whose table needs no allocation
+    SMALL = 8                   # a pass of up to this many nodes allocates no table
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the roots keep the graph alive
-    Gradient gradient           # of a node with one output: the sum of what has come
-    Gradient* several           # of a node with several outputs: an array of such sums; NULL: nothing has come
-    Py_ssize_t n_waiting        # elements of output 0 that complete parts of it cover (Pass.runs_early)
-    int pending                 # contributions still to come
-    uint8_t needed              # it leads to a wanted input (or no inputs were named)
-    uint8_t runs                # ... by way of an input: its turn computes something
+    Gradient gradient           # of a node with one output: the sum of its contributions so far
+    Gradient* several           # of a node with several outputs: an array of such sums; NULL: no contribution so far
+    Py_ssize_t n_waiting        # elements of the output that parts with a complete gradient cover (Pass.runs_early)
+    int pending                 # contributions that have not arrived
+    uint8_t needed              # a path leads from it to a wanted input, or no inputs were named
+    uint8_t runs                # the gradient of one of its inputs is needed: its turn computes something
     uint8_t captured            # its gradient is a result
-    uint8_t zero                # zeros have come, of which no array is made (from a derivative in steps)
-    uint8_t reached             # a leaf: something has been written to .grad by this pass
-    uint8_t early               # a leaf, or a node that keeps a gradient: its turn comes as soon as that is complete
-    uint8_t stored              # ... and that has happened
-    uint8_t turned              # its turn is over
-    uint8_t in_part             # a leaf: a kernel that might have been writing to .grad has failed
-    uint8_t state               # of a node that does not run: what its state was
+    uint8_t zero                # contributions were zeros for which no array was made (Operator.zero_derivative)
+    uint8_t reached             # a leaf: this pass has written to .grad
+    uint8_t early               # a leaf, or a node with a kept gradient: it runs next once its gradient is complete
+    uint8_t stored              # the kept gradient is stored
+    uint8_t turned              # its turn has ended
+    uint8_t in_part             # a leaf: a kernel failed that may have written to .grad
+    uint8_t state               # the state of the node before the pass
 
 
-cdef struct Target:         # where a kernel may leave the gradient of an input, other than in new memory
+cdef struct Target:         # existing memory to which a kernel may write the gradient of an input
     void* leaf              # a borrowed Leaf whose .grad it may write, or NULL
-    Gradient* sum           # the sum of what has come for the input (a leaf's: a mark alone); its `lent` is set until
-                            #   the turn ends. NULL: new memory only
-    void* lent              # the .grad that borrow_grad() has given out, counted until wrote() or return_grad()
-    bint first              # that .grad is to be overwritten
+    Gradient* sum           # the sum of the contributions to the input's gradient, marked as `lent` until the turn ends
+                            #   (of a leaf only the mark is used); NULL: the kernel writes to new memory
+    void* lent              # the .grad that borrow_grad() lent, with a reference until wrote() or return_grad()
+    bint first              # the kernel overwrites that .grad
     bint locked             # lock_grad() has locked the leaf
 
 
 cdef inline Gradient* gradients_of(Entry* e) noexcept:
-    """The gradients of a node's outputs; NULL: the node has several, and nothing has come."""
+    """The gradients of a node's outputs; NULL: the node has several outputs, and no contribution has arrived."""
     return e.several if (<Node>e.node).n_out > 1 else &e.gradient
 
 cdef inline bint has_come(const Entry* e) noexcept:
-    """Whether a gradient has come for one of the outputs."""
+    """Whether a contribution to the gradient of any output has arrived."""
     return e.gradient.kind != NO_GRADIENT or e.several != NULL
 
 
 cdef class Walk:
-    """The first part of a backward pass, its walk: the table of entries, those that are ready, the caller's arguments.
-    The fields of the second part (core/backward/engine.pyx) are here too, since a class that adds fields has no list of
-    free objects."""
+    """The walk of a backward pass: the table of nodes, the heap of ready nodes, the caller's arguments. The fields of
+    the second part (core/backward/engine.pyx) are here too, because a subclass that adds fields cannot use the free
+    list."""
     cdef Entry* entries         # of a small pass: `inline_`
     cdef Entry inline_[SMALL]
     cdef Py_ssize_t n, capacity
-    cdef Item* ready            # entries that are complete: a heap, the latest recorded node on top
+    cdef Item* ready            # a heap of the entries that are ready, the node recorded last on top
     cdef Item inline_ready[SMALL + 1]
     cdef Py_ssize_t n_ready
-    cdef bint retain            # the graph stays
-    cdef bint graph             # gradients are tensors with a graph
+    cdef bint retain            # retain_graph
+    cdef bint graph             # create_graph: gradients are tensors with a graph
     cdef bint selective         # inputs were named
-    cdef bint capturing         # ... and their gradients are results
+    cdef bint capturing         # their gradients are results
     cdef bint alone             # no other pass runs beside this one
     cdef bint watched           # detect_anomaly is on
-    cdef int mode               # the train mode that the caller named; -1: none
+    cdef int mode               # the train mode that the caller named, or -1
     cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
     cdef list captures          # (node, output number, position) of the wanted results
     cdef set wanted             # the addresses of their nodes
-    cdef str strict             # the caller's name, if every wanted input must be reachable
+    cdef str strict             # the caller's name, if every wanted input must be reachable, or None
     cdef list results
-    cdef Collected collected    # the thread's open GradientCollector's, or None
+    cdef Collected collected    # of the thread's open GradientCollector, or None
     cdef uint64_t number
-    cdef int written            # variables whose .grad has been written
-    cdef int incomplete         # ... but only with some of their contributions, since the pass failed
-    cdef Node current           # the node whose turn it is
+    cdef int written            # the number of variables whose .grad has been written
+    cdef int incomplete         # the number of those that lack contributions, because the pass failed
+    cdef Node current           # the running node
 
     cdef void drop_entry(self, Entry* e) noexcept
     cdef Py_ssize_t find(self, Node node) noexcept

@@ -1,7 +1,7 @@
-"""The first part of a backward pass, which changes nothing. It walks the graph from the heads, enters each node into
-its table, finds those that lead to a wanted input, counts the contributions that each will receive, and makes every
-check that is possible before a node runs. Later it finds where a gradient may be written to. Nothing recurses, and
-there are no hash tables: a node has a field for its place in the table."""
+"""The first part of a backward pass, which changes no gradient and frees nothing. It walks the graph from the heads,
+enters each node into a table, finds the nodes from which a path leads to a wanted input, counts the contributions that
+each will receive, and makes every check that can be made before a node runs. Later it finds memory to which a gradient
+may be written. Nothing recurses, and there are no hash tables: a node has a field for its index in the table."""
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
@@ -32,7 +32,7 @@ cdef class Walk:
         if self.ready != self.inline_ready: PyMem_Free(self.ready)
 
     cdef void drop_entry(self, Entry* e) noexcept:
-        """Drop the gradients of a node, which are not needed any more."""
+        """Release the gradients of a node's outputs."""
         cdef int k
         drop_gradient(&e.gradient)
         if e.several == NULL: return
@@ -41,7 +41,7 @@ cdef class Walk:
         e.several = NULL
 
     cdef Py_ssize_t find(self, Node node) noexcept:
-        """The entry of `node`, or -1."""
+        """The index of the entry of `node`, or -1."""
         cdef Py_ssize_t at
         if not self.alone and node.op is None:
             at = self.shared_leaves.get(<size_t><void*>node, -1)
@@ -50,14 +50,14 @@ cdef class Walk:
         return at if at < self.n and self.entries[at].node == <void*>node else -1
 
     cdef Py_ssize_t enter(self, Node node) except -1:
-        """The entry of `node`, made on its first visit, when its state is checked."""
+        """The index of the entry of `node`. The first visit checks the node's state and creates the entry."""
         cdef Py_ssize_t at = self.find(node)
         cdef Entry* e
         if at >= 0: return at
         if node.op is not None:
             if node.state == RUNNING:
-                raise RuntimeError(f"backward runs through this graph (at {node.name()}) already, in another thread or "
-                                   f"in a hook of its own; wait for that pass, or record the graph anew")
+                raise RuntimeError(f"a backward pass is already running in this graph (at {node.name()}), in another "
+                                   f"thread or in one of its own hooks; wait for it, or record the graph again")
         if self.n == self.capacity:
             e = <Entry*>PyMem_Realloc(NULL if self.capacity == SMALL else self.entries,
                                       4 * self.capacity * sizeof(Entry))
@@ -77,7 +77,7 @@ cdef class Walk:
     # ---- the walk
 
     cdef int walk(self, list roots) except -1:
-        """Enter every node that the roots reach; find those that lead to a wanted input; count contributions; check."""
+        """Enter every node that the roots reach. Find those that are needed, count their contributions, check them."""
         cdef Py_ssize_t at, child, top, count = 0, capacity = SMALL, start
         cdef Py_ssize_t inline_[SMALL]
         cdef Py_ssize_t* stack = inline_
@@ -92,10 +92,10 @@ cdef class Walk:
                 if self.n == start: continue
                 stack[0], count = at, 1
                 while count:
-                    if self.selective:              # depth first: a node is done when all that it leads to is
+                    if self.selective:              # depth first: a node is needed if a node below it is
                         at = stack[count - 1]
                         node = <Node>self.entries[at].node
-                        i = self.entries[at].pending        # how many of its edges have been followed
+                        i = self.entries[at].pending        # the number of its edges that have been followed
                         if i == node.n_in:
                             self.entries[at].pending = 0
                             if <size_t><void*>node in self.wanted:
@@ -160,21 +160,21 @@ cdef class Walk:
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
         if self.graph and leaf.given and leaf.req != NULL_REQ and not e.captured:
-            raise RuntimeError(f"create_graph=True would put a new tensor in the place of the gradient that "
-                               f"mark_variables was given for a variable of shape {lay.shape_tuple(leaf.layout)}; use "
-                               f"autograd.grad, or attach_grad()")
+            raise RuntimeError(f"create_graph=True would replace the gradient that was given to mark_variables for a "
+                               f"variable of shape {lay.shape_tuple(leaf.layout)}; use autograd.grad, or attach_grad()")
         return 0
 
     cdef bint writes_kept(self, Node node, int k) except -1:
-        """Whether the kept gradient of an output is for this pass to write."""
+        """Whether this pass writes the kept gradient of output `k`."""
         if not self.selective: return True
         return any([n is node and nr == k and position < 0 for n, nr, position in self.captures])
 
-    # ---- where a gradient may go
+    # ---- memory to which a kernel may write a gradient
 
     cdef int aim(self, Node node, int i, Target* t) except -1:
-        """Find what a kernel may add the gradient of input i to, or write over: a variable's .grad, or the sum of what
-        has come. Where several inputs are one tensor, only the first that is computed goes there."""
+        """Find existing memory for the gradient of input i: a variable's .grad, which a kernel may overwrite or add to,
+        or the sum of its contributions, to which a kernel may add. If several inputs are the same tensor, only the
+        first that is computed gets it."""
         cdef Edge edge = edge_of(node, i)
         cdef Entry* e = &self.entries[self.find(<Node>edge.node)]
         cdef Gradient* sum = &e.gradient
@@ -189,13 +189,13 @@ cdef class Walk:
         return 0
 
     cdef bint overwrites(self, Leaf leaf, const Entry* e) noexcept:
-        """Whether what arrives now overwrites .grad: the first contribution of a pass, for "write", and for both the
-        first inside a GradientCollector."""
+        """Whether the next contribution overwrites .grad. With "write" the first of a pass does. Inside a
+        GradientCollector only the first that it collects does, also with "add"."""
         if e.reached: return False
         return leaf.req == WRITE if self.collected is None else leaf.collected != self.collected.number
 
     cdef bint half_way(self, Leaf leaf) noexcept:
-        """Whether another pass has delivered a part of its gradient."""
+        """Whether another pass has written some, but not all, of its contributions to .grad."""
         return leaf.busy != self.number and runs(leaf.busy)
 
     cdef Leaf direct(self, Node node, Entry* e):
@@ -210,7 +210,7 @@ cdef class Walk:
         return leaf
 
     cdef Gradient* sum_of(self, Edge edge, Entry* e) noexcept:
-        """What has come for the output that an edge leads to, if nobody else holds its memory; or NULL."""
+        """The sum of the contributions to the output that an edge leads to, or NULL if it cannot be written to."""
         cdef Gradient* g = gradients_of(e)
         if not has_come(e): return NULL
         if (<Node>edge.node).n_out > 1: g = &g[edge.output_nr]

@@ -469,7 +469,7 @@ def test_a_pass_inside_a_pass_over_the_same_graph_raises():
     head = cg.ones(1)                               # the first event is then the pass's own
     with cg.memory.events(listener):
         y.backward(head)
-    assert "already, in another thread or in a hook" in errors[0]
+    assert "in another thread or in one of its own hooks" in errors[0]
 
 
 def test_python_that_runs_when_external_memory_ends_sees_a_sound_node():

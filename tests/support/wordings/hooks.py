@@ -10,13 +10,13 @@ CASES = [
     (lambda: cg.autograd.saved_tensors_hooks(id, id).__exit__(None, None, None), RuntimeError,
      "saved_tensors_hooks: this scope is not open, so it cannot be closed"),
     (lambda: hooked(1.0), TypeError,
-     "a hook on a variable returned float; it may return None, or a tensor in the place of the gradient"),
+     "a hook on a variable returned float; it may return None or a tensor that replaces the gradient"),
     (lambda: gradient_written("hook"), cg.InplaceError,
-     "a hook on a result of mul wrote in place into the gradient of shape (2,) that it was given, which others share; "
-     "return a new tensor in its place"),
+     "a hook on a result of mul wrote in place to a gradient of shape (2,) that it shares with others; return a new "
+     "tensor instead"),
     (lambda: gradient_written("function"), cg.InplaceError,
-     "WritesItsGradient.backward wrote in place into the gradient of shape (2,) that it was given, which others share; "
-     "return a new tensor in its place"),
+     "WritesItsGradient.backward wrote in place to a gradient of shape (2,) that it shares with others; return a new "
+     "tensor instead"),
     (lambda: hooked(cg.zeros(3)), ValueError,
      "a hook on a variable returned a float32 tensor of shape (3,); the gradient is float32 of shape (2,), and they "
      "must agree"),

@@ -87,8 +87,8 @@ CASES = [
     (lambda: cg.autograd.grad(RESULT(), VARIABLE()), RuntimeError,
      "grad: input 0 is not reachable from the outputs; pass allow_unused=True to get None for it"),
     (lambda: graph_into_a_given_buffer(), RuntimeError,
-     "create_graph=True would put a new tensor in the place of the gradient that mark_variables was given for a "
-     "variable of shape (2,); use autograd.grad, or attach_grad()"),
+     "create_graph=True would replace the gradient that was given to mark_variables for a variable of shape (2,); use "
+     "autograd.grad, or attach_grad()"),
     (lambda: marked_on_its_way(), RuntimeError,
      "mark_variables: a running backward pass may still read the memory of gradient 0, which would be overwritten; "
      "give a copy()"),
@@ -96,9 +96,9 @@ CASES = [
      "this result of Same, of shape (2,), shares memory with a tensor that was written in place after it was recorded, "
      "so its gradient would not match its value; return a copy() of the input from the Function, or write to a copy()"),
     (lambda: backward_twice(), cg.GraphFreedError,
-     "backward through mul a second time: what it kept was freed by the pass that ran first; call that one with "
-     "retain_graph=True to keep it; a tensor that is written again in each step must begin the step without its graph: "
-     "x = x.detach()"),
+     "backward through mul a second time: the first pass freed what it had saved; call the first with "
+     "retain_graph=True; a tensor that carries over from one step to the next must begin the step without its graph: x "
+     "= x.detach()"),
     (lambda: written_after_it_was_kept(), cg.InplaceError,
      "mul saved a tensor of shape (2,) for backward at version 0, but it has been written in place since and is "
      "at version 2; write to a copy(), or compute what uses it before the write"),
@@ -107,10 +107,10 @@ CASES = [
     (lambda: RESULT().requires_grad_(False), RuntimeError,
      "requires_grad_(False): this result of mul, of shape (2,), is part of a graph; use its detach()"),
     (lambda: nan(), RuntimeError,
-     "the backward of pow, recorded at <*>, made the first NaN: its incoming gradients had none"),
+     "the backward of pow, recorded at <*>, produced the first NaN: its incoming gradients had none"),
     (lambda: other_mode(), RuntimeError,
-     "backward was asked for in predict mode, but dropout was recorded in train mode; leave train_mode out, or record "
-     "the graph anew"),
+     "backward was called in predict mode, but dropout was recorded in train mode; omit train_mode, or record the "
+     "graph again"),
     (lambda: two_collectors(), RuntimeError,
      "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
     (lambda: collector_of_another_thread(), RuntimeError,
@@ -118,6 +118,6 @@ CASES = [
     (lambda: closed_collector(), RuntimeError,
      "GradientCollector.backward: not open in this thread; call it inside the with block"),
     (lambda: in_two_passes_at_once(), RuntimeError,
-     "backward runs through this graph (at mul) already, in another thread or in a hook of its own; wait for "
-     "that pass, or record the graph anew"),
+     "a backward pass is already running in this graph (at mul), in another thread or in one of its own hooks; wait "
+     "for it, or record the graph again"),
 ]
