@@ -409,7 +409,7 @@ def test_forward_may_write_to_its_inputs_alone():
     x = leaf(1, 2)
     with cg.record():
         other.append(x * 1)
-        with pytest.raises(cg.InplaceError, match="belongs to a graph and was to be written outside record"):
+        with pytest.raises(cg.InplaceError, match="belongs to a graph and cannot be written outside record"):
             Wrong.apply(x)
     assert other.pop().tolist() == [1, 2]
     del Wrong

@@ -108,8 +108,8 @@ def test_float64_data_with_float32_variables_warns():
     assert [w.category for w in caught] == [cg.PrecisionWarning] * 2
     assert all(w.filename == __file__ for w in caught) and caught[0].lineno + 1 == caught[1].lineno
     assert str(caught[0].message) == (
-        'mul: a float32 tensor that gradients flow through meets float64 data, and the result is float64, as is what '
-        'is computed from it; cast the data with astype("float32"), or make the variables float64')
+        'mul: a float32 tensor that gradients flow through meets float64 data, so the result and everything '
+        'computed from it is float64; cast the data with astype("float32"), or make the variables float64')
     with cg.record(), warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(cg.PrecisionWarning, match="^linear: "):

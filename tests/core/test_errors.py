@@ -27,7 +27,7 @@ UNREACHABLE = [
     "this tensor is lent for reading only.*",         # Python's own readers say it in their words
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
-ELSEWHERE = ["Replay: this replay is running already; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
+ELSEWHERE = ["Replay: this replay is already running; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
              "profile.plot needs matplotlib, .*",
              "there is already a kernel named .*; .*",
              "attach_grad: .* variables share the memory of .*", "the C stack is exhausted: .*",     # test_run, _depth

@@ -421,7 +421,7 @@ def test_replay(row, args, kwargs, dtype):
             Replay(row.tested, *xs, **kwargs)
         return
     if row.operator.data_dependent_shape:
-        with pytest.raises(RuntimeError, match=f"the shape of what {row.operator.name} gives depends on values"):
+        with pytest.raises(RuntimeError, match=f"the shape of the result of {row.operator.name} depends on values"):
             Replay(row.tested, *xs, **kwargs)
         return
     replay = Replay(row.tested, *xs, **kwargs)

@@ -1,1 +1,1 @@
-"""How an operation runs: eagerly, in place, or again from a capture."""
+"""Executing operations: eagerly, in place, or as a replay of captured ones."""

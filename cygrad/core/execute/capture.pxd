@@ -9,20 +9,20 @@ from cygrad.kernels.array cimport Layout
 
 cdef class Capture:
     cdef list calls             # of Captured, in order
-    cdef dict constants         # address of a buffer that was made by no operation -> a tensor on all of it
-    cdef bint ran               # any operation, a view too
-    cdef int recording          # of the thread, before
+    cdef dict constants         # address of a buffer that no operation made -> a tensor on all of it
+    cdef bint ran               # any operation ran, including views
+    cdef int recording          # the thread's flag before the capture
 
 cdef class Captured:
     cdef Operator op
-    cdef list inputs            # tensors on their memory, and Python numbers
+    cdef list inputs            # tensors that share the inputs' memory, and Python numbers
     cdef object attributes
-    cdef list outputs           # tensors on their memory, hidden ones last
-    cdef bint into              # the one output was there before: a write in place
-    cdef uint64_t wanted        # the inputs whose gradients were wanted: hidden outputs are made for them
+    cdef list outputs           # tensors that share the outputs' memory, hidden outputs last
+    cdef bint into              # an in-place write: the visible output existed before
+    cdef uint64_t wanted        # mask of the inputs whose gradients were wanted; hidden outputs serve these
 
-cdef int captures               # captures that are open, in any thread
-cdef list foreign               # while any is: results of operations of threads that capture nothing
+cdef int captures               # the number of open captures, in all threads
+cdef list foreign               # while a capture is open: results of operations in threads that do not capture
 
 cdef Capture begin_capture()
 cdef int end_capture(Capture capture) except -1

@@ -1,7 +1,7 @@
-"""Capturing: the operations that a thread executes, noted so that they can be run again (replay.pyx).
+"""Capturing: the operations that a thread executes are registered, so that they can be executed again (replay.pyx).
 
-A capture holds a tensor of its own on each operand and result. So what a user frees stays, and no later result lies in
-the memory of an earlier one: the address of a buffer is its name."""
+A capture holds its own tensor on the memory of each operand and result. So memory that the user frees is not reused,
+and the address of a buffer identifies it."""
 
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.tensor cimport fill, shell
@@ -16,7 +16,7 @@ foreign = []
 
 
 cdef class Capture:
-    """What one thread captures."""
+    """The operations that one thread has captured."""
 
 
 cdef class Captured:
@@ -24,7 +24,7 @@ cdef class Captured:
 
 
 cdef Capture begin_capture():
-    """Open a capture in this thread. Nothing is recorded meanwhile, unless the captured function opens record()."""
+    """Open a capture in this thread and pause recording. The captured function may open record()."""
     global captures
     cdef Flags* f = flags()
     cdef Capture c = Capture.__new__(Capture)
@@ -44,7 +44,7 @@ cdef int end_capture(Capture c) except -1:
 
 
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
-    """A tensor that no memory.scope() watches."""
+    """A tensor on the buffer `b`, which memory.scope() does not see."""
     cdef Tensor t = shell()
     hold(b)
     fill(t, b, lay.incref(layout), dtype)
@@ -61,7 +61,7 @@ cdef Captured new_call(Execution* e, Operator op, const Operand* x, object attri
 
 
 cdef int note_results(Execution* e, Operator op, const Operand* x, object attributes) except -1:
-    """Note an operation with new results. A view is not noted: its memory is that of an input."""
+    """Register an operation with new results. A view is not registered, since its memory is that of an input."""
     cdef Captured c
     cdef int k
     cdef list outputs
@@ -78,8 +78,8 @@ cdef int note_results(Execution* e, Operator op, const Operand* x, object attrib
 
 
 cdef int note_write(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
-    """Note an operation before it writes over `target`. Where the memory was made during the capture by no operation
-    (zeros(), a list), each replay begins by writing there what it holds now."""
+    """Register an operation before it writes to `target`. If the memory was made during the capture, but not by an
+    operation (by zeros(), from a list), each replay begins by restoring its present values."""
     cdef Capture capture
     cdef Captured c
     cdef Tensor whole
@@ -96,7 +96,7 @@ cdef int note_write(Execution* e, Operator op, const Operand* x, object attribut
         c = Captured.__new__(Captured)
         c.op, c.attributes, c.outputs = <Operator>late_bound.operators["copy"], None, [whole]
         c.inputs = [copy_plain(whole)]
-        capture.calls.insert(0, c)                  # what was read of it before is planned memory too
+        capture.calls.insert(0, c)                  # first: operations before this one may read the memory
     for k in range(1, e.call.n_out): outputs.append(on_buffer(e.buffers[k], e.call.y[k].layout, e.call.y[k].dtype))
     c = new_call(e, op, x, attributes)
     c.outputs, c.into = outputs, True
@@ -105,11 +105,11 @@ cdef int note_write(Execution* e, Operator op, const Operand* x, object attribut
 
 
 cdef void constant_made(t) noexcept:
-    """A tensor was made by no operation while its thread captures."""
+    """Register a tensor that was made during a capture, but not by an operation."""
     cdef Tensor x = <Tensor>t
     try:
         (<Capture>flags().capture).constants.setdefault(<size_t>x.buffer, on_buffer(x.buffer, x.layout, x.dtype))
-    except MemoryError:                             # then a write over it is captured as one to memory from outside
+    except MemoryError:                             # a write to it is then captured like a write to outside memory
         pass
 
 

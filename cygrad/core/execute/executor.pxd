@@ -1,7 +1,7 @@
 """The one executor: begin, infer, place the results, compute, end.
 
-Eager operations (run.pyx), writes in place (inplace.pyx) and replays (replay.pyx) differ only in where the results are
-placed: in new memory, over a tensor, or in memory that was planned."""
+Eager operations (run.pyx), in-place writes (inplace.pyx) and replays (replay.pyx) differ only in where the results are
+placed: in new memory, in the memory of a tensor, or in planned memory."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint64_t
@@ -15,18 +15,18 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
 
 cdef enum:
-    LARGE_WORK = 32768      # elements. From here on the GIL is released while an operator computes: that costs 50 ns.
+    LARGE_WORK = 32768      # elements; larger operations release the GIL while they compute, which costs 50 ns
 
 cdef struct Execution:
     Call call
     Buffer* buffers[MAX_OUTPUTS]    # of the outputs, held
     Buffer* workspace
     Flags* thread
-    void* outer             # the operator that was running in this thread before
+    void* outer             # the operator that called this one, or NULL
     Array inline_x[N_INLINE]
 
 cdef inline int begin(Execution* e, Operator op, const Operand* x, int n, object attributes, uint64_t wanted) except -1:
-    """Fill in the call, and let the thread's flags name the operator. end() must follow, also after an error."""
+    """Fill in the call, and make `op` the thread's running operator. end() must follow, also after an error."""
     cdef Call* c = &e.call
     cdef int i
     for i in range(MAX_OUTPUTS):
@@ -48,11 +48,11 @@ cdef inline int begin(Execution* e, Operator op, const Operand* x, int n, object
     return 0
 
 cdef inline int infer(Execution* e, Operator op) except -1:
-    """Let the operator say what comes out, and how much workspace it needs."""
-    return op.infer(&e.call)                        # (which needs no GIL itself, but the counts of layouts do)
+    """Let the operator declare its outputs and its workspace."""
+    return op.infer(&e.call)                        # (with the GIL, which guards the reference counts of layouts)
 
 cdef inline int place_fresh(Execution* e, int first) except -1:
-    """Place the outputs from number `first` on in new memory."""
+    """Place output `first` and those after it in new memory."""
     cdef Call* c = &e.call
     cdef int i
     for i in range(first, c.n_out):
@@ -61,12 +61,12 @@ cdef inline int place_fresh(Execution* e, int first) except -1:
     return 0
 
 cdef inline void place_view(Execution* e, const Operand* x) noexcept:
-    """Place output 0 over the memory of the input that it is a view of."""
+    """Place output 0 in the memory of the input that it is a view of."""
     e.buffers[0] = x[e.call.view].buffer
     hold(e.buffers[0])
 
 cdef inline int place_over(Execution* e, Tensor target) except -1:
-    """Place output 0 over `target`, which has its shape and dtype, and hidden outputs in new memory."""
+    """Place output 0 in `target`, which has its shape and dtype, and hidden outputs in new memory."""
     cdef Call* c = &e.call
     place_fresh(e, 1)
     lay.decref(c.y[0].layout)
@@ -77,7 +77,7 @@ cdef inline int place_over(Execution* e, Tensor target) except -1:
     return 0
 
 cdef inline int compute(Execution* e, Operator op) except -1:
-    """Compute the outputs where they are placed. Large work runs without the GIL."""
+    """Compute the outputs, which have been placed. Large work runs without the GIL."""
     cdef Call* c = &e.call
     cdef Py_ssize_t work = c.work
     cdef int i
@@ -92,7 +92,7 @@ cdef inline int compute(Execution* e, Operator op) except -1:
     return 0
 
 cdef inline void release(Execution* e) noexcept:
-    """Release all that an execution holds. Results that were moved to tensors are NULL here."""
+    """Release everything that an execution holds. Results that were moved to tensors are NULL."""
     cdef Call* c = &e.call
     cdef int i
     for i in range(MAX_OUTPUTS):
@@ -102,7 +102,7 @@ cdef inline void release(Execution* e) noexcept:
     if c.x != e.inline_x: PyMem_Free(c.x)
 
 cdef inline void end(Execution* e) noexcept:
-    """The operator does not run any more: release what its execution holds."""
+    """End an execution and release everything that it holds."""
     e.thread.op = e.outer
     release(e)
 

@@ -1,4 +1,4 @@
-"""Recording an operation that is executed (executor.pxd)."""
+"""Recording an operation (executor.pxd)."""
 
 from cygrad.core.graph.operator cimport OUTPUT, SIGNS_ALONE
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots

@@ -1,8 +1,8 @@
 from libc.stdint cimport uint64_t
 
 cdef class Generator:
-    cdef uint64_t key           # what was seeded
-    cdef uint64_t counter       # blocks drawn so far
+    cdef uint64_t key           # the seed
+    cdef uint64_t counter       # the number of blocks drawn so far
     cdef object __weakref__
 
 cdef uint64_t draw(Generator g, uint64_t blocks) except? -1

@@ -1,8 +1,8 @@
-"""Generators of random numbers: a key and a counter. What is drawn is a function of these two (kernels/random.pyx), so
-whoever keeps them can draw it again.
+"""Generators of random numbers: a key and a counter. The numbers are a function of these two (kernels/random.pyx), so
+the same key and counter give the same numbers again.
 
-A draw takes blocks by moving the counter on, under the GIL and in one go: two threads never get the same ones. It moves
-when all that the draw needs has been allocated."""
+A draw advances the counter by the blocks that it takes. It holds the GIL, so two threads never take the same block. The
+counter advances after the last allocation of the draw."""
 
 cimport cython
 
@@ -33,7 +33,7 @@ cdef object MASK = (1 << 64) - 1
 
 
 cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
-    """Take the next `blocks` blocks: the number of the first."""
+    """Take the next `blocks` blocks. Returns the number of the first."""
     cdef uint64_t first = g.counter
     if flags().capture != NULL: refuse_capture("drawing random numbers")
     g.counter += blocks
@@ -41,43 +41,43 @@ cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
 
 
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
-    """Undo a draw that came to nothing, unless others have drawn since."""
+    """Undo a draw whose numbers were not used, unless there was another draw since."""
     if g.counter == first + blocks: g.counter = first
 
 
 cdef Generator given_or_default(generator):
-    """A generator that a caller gave, or the default one for None."""
+    """The generator that the caller passed, or the default one for None."""
     if generator is None: return <Generator>default_generator
     if isinstance(generator, Generator): return <Generator>generator
-    raise TypeError(f"a generator is a cygrad.random.Generator or None (the default one), got "
+    raise TypeError(f"a generator must be a cygrad.random.Generator or None (the default one), got "
                     f"{type(generator).__name__}")
 
 
-cdef uint64_t read_bits(value, str what) except? 0:
-    """A whole number from 0 to 2^64 - 1."""
+cdef uint64_t read_bits(value, str name) except? 0:
+    """Check and convert an integer from 0 to 2^64 - 1. `name` is for the error."""
     try:
         n = operator.index(value)
         if isinstance(value, bool): raise TypeError
     except TypeError:
-        raise TypeError(f"{what} is a whole number, got {described(value)}") from None
-    if not 0 <= n <= MASK: raise ValueError(f"{what} is a whole number from 0 to 2**64 - 1, got {n}")
+        raise TypeError(f"{name} must be an integer, got {described(value)}") from None
+    if not 0 <= n <= MASK: raise ValueError(f"{name} must be an integer from 0 to 2**64 - 1, got {n}")
     return n
 
 
-cdef double read_number(value, str what) except? -1:
+cdef double read_number(value, str name) except? -1:
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{what} is a number, got {described(value)}")
+        raise TypeError(f"{name} must be a number, got {described(value)}")
     return float(value)
 
 
 cdef object number_of(given, double read):
-    """For a message: the number that was read, unless it was a tensor's."""
+    """The number for an error message; for a tensor, its description instead of its contents."""
     return read if given is None or isinstance(given, (int, float)) else described(given)
 
 
 cdef double read_probability(value) except? -1:
     cdef double p = read_number(value, "p")
-    if not 0 <= p <= 1: raise ValueError(f"p is a probability, from 0 to 1, got {described(value)}")
+    if not 0 <= p <= 1: raise ValueError(f"p must be a probability from 0 to 1, got {described(value)}")
     return p
 
 
@@ -90,8 +90,9 @@ cdef bint is_whole(v):
 
 
 cdef tuple read_call(str name, tuple given, dict named, shape, size):
-    """(shape, numbers in the order of `named`; None for one not given) of a call: the shape stands first, as for zeros
-    and ones, or last, as in NumPy, or is named; a sequence is a shape, and so is a lone whole number."""
+    """The arguments of a call as (shape, numbers in the order of `named`, None if omitted). The shape is the first
+    argument, as for zeros and ones, or the last, as in NumPy, or is named. A sequence is a shape, and so is a single
+    integer."""
     cdef list args = list(given)
     cdef dict numbers = dict(named)
     if size is not None:
@@ -117,7 +118,7 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
 
 cdef int floating(dtype) except -1:
     cdef int number = default_dtype() if dtype is None else dtype_number(dtype)
-    if not is_real(number): raise TypeError(f"such random numbers are float32 or float64, not {DTYPES[number]}")
+    if not is_real(number): raise TypeError(f"these random numbers must be float32 or float64, not {DTYPES[number]}")
     return number
 
 
@@ -131,10 +132,10 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Generator:
-    """A generator of random numbers: Philox4x32-10 under a key of 64 bits, the seed (None: one that the system gives).
+    """A generator of random numbers: Philox4x32-10 with a 64-bit key, the seed (None: one from the system).
 
-    The same seed gives the same numbers, for any number of threads. `state` is all there is to it; it can be set, a
-    generator can be pickled and copied, and what was drawn from a state is drawn again from that state."""
+    The same seed gives the same numbers, for any number of threads. `state` is the complete state of a generator;
+    setting it repeats the numbers that were drawn from it. A generator can be pickled and copied."""
 
     @cython.embedsignature.format("c")
     def __init__(self, seed=None):
@@ -143,13 +144,13 @@ cdef class Generator:
 
     @property
     def state(self):
-        """The pair (key, counter): the seed, and how many blocks of 128 bits have been drawn."""
+        """The pair (key, counter): the seed, and the number of 128-bit blocks that have been drawn."""
         return self.key, self.counter
 
     @state.setter
     def state(self, value):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise TypeError(f"a generator's state is a pair (key, counter), got {described(value)}")
+            raise TypeError(f"a generator's state must be a pair (key, counter), got {described(value)}")
         key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
         self.key, self.counter = key, counter
 
@@ -163,31 +164,31 @@ cdef class Generator:
         return f"<generator of key {self.key} at counter {self.counter}>"
 
     def normal(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
-        """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): numbers of a normal
-        distribution of mean `loc` and standard deviation `scale`, float32 or float64 (None: the default dtype).
-        Raises ValueError for a negative scale, TypeError for normal(3, 4), which might be a shape."""
+        """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): samples of a normal
+        distribution with mean `loc` and standard deviation `scale`, float32 or float64 (None: the default dtype).
+        Raises ValueError for a negative scale, and TypeError for normal(3, 4), which could be meant as a shape."""
         cdef double mean, width
         shape, loc, scale = read_call("normal", given, {"loc": loc, "scale": scale}, shape, size)
         mean = read_number(0 if loc is None else loc, "loc")
         width = read_number(1 if scale is None else scale, "scale")
-        if not width >= 0: raise ValueError(f"normal: the scale is a number of at least 0, got {described(scale)}")
+        if not width >= 0: raise ValueError(f"normal: scale must be at least 0, got {described(scale)}")
         return drawn(self, kernel.NORMAL, shape, floating(dtype), mean, width, 0)
 
     def uniform(self, *given, low=None, high=None, shape=None, size=None, dtype=None):
-        """uniform(shape, low=0.0, high=1.0), or in NumPy's order uniform(low, high, shape): numbers spread evenly from
-        `low` up to but not including `high`, float32 or float64 (None: the default dtype). Raises ValueError where low
-        is above high or one of them is not finite."""
+        """uniform(shape, low=0.0, high=1.0), or in NumPy's order uniform(low, high, shape): samples of a uniform
+        distribution over [low, high), float32 or float64 (None: the default dtype). Raises ValueError if low is above
+        high, or if one of them is not finite."""
         cdef double first, last
         shape, low, high = read_call("uniform", given, {"low": low, "high": high}, shape, size)
         first, last = read_number(0 if low is None else low, "low"), read_number(1 if high is None else high, "high")
         if not 0 <= last - first <= DBL_MAX:
-            raise ValueError(f"uniform: low is at most high, and both are finite; got "
-                             f"{number_of(low, first)} and {number_of(high, last)}")
+            raise ValueError(f"uniform: low must be at most high, and both must be finite; got {number_of(low, first)} "
+                             f"and {number_of(high, last)}")
         return drawn(self, kernel.UNIFORM, shape, floating(dtype), first, last - first, last)
 
     def bernoulli(self, *given, p=None, shape=None, size=None, dtype="bool"):
-        """bernoulli(shape, p=0.5), or bernoulli(p, shape): True with probability `p`, else False; in another dtype ones
-        and zeros. Raises ValueError unless p is from 0 to 1."""
+        """bernoulli(shape, p=0.5), or bernoulli(p, shape): True with probability `p`, else False; ones and zeros for
+        other dtypes. Raises ValueError if p is outside [0, 1]."""
         cdef Tensor y, bits
         cdef double chance
         cdef int number = dtype_number(dtype)
@@ -205,47 +206,48 @@ cdef class Generator:
         return y
 
     def integers(self, *given, low=None, high=None, shape=None, size=None, dtype="int64", endpoint=False):
-        """integers(shape, low, high), or in NumPy's order integers(low, high, shape): whole numbers from `low` up to
-        but not including `high` (with endpoint: including it), each as likely; with one bound, from 0 up to that.
-        Raises ValueError for a range that is empty or that the dtype does not hold."""
+        """integers(shape, low, high), or in NumPy's order integers(low, high, shape): integers from a uniform
+        distribution over [low, high), with endpoint=True over [low, high]. A single bound is `high`, and low is 0.
+        Raises ValueError for an empty range, or a range that the dtype cannot represent."""
         cdef Tensor y, wide
         cdef uint64_t first
         cdef int number = dtype_number(dtype)
         shape, low, high = read_call("integers", given, {"low": low, "high": high}, shape, size)
         if high is None: low, high = 0, low
         try:
-            least, most = operator.index(low), operator.index(high) - (not endpoint)
+            minimum, maximum = operator.index(low), operator.index(high) - (not endpoint)
         except TypeError:
-            raise TypeError(f"integers: low and high are whole numbers, got {described(low)} and "
-                            f"{described(high)}") from None
-        if is_floating(number): raise TypeError(f"integers: the dtype is one of whole numbers, not {DTYPES[number]}")
-        if most < least: raise ValueError(f"integers: there is no number from {described(low)} up to {described(high)}")
+            raise TypeError(f"integers: low and high must be integers, got {described(low)} and {described(high)}") from None
+        if is_floating(number):
+            raise TypeError(f"integers: the dtype must be an integer or bool dtype, got {DTYPES[number]}")
+        if maximum < minimum:
+            raise ValueError(f"integers: the range is empty: from {described(low)} to {described(high)}")
         bounds = (0, 1) if number == BOOL else (np.iinfo(DTYPES[number]).min, np.iinfo(DTYPES[number]).max)
-        if least < bounds[0] or most > bounds[1]:
-            raise ValueError(f"integers: {DTYPES[number]} holds {bounds[0]} to {bounds[1]}, not {least} to {most}")
+        if minimum < bounds[0] or maximum > bounds[1]:
+            raise ValueError(f"integers: {DTYPES[number]} holds {bounds[0]} to {bounds[1]}, not {minimum} to {maximum}")
         y = fresh(lay.from_shape(shape), number, OTHER)
         wide = y
         if number != INT64 and number != UINT64: wide = fresh(lay.incref(y.layout), INT64, OTHER)
         first = draw(self, y.layout.size)
-        kernel.integers(self.key, first, least & MASK, most - least, y.layout.size, <uint64_t*>wide.buffer.data)
+        kernel.integers(self.key, first, minimum & MASK, maximum - minimum, y.layout.size, <uint64_t*>wide.buffer.data)
         if wide is not y: np.copyto(window(y, True), window(wide, False), casting="unsafe")
         return y
 
     def permutation(self, x):
-        """The numbers 0 to x - 1 in random order (int64), each order as likely; for a tensor, array or list its rows
-        (elements along the first axis) in random order, a copy. While recording, a tensor that gradients flow through
+        """A random permutation of 0 to x - 1 (int64), all equally likely. For a tensor, array or list: a copy with its
+        rows (elements along the first axis) in random order. While recording, a tensor that gradients flow through
         raises RuntimeError."""
         cdef Tensor order, y, rows = None
         cdef kernels.Places p
         cdef Array a[3]
         cdef uint64_t first
         if is_whole(x):
-            if x < 0: raise ValueError(f"permutation: wanted a number of at least 0, got {described(x)}")
+            if x < 0: raise ValueError(f"permutation: the number of elements must be at least 0, got {described(x)}")
         else:
             rows = ensure_tensor(x)
             check_lendable(rows, "permutation()")
             if rows.layout.ndim == 0:
-                raise ValueError("permutation: a 0-d tensor has no rows; give a whole number, or rows")
+                raise ValueError("permutation: a 0-d tensor has no rows; pass an integer or a tensor with rows")
             y = fresh(lay.dense_like(rows.layout), rows.dtype, OTHER)
             x = rows.layout.shape[0]
         order = fresh(lay.from_shape(x), INT64, OTHER)
@@ -259,7 +261,7 @@ cdef class Generator:
 
 
 def load_generator(key, counter):
-    """The generator of a pickle."""
+    """Make the generator of a pickle."""
     g = Generator(key)
     g.state = key, counter
     return g

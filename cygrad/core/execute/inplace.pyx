@@ -1,6 +1,6 @@
-"""Writing in place: x += y, x[...] = v, copy_, fill_. A write outside of recording, to what is no part of the graph,
-raises the version and no more. A recorded one makes a node: the tensor stands at it from then on, and if it is part of
-a larger one, so does that (core/graph/views.pyx). All that can fail is done before the first byte is written."""
+"""In-place writes: x += y, x[...] = v, copy_, fill_. An unrecorded write only raises the version. A recorded write
+makes a node, to which the tensor is attached from then on; if the tensor is a view, so are its base and other views
+(core/graph/views.pyx). Everything that can fail precedes the first write to memory."""
 
 from libc.stdint cimport uint64_t, uintptr_t
 
@@ -32,12 +32,13 @@ from cygrad.core.errors import InplaceError
 
 
 cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor target) except -1:
-    """Execute with the result written over `target`, whose shape and dtype it must have. Recorded like run(); what
-    backward keeps of the overwritten input is copied first. Releases the operands, also when it raises."""
+    """Execute an operation and write the result to `target`, whose shape and dtype it must have. Recorded like run();
+    an operand that is overwritten and that backward needs is copied first. Releases the operands, also after an error.
+    """
     cdef Execution e
     cdef Flags* f = flags()
     cdef uint64_t wanted = 0
-    cdef list _alive = None, _copies                # what the operands borrow from
+    cdef list _alive = None, _copies                # tensors that the operands borrow
     cdef Node node = None, put = None
     try:
         check_writable(target, f)
@@ -71,14 +72,14 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
 
 
 cdef int n_on(const Operand* x, int n, Tensor target) noexcept:
-    """How many of the operands hold the memory of `target`."""
+    """The number of operands that hold the memory of `target`."""
     cdef int i, held = 0
     for i in range(n): held += x[i].buffer == target.buffer
     return held
 
 
 cdef int check_result(const Execution* e, Operator op, Tensor target) except -1:
-    """Raise if the result cannot be written over `target`."""
+    """Raise an error if the result cannot be written to `target`."""
     cdef const Call* c = &e.call
     if c.n_out - c.hidden > 1 or c.view >= 0: raise RuntimeError(f"{op.name} does not write in place")
     if not lay.same_shape(c.y[0].layout, target.layout):
@@ -91,8 +92,8 @@ cdef int check_result(const Execution* e, Operator op, Tensor target) except -1:
 
 
 cdef list copy_overwritten(Execution* e, Operator op, Operand* x, Tensor target):
-    """Copy the operands that lie across `target` or that backward keeps, and read the copies instead. Elementwise over
-    the very same elements needs no copy. Returns the copies."""
+    """Copy the operands that share memory with `target`, and read the copies instead. An operand with the layout of
+    `target` that backward does not need is read in place. Returns the copies."""
     cdef uint64_t kept = op.keeps(&e.call, e.call.wanted) if e.call.wanted else 0
     cdef list copies = None
     cdef Tensor copied
@@ -112,7 +113,7 @@ cdef list copy_overwritten(Execution* e, Operator op, Operand* x, Tensor target)
 
 
 cdef Tensor copy_operand(Tensor x, Flags* f):
-    """A dense copy that stands in the graph where `x` stands. A capture notes the copying."""
+    """A dense copy with the graph of `x`. A capture registers the copy."""
     cdef Tensor y
     cdef int recording = f.recording
     if f.capture == NULL: y = copy_plain(x)
@@ -125,7 +126,7 @@ cdef Tensor copy_operand(Tensor x, Flags* f):
 
 
 cdef int update_saved(Node node, Tensor target) noexcept:
-    """What the node saved of its result is what has just been written."""
+    """Give the saved result of the node the new version of `target`, whose memory it shares."""
     cdef Slot* s = slots_of(node)
     cdef int k
     for k in range(node.n_slots):
@@ -134,7 +135,7 @@ cdef int update_saved(Node node, Tensor target) noexcept:
 
 
 cdef int follow(Tensor t, Node node, int nr) except -1:
-    """An accumulator that keeps the gradient of `t` goes with it to the node where `t` will stand."""
+    """Attach the accumulator that keeps the gradient of `t`, if there is one, to the node that `t` moves to."""
     cdef Leaf leaf
     if t._node is None or t._node.op is None: return 0
     for _, leaf in accumulators_of(t._node):
@@ -143,7 +144,7 @@ cdef int follow(Tensor t, Node node, int nr) except -1:
 
 
 cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
-    """The addresses of the lowest and the highest element."""
+    """Find the lowest and the highest address of an element."""
     cdef int d
     cdef Py_ssize_t reach
     first[0] = last[0] = <uintptr_t>a.data
@@ -154,7 +155,7 @@ cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
 
 
 cdef bint overlap(Operand* x, Tensor target) except -1:
-    """Whether an operand lies across the target in another buffer: two tensors may share one NumPy array."""
+    """Whether an operand overlaps `target` through another buffer: two tensors may share one NumPy array."""
     cdef Array y = array_of(target)
     cdef uintptr_t first, last, y_first, y_last
     if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
@@ -165,25 +166,25 @@ cdef bint overlap(Operand* x, Tensor target) except -1:
 
 
 cdef int check_family(Tensor t, int held) except -1:
-    """That every tensor on the memory of `t`, which `held` operands hold too, can learn of a recorded write to it."""
+    """Check that a recorded write to `t` reaches every tensor that shares its memory. `held` operands hold it too."""
     if t.detached and t.buffer.holders > 1 + held:
         raise InplaceError(
             f"this tensor of shape {t.shape} is detached, by detach() or as a view taken outside record(), and shares "
-            f"its memory with others: they would not know of a recorded write to it; write to a copy()")
+            f"its memory with other tensors, whose gradients would ignore a recorded write; write to a copy()")
     t.detached = False
     if t.view: check_place(t)
     return 0
 
 
 cdef bint on_leaf(Tensor t) except -1:
-    """Whether a variable is on the memory of `t`, or was there when `t` was taken as a view of it."""
+    """Whether `t` shares the memory of a variable, or is a view of a tensor that was a variable."""
     if t.buffer.parameters: return True
     if not t.view or not t._tracked or t.base.node is None or t.base.node.op is not None: return False
     return (<Leaf>t.base.node).req != NULL_REQ
 
 
 cdef bint given(Tensor t, tuple inputs) noexcept:
-    """Whether a Function's forward was given `t`, which it may write to and mark as dirty."""
+    """Whether `t` is an input of the running Function.forward, which may write to it and mark it as dirty."""
     for x in inputs:
         if x is t: return True
     return False
@@ -193,23 +194,23 @@ cdef int check_writable(Tensor t, Flags* f) except -1:
     cdef int d = lay.repeated(t.layout)
     current(t)
     if t.buffer.flags & READONLY:
-        raise ValueError(f"this tensor of shape {t.shape} lies over read-only memory and cannot be written; copy() it "
-                         f"first")
+        raise ValueError(f"this tensor of shape {t.shape} has read-only memory and cannot be written; copy() it first")
     if d >= 0:
         raise ValueError(f"this tensor of shape {t.shape} repeats its elements (broadcast in dimension {d}) and cannot "
                          f"be written; copy() it first")
     if f.recording and on_leaf(t):
         what = "a leaf variable" if is_variable(t) else "a view of a leaf variable"
-        raise InplaceError(f"{what} of shape {t.shape} was to be written in place while recording; write inside "
+        raise InplaceError(f"{what} of shape {t.shape} cannot be written in place while recording; write inside "
                            f"pause() or no_grad(), or make a new tensor")
     if not f.recording and is_result(t) and not (f.inputs != NULL and given(t, <tuple>f.inputs)):
-        raise InplaceError(f"this result of {t._node.name()}, of shape {t.shape}, belongs to a graph and was to be "
-                           f"written outside record(): its gradient would not know; write to its detach() instead")
+        raise InplaceError(f"this result of {t._node.name()}, of shape {t.shape}, belongs to a graph and cannot be "
+                           f"written outside record(): its gradient would ignore the write; write to its detach() "
+                           f"instead")
     return 0
 
 
 cdef object apply_inplace(Operator op, Tensor target, other, attributes):
-    """target = op(target, other), written over target; returns target."""
+    """Write op(target, other) to `target` and return it."""
     cdef Operand o[2]
     other = plain_operand(other)
     ready(target)

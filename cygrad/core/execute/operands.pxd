@@ -1,5 +1,5 @@
-"""Operands: what an operation is called with. An Operand holds the tensor's memory and layout from the moment when they
-are read, so that Python code that runs meanwhile (a callback, a finalizer) cannot free them."""
+"""The operands of an operation. An Operand holds a tensor's memory and layout, so that Python code that runs during the
+operation (a callback, a finalizer) cannot free them."""
 
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor
@@ -13,18 +13,18 @@ cdef extern from "Python.h":
 
 cdef struct Operand:
     Array array
-    Buffer* buffer          # held; NULL: a Python number, in `number`, in the dtype of the operation
-    void* tensor            # the borrowed Tensor, or the number as the user gave it
+    Buffer* buffer          # held; NULL: a Python number, stored in `number` in the dtype of the operation
+    void* tensor            # the borrowed Tensor or Python number
     double number
 
 
 cdef inline bint is_plain(v) noexcept:
-    """Whether an operand can be read as it is: a tensor with memory, or a Python number."""
+    """Whether `v` can be read without conversion: a tensor with memory, or a Python number."""
     if type(v) is Tensor: return not (<Tensor>v).buffer.flags & ZEROS
     return PyFloat_Check(v) or PyLong_Check(v)
 
 cdef inline void read_tensor(Operand* o, Tensor t) noexcept:
-    """Read a tensor that has memory (ready() in core/graph/tensor.pxd)."""
+    """Read a tensor that has memory: see ready() in core/graph/tensor.pxd."""
     hold(t.buffer)
     o.tensor = <void*>t
     o.buffer = t.buffer
@@ -33,7 +33,7 @@ cdef inline void read_tensor(Operand* o, Tensor t) noexcept:
     o.array.dtype = t.dtype
 
 cdef inline void read_operand(Operand* o, v) noexcept:
-    """Read what is plain. A Python number is weak: it takes the dtype of the other operands."""
+    """Read a plain operand. A Python number is weak: it takes the dtype of the other operands."""
     if type(v) is Tensor:
         read_tensor(o, <Tensor>v)
         return

@@ -20,8 +20,8 @@ from cygrad.kernels.blas import blas_info
 
 
 cdef object plain_operand(v):
-    """What a user passed as a tensor with memory or a Python number. This may run Python code, so it comes before any
-    operand of the operation is read."""
+    """Convert an operand to a tensor with memory, unless it is a Python number. This may run Python code, so it comes
+    before any operand of the operation is read."""
     if is_plain(v): return v
     t = ensure_tensor(v)
     ready(t)
@@ -29,8 +29,8 @@ cdef object plain_operand(v):
 
 
 cdef bint convert(list xs) except -1:
-    """Convert in place what is neither a tensor nor a number. True if there was any: the conversion may have released
-    the memory of the others."""
+    """Convert the entries that are not plain, in place. Returns whether there were any: the conversion may have
+    released the memory of others."""
     cdef Py_ssize_t i
     cdef bint converted = False
     for i in range(len(xs)):
@@ -59,7 +59,7 @@ cdef int cast_scalar(Operand* o, int dtype) except -1:
 
 cdef list prepare(Operator op, Operand* x, int n):
     """Bring the operands to one dtype: Python numbers are weak, and tensors of mixed dtypes are cast, which is recorded
-    like any cast. Returns what must stay alive until the operation has run."""
+    like any cast. Returns the tensors that must stay alive until the operation has run."""
     cdef list alive = None
     cdef int dtype = -1, i
     cdef bint mixed = False
@@ -92,11 +92,12 @@ cdef list prepare(Operator op, Operand* x, int n):
 
 
 cdef int warn_if_widened(Operator op, list casts) except -1:
-    """Warn, while recording, that float64 data makes a result float64 though its gradients go to float32."""
+    """Warn that float64 data makes a recorded result float64 although its gradients flow to float32 tensors."""
     if not op.differentiable or flags().node != NULL: return 0
     if not any([is_tracked(<Tensor>t) and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
-    blas_info()                                     # importing SciPy makes `warnings` forget where it has warned
-    warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, and the result is float64, "
-              f"as is what is computed from it; cast the data with astype(\"float32\"), or make the variables float64",
+    blas_info()                                     # first: importing SciPy resets the registry of given warnings
+    warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, so the result and "
+              f"everything computed from it is float64; cast the data with astype(\"float32\"), or make the variables "
+              f"float64",
               PrecisionWarning)
     return 0

@@ -1,7 +1,7 @@
 """Replay: operations captured once from eager code, then executed again in memory that was planned beforehand.
 
-What is captured are the operators themselves. A replay calls the same forward() over fixed buffers, so it computes the
-bits that eager code computes, and it allocates nothing. This is what a net is made of."""
+The capture holds the operators themselves. A replay calls their forward() on fixed buffers, so its results equal those
+of eager code bit for bit, and it allocates nothing. Nets are built on this."""
 
 cimport cython
 
@@ -20,13 +20,13 @@ from cygrad.core.errors import described
 
 
 cdef class Step:
-    """One operation of a replay: an execution whose results are placed."""
+    """One operation of a replay: an execution whose results have fixed memory."""
     cdef Operator op
     cdef Execution execution
     cdef Operand* operands
-    cdef list inputs            # what the operands borrow from: tensors and numbers
+    cdef list inputs            # the tensors and numbers that the operands borrow
     cdef object attributes
-    cdef Tensor target          # of a write in place
+    cdef Tensor target          # of an in-place write, or None
 
     def __dealloc__(self):
         if self.operands == NULL: return
@@ -38,17 +38,17 @@ cdef class Step:
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Replay:
-    """`Replay(f, *args, **kwargs)` runs f once on tensors and captures its operations, writes in place included.
-    `run()` executes those again, on what the inputs hold then, in the same memory, and returns `outputs`: the tensors
-    that f returned. Python control flow inside f runs only once. Where f writes over a tensor from outside, each run()
-    writes over it again.
+    """`Replay(f, *args, **kwargs)` runs f once on tensors and captures its operations, including in-place writes.
+    `run()` executes them again in the same memory, on the present values of the inputs, and returns `outputs`: the
+    tensors that f returned. Python control flow inside f runs only once. If f writes to a tensor from outside, each
+    run() writes to it again.
 
-    Raises RuntimeError if f runs no operation, or does what a replay would not do again: it reads or copies values
-    (item, numpy, tensor(x), a gradient that reads them), draws random numbers, runs a backward pass without
-    create_graph, adds to a .grad or zeroes it, updates a solver, runs another replay, uses what another thread
-    computes, writes over memory that it shares with another library inside f, or makes a result whose shape depends on
-    values. What Python reads about memory (x.version, memory.stats) is a constant. Raises TypeError if f returns
-    anything but a tensor or a tuple of them."""
+    Raises RuntimeError if f runs no operation, or does something that a replay would not repeat: it reads or copies
+    values (item, numpy, tensor(x), a gradient that reads them), draws random numbers, runs a backward pass without
+    create_graph, adds to a .grad or zeroes it, updates a solver, runs another replay, uses the results of another
+    thread, writes to memory that it shares with another library inside f, or computes a result whose shape depends on
+    values. Properties of memory that Python reads (x.version, memory.stats) become constants. Raises TypeError if f
+    returns anything but a tensor or a tuple of tensors."""
     cdef list steps
     cdef object results
     cdef bint ran, running
@@ -70,23 +70,23 @@ cdef class Replay:
         several = isinstance(result, (tuple, list))
         for y in result if several else (result,):
             if not isinstance(y, Tensor):
-                raise TypeError(f"Replay: the function must return a tensor or a tuple of tensors; among what it "
-                                f"returned is {described(y)}")
+                raise TypeError(f"Replay: the function must return a tensor or a tuple of tensors; it returned "
+                                f"{described(y)}")
             check_foreign(y, others, "the result")
         self.results = tuple([in_plan(y, planned) for y in result]) if several else in_plan(result, planned)
 
     @property
     def outputs(self):
-        """What f returned, as tensors that run() fills. Raises RuntimeError before the first run()."""
-        if not self.ran: raise RuntimeError("Replay: outputs holds nothing before the first run(); call that first")
+        """The tensors that f returned, which run() fills. Raises RuntimeError before the first run()."""
+        if not self.ran: raise RuntimeError("Replay: outputs is empty before the first run(); call run() first")
         return self.results
 
     def run(self):
-        """Execute all operations again; returns the outputs. Raises RuntimeError if another thread is running this
+        """Execute all operations again and return the outputs. Raises RuntimeError if another thread is running this
         replay."""
         cdef Step s
         if flags().capture != NULL: refuse_capture("run() of another Replay")
-        if self.running: raise RuntimeError("Replay: this replay is running already; wait for it, or make another")
+        if self.running: raise RuntimeError("Replay: this replay is already running; wait for it, or make another")
         self.running = True
         try:
             for s in self.steps:
@@ -99,15 +99,15 @@ cdef class Replay:
 
 
 cdef Step plan(Captured call, dict planned, set others):
-    """A captured operation with all that it needs allocated."""
+    """Prepare the replay of a captured operation: read its operands and allocate its results and workspace."""
     cdef Step s = Step.__new__(Step)
     cdef Operator op = call.op
     cdef Execution* e = &s.execution
     cdef Tensor y
     cdef int n = len(call.inputs), i, k
     if op.data_dependent_shape:
-        raise RuntimeError(f"Replay: the shape of what {op.name} gives depends on values, so no memory can be planned "
-                           f"for it; keep masks and counts outside of what is captured")
+        raise RuntimeError(f"Replay: the shape of the result of {op.name} depends on values, so no memory can be "
+                           f"planned for it; keep masks and counts outside the captured function")
     for x in call.inputs: check_foreign(x, others, op.name)
     s.op, s.attributes = op, call.attributes
     s.inputs = [in_plan(x, planned) for x in call.inputs]
@@ -116,10 +116,10 @@ cdef Step plan(Captured call, dict planned, set others):
     s.operands = <Operand*>PyMem_Malloc(n * sizeof(Operand))
     if s.operands == NULL: raise MemoryError("no memory for a step of a replay")
     for i in range(n): read_operand(&s.operands[i], s.inputs[i])
-    e.call.n_in = n                                 # of which __dealloc__ releases so many
-    if op.promotes: prepare(op, s.operands, n)      # the inputs have one dtype already: casts are steps of their own
+    e.call.n_in = n                                 # __dealloc__ releases as many operands
+    if op.promotes: prepare(op, s.operands, n)      # for Python numbers; casts of tensors are separate steps
     begin(e, op, s.operands, n, s.attributes, call.wanted)
-    e.thread.op = e.outer                           # (nothing runs yet)
+    e.thread.op = e.outer                           # begin() set it, but nothing runs yet
     infer(e, op)
     if call.into:
         check_foreign(call.outputs[0], others, op.name)
@@ -138,14 +138,14 @@ cdef Step plan(Captured call, dict planned, set others):
 cdef int check_foreign(x, set others, str who) except -1:
     """Raise RuntimeError if another thread computed `x` during the capture."""
     if isinstance(x, Tensor) and <size_t>(<Tensor>x).buffer in others:
-        raise RuntimeError(f"Replay: {who} uses what another thread computed meanwhile, which a replay would not "
-                           f"compute again; compute it in the thread that captures")
+        raise RuntimeError(f"Replay: {who} uses a result of another thread, which a replay would not compute again; "
+                           f"compute it in the capturing thread")
     return 0
 
 
 cdef object in_plan(x, dict planned):
-    """What a replay reads instead of an eager tensor: the same view of planned memory, if its memory is that of a
-    captured result (a formula, detach() or a view may have made the tensor), else the tensor itself."""
+    """What a replay uses for `x`: the same view of planned memory if a captured operation computed the memory of `x`,
+    else `x` itself. (`x` need not be the result of the operation; it may be a view or a detach() of it.)"""
     cdef Tensor y
     if not isinstance(x, Tensor): return x
     y = planned.get(<size_t>(<Tensor>x).buffer)

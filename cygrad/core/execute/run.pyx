@@ -1,4 +1,4 @@
-"""Eager execution: the results go to new memory and, if the thread records and an input is tracked, to a new node."""
+"""Eager execution: the results go to new memory. If the thread records and an input is tracked, a node is recorded."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
@@ -21,7 +21,7 @@ from cygrad.kernels.array cimport Layout, is_floating
 
 
 cdef int wanted_inputs(const Operand* x, int n, uint64_t* out) except -1:
-    """Which inputs are tracked, as a mask."""
+    """Set `out` to the mask of the inputs that are tracked."""
     cdef uint64_t wanted = 0
     cdef int i
     for i in range(n):
@@ -40,7 +40,7 @@ cdef bint is_graphless(const Operand* x, int n) noexcept:
 
 
 cdef int check_count(Operator op, Py_ssize_t n) except -1:
-    """Raise ValueError if a node cannot count so many inputs."""
+    """Raise ValueError for more inputs than a node can count."""
     if n > MAX_INPUTS:
         raise ValueError(f"{op.name}: {n} inputs; an operation takes at most {MAX_INPUTS}, so join them in groups")
     return 0
@@ -59,12 +59,12 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Execution e
     cdef Call* c = &e.call
     cdef uint64_t wanted = 0
-    cdef list _alive = None          # what the operands borrow from
+    cdef list _alive = None          # tensors that the operands borrow
     cdef list out
     cdef Tensor y
     cdef Node node = None
     cdef int i, n_visible
-    cdef bint graphless = False     # the inputs could have had a graph: for the error of a later backward
+    cdef bint graphless = False     # an input comes from a gradient without a graph: for the error of a later backward
     if op.promotes:
         _alive = prepare(op, x, n)
         if _alive is not None and f.recording: warn_if_widened(op, _alive)
@@ -81,7 +81,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
             compute(&e, op)
         if captures: note_results(&e, op, x, attributes)
         n_visible = c.n_out - c.hidden
-        y = shell()                                 # all that can fail comes before the results change hands
+        y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]
         if c.view >= 0: join(<Tensor>x[c.view].tensor, y, f.recording)
         if wanted:
@@ -116,7 +116,7 @@ cdef object apply1(Operator op, x, attributes):
 
 
 cdef object apply2(Operator op, x, y, attributes):
-    """An operation of two; at least one is made a tensor."""
+    """An operation of two operands, of which at least one becomes a tensor."""
     cdef Operand o[2]
     if type(x) is not Tensor and type(y) is not Tensor: x = ensure_tensor(x)
     while not is_plain(x) or not is_plain(y): x, y = plain_operand(x), plain_operand(y)
@@ -126,7 +126,7 @@ cdef object apply2(Operator op, x, y, attributes):
 
 
 cdef object apply3(Operator op, x, y, z, attributes):
-    """An operation of three, of which at least one is a tensor."""
+    """An operation of three operands, of which at least one is a tensor."""
     cdef Operand o[3]
     while not is_plain(x) or not is_plain(y) or not is_plain(z):
         x, y, z = plain_operand(x), plain_operand(y), plain_operand(z)
@@ -137,12 +137,12 @@ cdef object apply3(Operator op, x, y, z, attributes):
 
 
 cdef object apply_list(Operator op, list xs, attributes):
-    """An operation of any number; every entry is made a tensor but Python numbers, of which one at least is none."""
+    """An operation of any number of operands. All but Python numbers become tensors; at least one is not a number."""
     cdef int n, i
     cdef Operand inline_x[N_INLINE]
     cdef Operand* o = inline_x
     check_count(op, len(xs))
-    xs = xs[:]                                      # the caller's may change while Python code runs
+    xs = xs[:]                                      # the caller's list may change while Python code runs
     while convert(xs): pass
     n = len(xs)
     if n > N_INLINE:
@@ -156,7 +156,7 @@ cdef object apply_list(Operator op, list xs, attributes):
 
 
 def apply(Operator op, *inputs, attributes=None):
-    """Run an operator on tensors, arrays or numbers with its attributes as it stores them."""
+    """Run an operator on tensors, arrays or numbers. `attributes` are in the form that the operator stores."""
     return apply_list(op, list(inputs), attributes)
 
 

@@ -79,7 +79,7 @@ def test_read_only_memory_refuses_writes():
             x += 1
 
         for write in (add, lambda x=x: x.__setitem__(0, 1), lambda x=x: x.fill_(0), lambda x=x: x.copy_(x + 1)):
-            with pytest.raises(ValueError, match="lies over read-only memory and cannot be written; copy"):
+            with pytest.raises(ValueError, match="has read-only memory and cannot be written; copy"):
                 write()
         assert x.tolist() == before and x.version == 0 and not x.numpy().flags.writeable
         y = x.copy()

@@ -14,22 +14,22 @@ CASES = [
      "add in place: the result has dtype float64, but the tensor written to has dtype float32; write x = "
      "cygrad.add(x, y), or cast the operand"),
     (lambda: cg.asarray(np.frombuffer(b"ab", "uint8")).fill_(0), ValueError,
-     "this tensor of shape (2,) lies over read-only memory and cannot be written; copy() it first"),
+     "this tensor of shape (2,) has read-only memory and cannot be written; copy() it first"),
     (lambda: cg.zeros(1).broadcast_to((3, 2)).fill_(0), ValueError,
      "this tensor of shape (3, 2) repeats its elements (broadcast in dimension 0) and cannot be written; copy() "
      "it first"),
     (lambda: recording(lambda: VARIABLE().fill_(0)), cg.InplaceError,
-     "a leaf variable of shape (2,) was to be written in place while recording; write inside pause() or "
-     "no_grad(), or make a new tensor"),
+     "a leaf variable of shape (2,) cannot be written in place while recording; write inside pause() or no_grad(), or "
+     "make a new tensor"),
     (lambda: view_of_a_leaf(), cg.InplaceError,
-     "a view of a leaf variable of shape (1,) was to be written in place while recording; write inside pause() "
-     "or no_grad(), or make a new tensor"),
+     "a view of a leaf variable of shape (1,) cannot be written in place while recording; write inside pause() or "
+     "no_grad(), or make a new tensor"),
     (lambda: RESULT().fill_(0), cg.InplaceError,
-     "this result of mul, of shape (2,), belongs to a graph and was to be written outside record(): its "
-     "gradient would not know; write to its detach() instead"),
+     "this result of mul, of shape (2,), belongs to a graph and cannot be written outside record(): its gradient would "
+     "ignore the write; write to its detach() instead"),
     (lambda: write_to_a_detached(), cg.InplaceError,
      "this tensor of shape (2,) is detached, by detach() or as a view taken outside record(), and shares its memory "
-     "with others: they would not know of a recorded write to it; write to a copy()"),
+     "with other tensors, whose gradients would ignore a recorded write; write to a copy()"),
     (lambda: write_to_a_part_of_steps(), cg.InplaceError,
      "this view of shape (2,) is part of a tensor of shape (4,) that is a strided array of external memory: a recorded "
      "write to either has no gradient for the other; write to a copy()"),

@@ -12,16 +12,16 @@ from wrong import counting, failing_allocation, leaking, nested_failures, of_ano
 CASES = [
     (lambda: line_of(3, 0), TypeError, "line_of takes a code object, got int"),
     (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
-     "Replay: the shape of what argwhere gives depends on values, so no memory can be planned for it; keep masks and "
-     "counts outside of what is captured"),
+     "Replay: the shape of the result of argwhere depends on values, so no memory can be planned for it; keep masks "
+     "and counts outside the captured function"),
     (lambda: Replay(lambda x: x.item(), cg.ones(1)), RuntimeError,
      "Replay: reading the values of a tensor cannot be captured, because a replay runs operators on fixed memory and "
      "would not repeat it; compute it outside the captured function"),
     (lambda: Replay(of_another_thread, cg.ones(1)), RuntimeError,
-     "Replay: add uses what another thread computed meanwhile, which a replay would not compute again; compute it in "
-     "the thread that captures"),
+     "Replay: add uses a result of another thread, which a replay would not compute again; compute it in the capturing "
+     "thread"),
     (lambda: Replay(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
-     "Replay: outputs holds nothing before the first run(); call that first"),
+     "Replay: outputs is empty before the first run(); call run() first"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,
      "concat: 65536 inputs; an operation takes at most 65535, so join them in groups"),
     (lambda: bundles.alone.load("cygrad.sums"), ModuleNotFoundError,
@@ -44,7 +44,7 @@ CASES = [
     (lambda: assert_no_leak().__exit__(), RuntimeError,
      "assert_no_leak: this scope is not open, so it cannot be closed"),
     (lambda: Replay(lambda x: {"double": x * 2}, cg.ones(1)), TypeError,
-     "Replay: the function must return a tensor or a tuple of tensors; among what it returned is a value of type dict"),
+     "Replay: the function must return a tensor or a tuple of tensors; it returned a value of type dict"),
     (lambda: Replay(lambda: None), RuntimeError,
      "Replay: the function ran no operation on tensors"),
     (lambda: failing_allocation(), MemoryError,
