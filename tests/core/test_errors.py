@@ -24,7 +24,7 @@ UNREACHABLE = [
     ".* does not write in place",
     "the table of kernels is full.*",
     "there is no kernel named .*",
-    "this tensor is lent for reading only.*",         # Python's own readers say it in their words
+    "this tensor is read-only.*",         # Python's own readers say it in their words
 ]
 # Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
 ELSEWHERE = ["Replay: this replay is already running; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",

@@ -217,7 +217,8 @@ cdef class Generator:
         try:
             minimum, maximum = operator.index(low), operator.index(high) - (not endpoint)
         except TypeError:
-            raise TypeError(f"integers: low and high must be integers, got {described(low)} and {described(high)}") from None
+            raise TypeError(f"integers: low and high must be integers, got {described(low)} and "
+                            f"{described(high)}") from None
         if is_floating(number):
             raise TypeError(f"integers: the dtype must be an integer or bool dtype, got {DTYPES[number]}")
         if maximum < minimum:

@@ -1,1 +1,1 @@
-"""NumPy, DLPack and pickles."""
+"""NumPy, DLPack and pickling."""

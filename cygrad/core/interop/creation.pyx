@@ -1,4 +1,4 @@
-"""Creation: tensors of zeros, ones, one value, a range of numbers."""
+"""Creating tensors of zeros, ones, one value or a range of numbers."""
 
 import math
 import operator
@@ -22,13 +22,13 @@ from cygrad.core.interop.numpy import asarray
 from cygrad.core.store.layout import check_size
 
 cdef enum:
-    BLOCK = 8192            # elements that arange and linspace compute at a time
+    BLOCK = 8192            # arange and linspace compute this many elements at a time
 
 HEAD = "head gradient"
 
 
 cdef Tensor new_dense(shape, dtype):
-    """A tensor whose elements are not set; dtype None is the default dtype."""
+    """An uninitialised tensor; dtype None is the default dtype."""
     return fresh(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
 
 
@@ -37,33 +37,31 @@ cdef inline bint is_integer(v) noexcept:
 
 
 cdef tuple read_sizes(str name, shape, tuple more, dtype):
-    """The shape and the dtype of name(shape, dtype) and of name(2, 3, dtype)."""
+    """The shape and the dtype in the calls name(shape, dtype) and name(2, 3, dtype)."""
     if dtype is None and not is_integer(more[-1]): dtype, more = more[-1], more[:-1]
     if more:
         shape = (shape, *more)
         for n in shape:
             if not is_integer(n):
-                raise TypeError(f"{name} takes a shape, a tuple or whole numbers, and then a dtype; got "
-                                f"{described(shape)}")
+                raise TypeError(f"{name} takes a shape (a tuple or integers) and then a dtype; got {described(shape)}")
     return shape, dtype
 
 
 cdef inline object finish(Tensor t, bint requires_grad):
-    """`t`, as a variable if requires_grad."""
+    """`t`, made a variable if requires_grad."""
     return t.requires_grad_() if requires_grad else t
 
 
 def empty(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
           requires_grad: bool = False) -> Tensor:
-    """A tensor whose elements are not set. The shape is a tuple or whole numbers, empty(2, 3); dtype None is the
-    default dtype."""
+    """An uninitialised tensor. The shape is a tuple or integers, empty(2, 3); dtype None is the default dtype."""
     if more: shape, dtype = read_sizes("empty", shape, more, dtype)
     return finish(new_dense(shape, dtype), requires_grad)
 
 
 def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
           requires_grad: bool = False) -> Tensor:
-    """A tensor of zeros. The shape is a tuple or whole numbers, zeros(2, 3); dtype None is the default dtype."""
+    """A tensor of zeros. The shape is a tuple or integers, zeros(2, 3); dtype None is the default dtype."""
     cdef Tensor t
     if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
     t = new_dense(shape, dtype)
@@ -109,46 +107,46 @@ cdef Tensor head_full(Tensor y, double value):
 
 def ones(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
          requires_grad: bool = False) -> Tensor:
-    """A tensor of ones. The shape is a tuple or whole numbers, ones(2, 3); dtype None is the default dtype."""
+    """A tensor of ones. The shape is a tuple or integers, ones(2, 3); dtype None is the default dtype."""
     if more: shape, dtype = read_sizes("ones", shape, more, dtype)
     return full(shape, 1, DTYPES[default_dtype()] if dtype is None else dtype, requires_grad=requires_grad)
 
 
 def zeros_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
-    """Zeros of the shape of `x` and, with dtype None, of its dtype."""
+    """A tensor of zeros with the shape of `x` and, if dtype is None, its dtype."""
     x = asarray(x)
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 def ones_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
-    """Ones of the shape of `x` and, with dtype None, of its dtype."""
+    """A tensor of ones with the shape of `x` and, if dtype is None, its dtype."""
     x = asarray(x)
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 def empty_like(x: Data, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
-    """A tensor whose elements are not set, of the shape of `x` and, with dtype None, of its dtype."""
+    """An uninitialised tensor with the shape of `x` and, if dtype is None, its dtype."""
     x = asarray(x)
     return empty(x.shape, dtype=x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 def full_like(x: Data, value: float, dtype: npt.DTypeLike | None = None, *, requires_grad: bool = False) -> Tensor:
-    """`value` in the shape of `x` and, with dtype None, in its dtype."""
+    """A tensor filled with `value`, with the shape of `x` and, if dtype is None, its dtype."""
     x = asarray(x)
     return full(x.shape, value, x.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
 
 cdef object from_array(a, dtype):
-    """A tensor of the elements of `a`, in the dtype that number_for() selects."""
+    """A tensor with the elements of `a` and the dtype that number_for() selects."""
     return copy_in(a, number_for(a.dtype, dtype))
 
 
 cdef int number_for(given, dtype) except -1:
-    """The number of `dtype`. For None it is the default dtype where `given` is floating, and otherwise `given`."""
+    """The number of `dtype`. None means the default dtype if `given` is floating, else `given`."""
     if dtype is not None: return dtype_number(dtype)
     return default_dtype() if given.kind == "f" else dtype_number(given)
 
 
 cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
-    """`n` numbers in `dtype`: first + i step, computed as in NumPy in the dtype `given`, one block at a time. Element 1
-    is `second`, unless that is None."""
+    """`n` numbers of `dtype`: first + i step, computed as in NumPy in the dtype `given`, block by block. Element 1 is
+    `second`, unless that is None."""
     cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
     cdef Py_ssize_t start
     target = window(t, True)
@@ -167,8 +165,9 @@ cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *,
            requires_grad: bool = False) -> Tensor:
-    """Numbers from `start` (0 if only one is given) up to but not including `stop`, by `step`."""
-    if step == 0: raise ValueError("arange wants a step other than 0")
+    """Numbers from `start` up to but not including `stop` in steps of `step`. A single argument is `stop`, and `start`
+    is 0. Raises ValueError for a step of 0 or an endless range."""
+    if step == 0: raise ValueError("arange: step must not be 0")
     if stop is None: start, stop = 0, start
     check_range(start, stop, step)
     if all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]):
@@ -177,7 +176,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
         ratio = (last - first) / each if given == np.int64 or given == np.float64 else 0
         if ratio != 0:
             n, second = max(math.ceil(ratio), 0), None
-            if given == np.float64:                 # NumPy takes the rounded second number minus the first
+            if given == np.float64:                 # NumPy's step is the rounded second number minus the first
                 first, second = float(first), float(first + each)
                 each = second - first
             return finish(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
@@ -185,25 +184,25 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
 
 
 cdef int check_range(start, stop, step) except -1:
-    """Raises ValueError for a range without an end, or longer than a tensor can be. NumPy rejects other types."""
+    """Raise ValueError for a range that is endless or longer than a tensor can be. NumPy rejects other types."""
     if not all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]): return 0
     start, stop, step = [int(v) if isinstance(v, (int, np.integer)) else float(v) for v in (start, stop, step)]
     try:
         n = -((start - stop) // step)               # rounded up
     except OverflowError:                           # a float and an integer too large for a float
         n = math.inf
-    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is no range; give finite numbers")
+    if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is not a range; give finite numbers")
     check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
     return 0
 
 
 def linspace(start: float, stop: float, num: int, dtype: npt.DTypeLike | None = None, endpoint: bool = True, *,
              requires_grad: bool = False) -> Tensor:
-    """`num` numbers spaced evenly from `start` to `stop`, which is the last one unless endpoint is False."""
+    """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless endpoint is False."""
     cdef Tensor t
     cdef double first = float(start), last = float(stop), step
     cdef Py_ssize_t n
-    check_size(operator.index(num), f"linspace: {num} numbers are asked for")
+    check_size(operator.index(num), f"linspace: {num} numbers")
     n = num
     step = (last - first) / (n - bool(endpoint)) if n > 1 else 0
     if n < 2 or step == 0 and first != last:        # no step, or a step that underflows

@@ -1,8 +1,8 @@
 """DLPack: tensors to and from other libraries without a copy.
 
-The structs are those of dlpack.h 1.0 (https://dmlc.github.io/dlpack), in both of its forms: with a version, where flags
-say that memory is read-only, and the older one, which cannot say so. What goes out holds the buffer, a lease; what
-comes in is memory of somebody else, given back when its last tensor dies."""
+The structs are those of dlpack.h 1.0 (https://dmlc.github.io/dlpack), in two forms: the versioned form has a flag for
+read-only memory, the older form has not. An exported capsule holds the buffer as a lease. Imported memory is external;
+it is returned to its owner when the last tensor on it is freed."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -30,8 +30,8 @@ cdef enum:
     UNSIGNED = 1
     FLOATING = 2
     BOOLEAN = 6
-    SAYS_READ_ONLY = 1      # flags
-    SAYS_COPIED = 2
+    FLAG_READ_ONLY = 1      # DLManagedTensorVersioned.flags
+    FLAG_COPIED = 2
 
 cdef struct DLDevice:
     int32_t device_type
@@ -68,9 +68,9 @@ cdef struct DLManagedTensorVersioned:
     DLTensor dl_tensor
 
 
-# ---- out -------------------------------------------------------------------------------------------------------------
+# ---- export ----------------------------------------------------------------------------------------------------------
 
-cdef struct Loan:           # memory lent: what the consumer sees, in the form that it asked for
+cdef struct Loan:           # an exported tensor, in one of the two forms
     DLManagedTensor older
     DLManagedTensorVersioned versioned
     Buffer* buffer
@@ -85,7 +85,7 @@ cdef void end(Loan* loan) noexcept with gil:
 
 
 cdef void end_older(DLManagedTensor* m) noexcept nogil:
-    if Py_IsInitialized(): end(<Loan*>m.manager_ctx)        # (else the process ends, and the memory with it)
+    if Py_IsInitialized(): end(<Loan*>m.manager_ctx)        # (at exit the system frees the memory)
 
 
 cdef void end_versioned(DLManagedTensorVersioned* m) noexcept nogil:
@@ -93,7 +93,7 @@ cdef void end_versioned(DLManagedTensorVersioned* m) noexcept nogil:
 
 
 cdef void release_older(object capsule) noexcept:
-    """A capsule dies; unless a consumer has taken its content over, that ends too."""
+    """The destructor of a capsule: release the memory, unless a consumer has taken it over."""
     cdef DLManagedTensor* m
     if PyCapsule_IsValid(capsule, "dltensor"):
         m = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
@@ -128,39 +128,39 @@ cdef void describe(DLTensor* d, Tensor t, Loan* loan) noexcept:
 
 
 cdef bint is_versioned(max_version) except -1:
-    """Whether the consumer reads DLPack 1.0, which says what may be written."""
+    """Whether the consumer reads DLPack 1.0, which has a read-only flag."""
     if max_version is None: return False
     if not isinstance(max_version, tuple) or len(max_version) != 2:
-        raise TypeError(f"__dlpack__: max_version is None or a tuple (major, minor), got {max_version!r}")
+        raise TypeError(f"__dlpack__: max_version must be None or a tuple (major, minor), got {max_version!r}")
     return max_version[0] >= 1
 
 
 def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule over this tensor's memory (with copy=True over a copy of it), for `from_dlpack` of another
-    library: of version 1.0 if max_version allows, else of the older form. The memory of a variable, or of a tensor in a
-    graph, is lent for reading only, which the older form cannot say: then BufferError. While recording such a tensor
-    raises RuntimeError, as numpy() does."""
+    """A DLPack capsule that shares this tensor's memory (with copy=True: that of a copy), for the `from_dlpack` of
+    another library. It is of version 1.0 if max_version allows that, else of the older form. The memory of a variable,
+    or of a tensor in a graph, is exported read-only; the older form has no flag for that, so it raises BufferError.
+    While recording, such a tensor raises RuntimeError, as in numpy()."""
     cdef Tensor t = self
     cdef Loan* loan
     cdef bint readonly, versioned = is_versioned(max_version)
     if stream is not None:
-        raise BufferError(f"__dlpack__: memory of the CPU has no streams; got stream={described(stream)}")
+        raise BufferError(f"__dlpack__: CPU memory has no streams, so stream must be None; got {described(stream)}")
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
-        raise BufferError(f"__dlpack__: this tensor is in memory of the CPU, device (1, 0), and cannot go to device "
+        raise BufferError(f"__dlpack__: this tensor is in CPU memory, device (1, 0), and cannot be moved to device "
                           f"{tuple(dl_device)}")
     check_lendable(self, "__dlpack__()")
     if copy: t = copy_plain(self)
     readonly = not copy and (is_tracked(t) or t.buffer.flags & READONLY)
     if readonly and not versioned:
-        raise BufferError("__dlpack__: this memory is lent for reading only, and the consumer asks for a form of "
-                          "DLPack that cannot say so (before 1.0); give it a detach() or a copy()")
+        raise BufferError("__dlpack__: this memory is read-only, but the consumer requested DLPack before 1.0, which "
+                          "has no read-only flag; pass detach() or copy()")
     ready(t)
     loan = <Loan*>PyMem_RawMalloc(sizeof(Loan))
     if loan == NULL: raise MemoryError("no memory for a DLPack capsule")
     if versioned:
         loan.versioned.version.major, loan.versioned.version.minor = 1, 0
         loan.versioned.manager_ctx, loan.versioned.deleter = loan, end_versioned
-        loan.versioned.flags = (SAYS_READ_ONLY if readonly else 0) | (SAYS_COPIED if copy else 0)
+        loan.versioned.flags = (FLAG_READ_ONLY if readonly else 0) | (FLAG_COPIED if copy else 0)
         describe(&loan.versioned.dl_tensor, t, loan)
     else:
         loan.older.manager_ctx, loan.older.deleter = loan, end_older
@@ -177,14 +177,14 @@ def to_dlpack(Tensor self, *, stream=None, max_version=None, dl_device=None, cop
 
 
 def dlpack_device(Tensor self):
-    """(1, 0): memory of the CPU, as DLPack numbers devices."""
+    """(1, 0), DLPack's number for CPU memory."""
     return CPU, 0
 
 
-# ---- in --------------------------------------------------------------------------------------------------------------
+# ---- import ----------------------------------------------------------------------------------------------------------
 
 cdef class Import:
-    """Memory that came in by DLPack; it is given back when the last tensor on it dies."""
+    """Memory imported by DLPack, which is returned to its owner when the last tensor on it is freed."""
     cdef DLManagedTensor* older
     cdef DLManagedTensorVersioned* versioned
 
@@ -197,18 +197,18 @@ cdef int dtype_of(const DLDataType* d) except -1:
     cdef int number
     for number in range(N_DTYPES if d.lanes == 1 else 0):
         if d.code == code_of(number) and d.bits == 8 * itemsize(number): return number
-    raise TypeError(f"from_dlpack: the elements have DLPack's dtype code {d.code} with {d.bits} bits and {d.lanes} "
+    raise TypeError(f"from_dlpack: the elements have DLPack dtype code {d.code} with {d.bits} bits and {d.lanes} "
                     f"lanes; cygrad has {', '.join(map(str, DTYPES))}; convert them first")
 
 
 cdef Layout* layout_of(const DLTensor* d) except NULL:
-    """The layout of what a capsule shows, checked before it is trusted."""
+    """The layout of a capsule's tensor, after checking its sizes and pointers."""
     cdef Py_ssize_t sizes[MAX_NDIM]
     cdef Layout* l
     cdef int i
     if d.ndim < 0 or d.ndim > MAX_NDIM:
-        raise ValueError(f"from_dlpack: a tensor has 0 to {MAX_NDIM} dimensions, this capsule has {d.ndim}")
-    if d.ndim and d.shape == NULL: raise ValueError("from_dlpack: this capsule has dimensions and no shape")
+        raise ValueError(f"from_dlpack: a tensor has 0 to {MAX_NDIM} dimensions, but this capsule has {d.ndim}")
+    if d.ndim and d.shape == NULL: raise ValueError("from_dlpack: this capsule has dimensions, but no shape")
     for i in range(d.ndim):
         sizes[i] = d.shape[i]
         if sizes[i] < 0: raise ValueError(f"from_dlpack: this capsule has a negative size, {sizes[i]}")
@@ -218,28 +218,28 @@ cdef Layout* layout_of(const DLTensor* d) except NULL:
         lay.finish(l)
     if l.size and d.data == NULL:
         lay.decref(l)
-        raise ValueError("from_dlpack: this capsule has elements and no memory")
+        raise ValueError("from_dlpack: this capsule has elements, but no memory")
     return l
 
 
 cdef object capsule_from(x, copy):
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise TypeError(f"from_dlpack wants an object with __dlpack__ and __dlpack_device__, got {type(x).__name__}")
+        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x).__name__}")
     device = tuple(x.__dlpack_device__())
     if device[0] != CPU:
-        raise BufferError(f"from_dlpack: the memory is on device {tuple(map(int, device))}; cygrad reads that of the "
-                          f"CPU alone, device (1, 0): move it there first")
+        raise BufferError(f"from_dlpack: the memory is on device {tuple(map(int, device))}; cygrad reads only CPU "
+                          f"memory, device (1, 0): move it there first")
     try:
         return x.__dlpack__(max_version=(1, 0), **({} if copy is None else {"copy": copy}))
-    except TypeError:                               # it is older than these arguments
+    except TypeError:                               # an exporter from before these arguments existed
         return x.__dlpack__()
 
 
 def from_dlpack(x: Any, *, device: str | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of `x`, any object with __dlpack__ (a PyTorch tensor, a NumPy array, ...): of its shape,
-    strides and dtype, read-only if the exporter says so. copy: True copies, False never does, None only where elements
-    do not lie at multiples of their size. device: None or "cpu". Raises BufferError for memory that is not the CPU's,
-    TypeError for dtypes that cygrad has not."""
+    """A tensor that shares the memory of `x`, any object with __dlpack__ (a PyTorch tensor, a NumPy array, ...), with
+    its shape, strides and dtype; read-only if the exporter sets that flag. copy: True copies, False never copies, None
+    copies only misaligned elements. device: None or "cpu". Raises BufferError for memory that is not on the CPU, and
+    TypeError for dtypes that cygrad does not have."""
     cdef Import owner = Import.__new__(Import)
     cdef DLManagedTensor* older = NULL
     cdef DLManagedTensorVersioned* versioned = NULL
@@ -248,35 +248,35 @@ def from_dlpack(x: Any, *, device: str | None = None, copy: bool | None = None) 
     cdef Layout* l
     cdef bint readonly = False, copied = False
     if device is not None and device != "cpu":
-        raise ValueError(f"from_dlpack: the device is None or \"cpu\", got {described(device)}")
+        raise ValueError(f"from_dlpack: device must be None or \"cpu\", got {described(device)}")
     capsule = capsule_from(x, copy)
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         if versioned.version.major != 1:
-            raise BufferError(f"from_dlpack: the capsule is of DLPack {versioned.version.major}."
-                              f"{versioned.version.minor}; cygrad reads 1.x and what was before")
+            raise BufferError(f"from_dlpack: the capsule is of DLPack "
+                              f"{versioned.version.major}.{versioned.version.minor}; cygrad reads 1.x and earlier")
         d = &versioned.dl_tensor
-        readonly, copied = versioned.flags & SAYS_READ_ONLY != 0, versioned.flags & SAYS_COPIED != 0
+        readonly, copied = versioned.flags & FLAG_READ_ONLY != 0, versioned.flags & FLAG_COPIED != 0
     elif PyCapsule_IsValid(capsule, "dltensor"):
         older = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
         d = &older.dl_tensor
     else:
-        raise BufferError(f"from_dlpack: __dlpack__ gave {described(capsule)}, which is no DLPack capsule, or one that "
-                          f"was consumed before")
+        raise BufferError(f"from_dlpack: __dlpack__ returned {described(capsule)}, which is not a DLPack capsule, or "
+                          f"one that is already consumed")
     if d.device.device_type != CPU:
-        raise BufferError(f"from_dlpack: the capsule is of device ({d.device.device_type}, {d.device.device_id}); "
-                          f"cygrad reads memory of the CPU alone, (1, 0)")
+        raise BufferError(f"from_dlpack: the capsule is on device ({d.device.device_type}, {d.device.device_id}); "
+                          f"cygrad reads only CPU memory, device (1, 0)")
     a.dtype = dtype_of(&d.dtype)
     a.data = <char*>d.data + d.byte_offset
     a.layout = l = layout_of(d)
     try:
         if <uintptr_t>a.data % itemsize(a.dtype) and l.size:
             if copy is not None and not copy:
-                raise ValueError(f"from_dlpack: the elements, of {itemsize(a.dtype)} bytes, do not lie at multiples of "
-                                 f"that and must be copied, but copy is False")
+                raise ValueError(f"from_dlpack: the elements, of {itemsize(a.dtype)} bytes, are misaligned and must be "
+                                 f"copied, but copy is False")
             copy, copied = True, False
         if copy and not copied: return copy_in(lend(&a, NULL, False), a.dtype)
-        if older != NULL:                           # from here on the memory is ours to give back
+        if older != NULL:                           # from here on `owner` calls the deleter
             PyCapsule_SetName(capsule, "used_dltensor")
             owner.older = older
         else:

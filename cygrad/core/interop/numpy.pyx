@@ -1,4 +1,4 @@
-"""NumPy arrays and Python values in and out: sharing memory, copying, reading, printing.
+"""NumPy arrays and Python values to and from tensors: sharing memory, copying, reading, printing.
 
 A Lease shares the memory of a tensor. It implements the buffer protocol and holds the buffer while an array uses it."""
 
@@ -29,10 +29,10 @@ from cygrad.core.late_bound import bind, bind_methods
 
 
 
-# ---- out -------------------------------------------------------------------------------------------------------------
+# ---- from tensors ----------------------------------------------------------------------------------------------------
 
 cdef class Lease:
-    """Memory that an array uses. If there is a buffer, it is held until the array dies."""
+    """Memory that a NumPy array uses. The buffer, if there is one, is held until the array is freed."""
     cdef Buffer* buffer
     cdef char* data
     cdef int ndim, dtype
@@ -54,19 +54,19 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     cdef int d
     cdef bint plain = (wanted & PyBUF_STRIDES) != PyBUF_STRIDES
     if wanted & PyBUF_WRITABLE and not lease.writable:
-        raise BufferError("this tensor is lent for reading only, as it is a variable, belongs to a graph or lies over "
-                          "read-only memory; lend its detach() or copy()")
+        raise BufferError("this tensor is read-only, because it is a variable, belongs to a graph or has read-only "
+                          "memory; pass its detach() or copy()")
     if ((plain or (wanted & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) and not lease.in_c
             or (wanted & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS and not lease.in_fortran
             or (wanted & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS and not (lease.in_c or lease.in_fortran)):
-        raise BufferError("this tensor is not contiguous as the reader asks for it; lend its copy()")
+        raise BufferError("this tensor is not contiguous in the requested order; pass its copy()")
     view.obj = lease
     view.buf = lease.data
     view.itemsize = itemsize(lease.dtype)
     view.len = view.itemsize
     for d in range(lease.ndim): view.len *= lease.shape[d]
     view.readonly = not lease.writable
-    view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # otherwise the reader sees one dimension
+    view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # without PyBUF_ND the memory is flat
     view.format = NULL
     if wanted & PyBUF_FORMAT: view.format = <char*>dtype_format(lease.dtype)
     view.shape = lease.shape if wanted & PyBUF_ND else NULL
@@ -77,7 +77,7 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
 
 
 cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
-    """A Lease of the memory of `a`. It holds the buffer, unless that is NULL."""
+    """A Lease of the memory of `a`, which holds `buffer` unless that is NULL."""
     cdef Lease lease = Lease.__new__(Lease)
     cdef Py_ssize_t step = 1
     cdef int d
@@ -102,10 +102,10 @@ cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
 
 
 cdef object lend(const Array* a, Buffer* buffer, bint writable):
-    """A NumPy array over the memory of `a`. The array holds the buffer; where that is NULL, it must not outlive the
+    """A NumPy array on the memory of `a`. The array holds `buffer`; if that is NULL, the array must not outlive the
     caller's call."""
     array = np.asarray(lease_of(a, buffer, writable))
-    if array.dtype.char == "O": raise MemoryError("no memory for an array over a tensor")   # NumPy hides it
+    if array.dtype.char == "O": raise MemoryError("no memory for an array over a tensor")   # NumPy hides the error
     return array
 
 
@@ -119,26 +119,27 @@ cdef int lend_tensor(tensor_, Py_buffer* view, int wanted) except -1:
 
 
 cdef int check_alive(Tensor t) except -1:
-    """Raises RuntimeError for a freed tensor (core/graph/freed.pyx)."""
+    """Raise RuntimeError for a freed tensor (core/graph/freed.pyx)."""
     if type(t) is not Tensor: t.shape
     return 0
 
 
 cdef int check_capture() except -1:
-    """Raises where Python reads a value while the thread captures: the value would be a constant of the replay. The
-    forward of an operator may use NumPy, because the replay runs it again."""
+    """Raise RuntimeError if Python reads a value during a capture, because the value would be a constant in the replay.
+    The forward of an operator may use NumPy, because the replay runs it again."""
     cdef Flags* f = flags()
     if f.capture == NULL or f.op != NULL: return 0
     if f.node == NULL: return refuse_capture("reading the values of a tensor")
     return refuse_capture(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
-cdef int check_lendable(Tensor t, str what) except -1:
-    """Raises where gradients through `t` would be lost silently: NumPy and other libraries record nothing."""
-    if flags().capture != NULL: refuse_capture(what)
+cdef int check_lendable(Tensor t, str caller) except -1:
+    """Raise RuntimeError if gradients through `t` would be lost silently, because NumPy and other libraries do not
+    record. `caller` is for the error."""
+    if flags().capture != NULL: refuse_capture(caller)
     if is_tracked(t) and flags().recording:
-        raise RuntimeError(f"{what} of a tensor of shape {t.shape} that gradients flow through, while recording: they "
-                           f"would be lost silently; use detach() first, or pause() the recording")
+        raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: the "
+                           f"gradients would be lost silently; use detach() first, or pause() the recording")
     return 0
 
 
@@ -147,7 +148,7 @@ cdef inline bint writable(Tensor t) except -1:
 
 
 cdef object window(Tensor t, bint writable):
-    """A NumPy array over a tensor, for immediate use by an operation or the caller."""
+    """A NumPy array on the memory of `t`, for immediate use."""
     cdef Array a
     if not writable: check_capture()
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
@@ -155,9 +156,9 @@ cdef object window(Tensor t, bint writable):
 
 
 def numpy(Tensor self) -> npt.NDArray[Any]:
-    """A NumPy array that shares this tensor's memory: read-only for a variable, a tensor in a graph, or one that was
-    broadcast and repeats its elements. While recording, a tensor that gradients flow through raises RuntimeError, since
-    what NumPy computes has no gradient; detach() says that this is meant."""
+    """A NumPy array that shares this tensor's memory. It is read-only for a variable, a tensor in a graph, or a
+    broadcast tensor that repeats its elements. While recording, a tensor that gradients flow through raises
+    RuntimeError, because the results of NumPy have no gradient; use detach() if that is intended."""
     check_lendable(self, "numpy()")
     return window(self, writable(self))
 
@@ -186,21 +187,23 @@ cdef object read(const char* p, int dtype):
 
 
 def item(Tensor self) -> Any:
-    """The one element as a Python number. Raises ValueError for a tensor of another size."""
+    """The only element as a Python number. Raises ValueError unless the tensor has exactly one element."""
     if self.layout.size != 1:
-        raise ValueError(f"item() wants a tensor of one element, this one has shape {self.shape}")
+        raise ValueError(f"item() takes a tensor of one element; this one has shape {self.shape}")
     check_capture()
     return read(data_of(self), self.dtype)
 
 
 def truth(Tensor self):
     if self.layout.size != 1:
-        raise ValueError(f"the truth of a tensor of shape {self.shape} is not one value; use any() or all()")
+        raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use any() or all()")
     return bool(item(self))
 
 def index(Tensor self):
-    if is_floating(self.dtype): raise TypeError(f"a {DTYPES[self.dtype]} tensor is no index; only integers are")
-    if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} is no index; one of one element is")
+    if is_floating(self.dtype): raise TypeError(f"a {DTYPES[self.dtype]} tensor cannot be an index; only integer "
+                                                f"tensors can")
+    if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} cannot be an index; it must have one "
+                                              f"element")
     return int(item(self))
 
 def tolist(Tensor self) -> Any:
@@ -208,11 +211,11 @@ def tolist(Tensor self) -> Any:
     return window(self, False).tolist()
 
 def as_bytes(Tensor self):
-    """The elements' bytes in row-major order."""
+    """The bytes of the elements in row-major order."""
     return window(self, False).tobytes()
 
 def text(Tensor self):
-    cdef Array a = array_of(self)                   # allowed while the thread captures
+    cdef Array a = array_of(self)                   # (without check_capture(): printing is allowed during a capture)
     body = np.array2string(lend(&a, self.buffer, False), separator=", ", prefix="tensor(")
     if self.layout.size == 0: body = f"[], shape={self.shape}"
     shown = "" if self.dtype in (default_dtype(), BOOL, INT64) and self.layout.size else f", dtype={DTYPES[self.dtype]}"
@@ -224,10 +227,10 @@ def formatted(Tensor self, spec):
     return format(item(self) if self.layout.ndim == 0 and spec else text(self), spec)
 
 
-# ---- in --------------------------------------------------------------------------------------------------------------
+# ---- to tensors ------------------------------------------------------------------------------------------------------
 
 cdef Tensor from_array(a, bint copy):
-    """A tensor of a NumPy array with a dtype of cygrad's: over the array's memory where possible, otherwise a copy."""
+    """A tensor from a NumPy array whose dtype cygrad has. It shares the array's memory if possible and not `copy`."""
     cdef int dtype = dtype_number(a.dtype), d
     cdef int size = itemsize(dtype)
     cdef Layout* l
@@ -262,13 +265,13 @@ cdef Tensor copy_in(a, int dtype):
 
 
 cdef object cast(a, dtype):
-    """An array in a dtype. Overflow raises no warning, as in a kernel, whatever np.seterr set."""
+    """Cast an array. Overflow raises no warning, as in a kernel, whatever np.seterr was set to."""
     if a.dtype == dtype: return a
     with np.errstate(all="ignore"): return a.astype(dtype)
 
 
 cdef object as_array(data, dtype):
-    """`data` as a NumPy array with a dtype of cygrad's. Python floats take the default dtype."""
+    """`data` as a NumPy array with a dtype that cygrad has. Python floats take the default dtype."""
     if isinstance(data, (np.ndarray, np.generic)):
         a = np.asarray(data)
         if not a.dtype.isnative: a = a.astype(a.dtype.newbyteorder("="))
@@ -278,18 +281,18 @@ cdef object as_array(data, dtype):
         try:
             a = np.asarray(memoryview(data))
         except (ValueError, TypeError, NotImplementedError, RuntimeError) as e:
-            check_capture()                         # its error is the more helpful one
-            raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has something else: {e}") from None
+            check_capture()                         # during a capture its error is more helpful
+            raise TypeError(f"a tensor holds numbers, but this {type(data).__name__} does not: {e}") from None
     elif hasattr(data, "__array__"):
         a = np.asarray(data)
     else:
         try:
             a = np.array(data)
         except (ValueError, TypeError) as e:
-            raise type(e)(f"the data is no rectangular array of numbers: {e}") from None
+            raise type(e)(f"the data is not a rectangular array of numbers: {e}") from None
         if dtype is None and (a.dtype == np.float64 or a.size == 0): a = cast(a, DTYPES[default_dtype()])
     if a.dtype.kind not in "biuf":
-        raise TypeError(f"a tensor holds numbers; this {type(data).__name__} has dtype {a.dtype}; cygrad has "
+        raise TypeError(f"a tensor holds numbers, but this {type(data).__name__} has dtype {a.dtype}; cygrad has "
                         f"{', '.join(map(str, DTYPES))}")
     if dtype is not None: a = cast(a, DTYPES[dtype_number(dtype)])
     dtype_number(a.dtype)
@@ -297,9 +300,9 @@ cdef object as_array(data, dtype):
 
 
 def asarray(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
-    """A tensor of `data`. A tensor comes back as it is; the memory of a NumPy array, or of anything with DLPack or the
-    buffer protocol, is shared where its dtype, alignment and strides allow, and copied where not; lists and numbers
-    are copied. Raises TypeError for what is not numbers."""
+    """A tensor of `data`. A tensor is returned unchanged. The memory of a NumPy array, or of any object with DLPack or
+    the buffer protocol, is shared if its dtype, alignment and strides allow, else copied. Lists and numbers are copied.
+    Raises TypeError for data that is not numeric."""
     if isinstance(data, Tensor):
         check_alive(data)
         return data if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else data.astype(dtype)
@@ -309,8 +312,9 @@ def asarray(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
 
 
 def tensor(data: Data, dtype: npt.DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
-    """A new tensor with a copy of `data`: a list, a number, an array, another tensor. Python floats get the default
-    dtype, arrays keep theirs. With requires_grad it is a variable whose .grad adds up and is None at first."""
+    """A new tensor with a copy of `data`: a list, a number, an array or another tensor. Python floats get the default
+    dtype, arrays keep theirs. With requires_grad it is a variable that accumulates its .grad, which is None at first.
+    """
     cdef Tensor t
     if isinstance(data, Tensor):
         check_alive(data)

@@ -1,4 +1,4 @@
-"""Tensors in pickles and copies: elements, dtype and grad_req, never the graph. Loading runs no code of the pickle."""
+"""Pickling and copying tensors: elements, dtype and grad_req, but not the graph. Loading runs no code of the pickle."""
 
 import copy
 from pickle import PickleBuffer
@@ -18,7 +18,7 @@ from cygrad.core.late_bound import bind_methods
 
 def load_tensor(data, dtype, shape, grad_req, with_grad):
     """The tensor of a pickle, with a copy of `data`, the bytes of its elements in row-major order. With a grad_req it
-    is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError where data does not fill the shape."""
+    is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError if the size of data does not match."""
     cdef Tensor t
     cdef Py_buffer view
     number = dtype_number(dtype)
@@ -26,8 +26,8 @@ def load_tensor(data, dtype, shape, grad_req, with_grad):
     try:
         t = fresh(lay.from_shape(shape), number, OTHER)
         if <size_t>view.len != t.buffer.nbytes:
-            raise ValueError(f"a pickled {DTYPES[number]} tensor of shape {t.shape} has {t.buffer.nbytes} bytes, this "
-                             f"one has {view.len}")
+            raise ValueError(f"a pickled {DTYPES[number]} tensor of shape {t.shape} has {t.buffer.nbytes} bytes, but "
+                             f"the data has {view.len}")
         memcpy(t.buffer.data, view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
@@ -38,7 +38,7 @@ load_tensor.__module__ = "cygrad.core.pickling"     # the path in pickles, which
 
 
 cdef int make_variable(Tensor t, grad_req, grad, bint with_grad) except -1:
-    """Make `t` a variable, whose .grad is `grad`, or zeros (with_grad), or None."""
+    """Make `t` a variable with `grad` as .grad; for None, .grad is zeros if with_grad, else None."""
     if with_grad or grad_req != "add":
         t.attach_grad(grad_req)
         if grad is not None or not with_grad: t.grad = grad
@@ -53,7 +53,7 @@ cdef str req_of(Tensor t):
 
 
 def reduce_ex(Tensor self, protocol):
-    """For pickle. A view pickles its own elements only. From protocol 5 on, the memory can be passed out of band. An
+    """For pickle. A view pickles only its own elements. From protocol 5 on, the memory can be passed out of band. An
     intermediate is loaded as a variable."""
     cdef Tensor t = self if self.layout.dense else copy_plain(self)
     elements = window(t, False).reshape(-1)
@@ -79,7 +79,7 @@ def deep_copied(Tensor self, memo):
     cdef Tensor t
     if not self.is_leaf:
         raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
-                           f"outside the graph; use detach() to say that this is meant")
+                           f"outside the graph; if that is intended, copy its detach()")
     check_capture()
     grad = copy.deepcopy(self.grad, memo)
     t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)

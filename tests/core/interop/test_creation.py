@@ -118,11 +118,11 @@ def test_asarray_keeps_the_memory_alive():
 
 
 @pytest.mark.parametrize("data, error, match", [
-    ("text", TypeError, "a tensor holds numbers; this str has dtype"),
+    ("text", TypeError, "a tensor holds numbers, but this str has dtype"),
     ([1, "a"], TypeError, "a tensor holds numbers"),
-    (None, TypeError, "a tensor holds numbers; this NoneType has dtype object"),
-    ([[1, 2], [3]], ValueError, "the data is no rectangular array of numbers"),
-    (1j, TypeError, "a tensor holds numbers; this complex has dtype complex128"),
+    (None, TypeError, "a tensor holds numbers, but this NoneType has dtype object"),
+    ([[1, 2], [3]], ValueError, "the data is not a rectangular array of numbers"),
+    (1j, TypeError, "a tensor holds numbers, but this complex has dtype complex128"),
     (np.zeros(2, "float16"), TypeError, "cygrad has no dtype float16"),
     (np.zeros((1,) * 17), ValueError, "a tensor has at most 16 dimensions"),
 ])
@@ -185,7 +185,7 @@ def test_arange_linspace_eye():
         assert x.dtype == "int64" and x.tolist() == list(range(*args))
     assert cg.arange(0, 1, 0.25).tolist() == [0.0, 0.25, 0.5, 0.75] and cg.arange(1.0).dtype == "float32"
     assert cg.arange(3, dtype="float64").dtype == "float64"
-    with pytest.raises(ValueError, match="arange wants a step other than 0"):
+    with pytest.raises(ValueError, match="arange: step must not be 0"):
         cg.arange(0, 3, 0)
     assert cg.linspace(0, 1, 5).tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert cg.linspace(0, 1, 4, endpoint=False, dtype="float64").tolist() == [0.0, 0.25, 0.5, 0.75]

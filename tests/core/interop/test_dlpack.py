@@ -99,9 +99,9 @@ def test_variables_are_lent_for_reading():
     for x in (v, y, cg.asarray(np.frombuffer(bytes(8), "float32"))):
         a = np.from_dlpack(x)
         assert not a.flags.writeable and np.shares_memory(a, x.numpy())
-        with pytest.raises(BufferError, match="lent for reading only"):
+        with pytest.raises(BufferError, match="read-only"):
             x.__dlpack__()                          # the older form cannot say so
-        with pytest.raises(BufferError, match="lent for reading only"):
+        with pytest.raises(BufferError, match="read-only"):
             x.__dlpack__(max_version=(0, 8))
     with cg.record():
         for f in (np.from_dlpack, np.asarray, memoryview, cg.Tensor.__dlpack__):
@@ -208,7 +208,7 @@ def test_hand_made_capsules(major):
         assert e.deleted == 0
         del view
         assert e.deleted == kwargs.get("deleter", True)
-        with pytest.raises(BufferError, match="consumed before"):
+        with pytest.raises(BufferError, match="already consumed"):
             cg.from_dlpack(e)                       # the same capsule a second time
         assert e.deleted == kwargs.get("deleter", True)
 
@@ -261,10 +261,10 @@ def test_exporters_that_fail():
     with pytest.raises(KeyError, match="mine"):
         cg.from_dlpack(Speaking(KeyError("mine")))
     for answer in (None, 3, new_capsule(1, b"something else", None), new_capsule(1, b"used_dltensor", None)):
-        with pytest.raises(BufferError, match="no DLPack capsule"):
+        with pytest.raises(BufferError, match="not a DLPack capsule"):
             cg.from_dlpack(Speaking(answer))
     for nothing in (3, [1.0], object()):
-        with pytest.raises(TypeError, match="wants an object with __dlpack__"):
+        with pytest.raises(TypeError, match="takes an object with __dlpack__"):
             cg.from_dlpack(nothing)
     assert cg.from_dlpack(OldFashioned(cg.ones(2).__dlpack__())).tolist() == [1, 1]
     with pytest.raises(ValueError, match="\"cpu\""):

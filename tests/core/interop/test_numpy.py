@@ -50,7 +50,7 @@ def test_numpy_while_recording():
         y = x * 2
         for t in (x, y):
             for f in (cg.Tensor.numpy, np.asarray, np.linalg.norm):
-                with pytest.raises(RuntimeError, match=r"while recording: they would be lost .*; use detach"):
+                with pytest.raises(RuntimeError, match=r"while recording: the gradients would be lost .*; use detach"):
                     f(t)
             assert t.detach().numpy().tolist() == t.tolist()
         assert plain.numpy().tolist() == [1.0] and np.asarray(plain).tolist() == [1.0]
@@ -116,7 +116,7 @@ def test_writing_a_tensor_into_an_array():
     np.add(a, x, out=a)
     assert a.tolist() == [1.0, 6.0]
     with cg.record():
-        with pytest.raises(RuntimeError, match="while recording: they would be lost silently; use detach"):
+        with pytest.raises(RuntimeError, match="while recording: the gradients would be lost silently; use detach"):
             a += x
         a += x.detach()
     assert a.tolist() == [2.0, 8.0]

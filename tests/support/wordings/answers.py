@@ -46,7 +46,7 @@ CASES = [
     (lambda: setattr(cg.ones(2), "data", 3), AttributeError,
      "a tensor has no data: use detach(), which shares memory, numpy(), or copy_(value) to write"),
     (lambda: cg.zeros((2, 3), 4), TypeError,
-     "zeros takes a shape, a tuple or whole numbers, and then a dtype; got ((2, 3), 4)"),
+     "zeros takes a shape (a tuple or integers) and then a dtype; got ((2, 3), 4)"),
     (lambda: cg.ones(2, 3, 4).transpose(-1, -2), ValueError,
      "transpose: axes (-1, -2) must contain each of the 3 dimensions once; swapaxes(-1, -2) exchanges two"),
     (lambda: cg.ones(2).mT, ValueError, "mT needs a tensor with at least 2 dimensions, got shape (2,)"),
