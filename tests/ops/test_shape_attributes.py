@@ -74,7 +74,7 @@ def test_attributes_that_differ():
     (lambda: slices.Slices((0,) * 17), "an index has at most 16 dimensions, this one has more"),
     (lambda: slices.Region((2, 3), slices.Slices((0,))), "put_slice: the index is for 1 dimensions"),
     (lambda: slices.ArrayIndex(slices.Slices((None,)), (1,), 0), "put: the order"),
-    (lambda: Window((2,), (1, 1), 0), "a window has a stride for each"),
+    (lambda: Window((2,), (1, 1), 0), "a window must have a stride for each"),
     (lambda: einsum.Contraction("a", "b" * 17, "b" * 17), "einsum: a tensor has at most 16 dimensions"),
     (lambda: join.Margins(((0, 0),) * 17, 0, "float32"), "at most 16 dimensions"),
 ])

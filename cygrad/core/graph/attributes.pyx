@@ -1,14 +1,14 @@
-"""Attributes: the arguments of an operation beside its inputs, as fields with names.
+"""Attributes: the arguments of an operation other than its inputs, as named fields.
 
-A subclass declares its fields as `cdef readonly` and takes them, in that order, in `__cinit__`. That runs once, so an
-object never changes afterwards. Fields that are not readonly are derived from the others, for kernels that run without
-the GIL. The public function of the operator checks the values. Where each call of an operator makes such an object, a
-C function makes it by `__new__` without arguments and sets the fields, since the arguments of a Python call would take
-several times as long as the object."""
+A subclass declares its fields as `cdef readonly` and takes them, in that order, in `__cinit__`. The fields never change
+afterwards. Fields that are not readonly are derived from the others, for kernels that run without the GIL. The public
+function of the operator checks the values. If every call of an operator makes such an object, a C function makes it by
+`__new__` without arguments and sets the fields, since passing the arguments of a Python call takes several times as
+long as making the object."""
 
 
 cdef class Attributes:
-    """The base: equality, hash, printing and pickling by the readonly fields."""
+    """The base class: equality, hash, printing and pickling by the readonly fields."""
 
     def fields(self):
         """A dict of the fields, in the order in which they were declared."""

@@ -37,8 +37,8 @@ cdef bytes checksum(Slot* s):
 
 
 cdef int remember(Node node) except -1:
-    """Store the checksums of all that `node` saves. (A freed slot may have had the same address, so the entry has
-    `seq`.)"""
+    """Store the checksums of the tensors that `node` saves. (The entry has `seq`, because a freed slot may have had the
+    same address.)"""
     cdef Slot* s = slots_of(node)
     cdef int k
     filename, line, _ = where()

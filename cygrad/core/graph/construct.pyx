@@ -10,7 +10,7 @@ from cygrad.kernels.driver cimport gather
 
 
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
-    """A tensor on `buffer`. It takes over one hold on `buffer` and one count on `layout`, also if it raises."""
+    """A tensor on `buffer`. It takes over one holder of `buffer` and one reference to `layout`, also after an error."""
     cdef Tensor t
     try: t = shell()
     except:
@@ -23,7 +23,7 @@ cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
 
 
 cdef Tensor view_of(Tensor x, Layout* layout):
-    """Another tensor on the buffer of `x`. It takes over one count on `layout`."""
+    """Another tensor on the buffer of `x`. It takes over one reference to `layout`."""
     hold(x.buffer)
     return new_tensor(x.buffer, layout, x.dtype)
 
@@ -36,7 +36,7 @@ cdef Tensor constant(Tensor t):
 
 
 cdef Tensor fresh(Layout* layout, int dtype, int category):
-    """A tensor on new, uninitialised memory. It takes over one count on `layout`, also if it raises."""
+    """A tensor on new, uninitialised memory. It takes over one reference to `layout`, also after an error."""
     cdef Buffer* b
     try: b = allocate_for(layout, dtype, category)
     except:
@@ -58,8 +58,8 @@ cdef Tensor zeros_like(Tensor x, int category):
 
 
 cdef bint release_as_zeros(Tensor t) noexcept:
-    """Turn `t` into zeros without memory, if no other tensor or slot uses its buffer. False, and nothing has changed,
-    if one does or if there is no memory for a header."""
+    """Turn `t` into zeros without memory, if no other tensor or slot uses its buffer. Otherwise, or if there is no
+    memory for a header, return False and change nothing."""
     cdef Buffer* old = t.buffer
     cdef Buffer* b
     if old.flags & ZEROS:

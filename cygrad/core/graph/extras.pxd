@@ -17,7 +17,7 @@ cdef inline Extras give_extras(Node node):
     return extras_of(node)
 
 cdef inline list accumulators_of(Node node):
-    """The accumulators of a node's outputs whose gradients are retained: a list of (output number, Leaf)."""
+    """The accumulators of a node's outputs whose gradients are kept: a list of (output number, Leaf)."""
     cdef Extras extras = extras_of(node)
     return [] if extras is None or extras.kept is None else extras.kept
 

@@ -1,7 +1,7 @@
-"""free(): a tensor gives its memory back before it dies.
+"""free(): release a tensor's memory while references to the tensor still exist.
 
-A freed tensor becomes, in place, an object of the class FreedTensor, whose every use raises. So live tensors need no
-check. C code that still holds a freed tensor finds an empty tensor without memory."""
+A freed tensor becomes, in place, an object of the class FreedTensor, whose every use raises an error. So live tensors
+need no check. To C code that still holds it, it is an empty tensor without memory."""
 
 cimport cython
 from cpython.object cimport PyObject, PyObject_GenericGetAttr
@@ -204,9 +204,9 @@ cdef int free_memory(Tensor t) except -1:
 
 
 def free(Tensor self) -> None:
-    """Free this tensor's memory now, and the gradient of a variable. Later uses raise RuntimeError. Raises RuntimeError
-    and changes nothing where others hold the memory: views, backward, arrays, or the variable whose .grad it is. Do not
-    call it while another thread computes with the tensor."""
+    """Free this tensor's memory now, and the gradient of a variable. Later uses raise RuntimeError. If the memory has
+    other holders (views, backward, arrays, or the variable whose .grad it is), raises RuntimeError and changes nothing.
+    Do not call it while another thread computes with the tensor."""
     cdef Buffer* b = self.buffer
     cdef int others = b.holders - 1
     if b == &nothing: return
@@ -216,9 +216,9 @@ def free(Tensor self) -> None:
     if others and flags().capture == NULL:          # a Replay holds what it captures and drops it later
         kinds = [(b.saved, "kept for backward"), (b.leases, "lent to arrays or by DLPack"),
                  (others - <int>b.saved - b.leases, "of other tensors (views, detach())")]
-        said = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])
-        raise RuntimeError(f"free: the memory of this tensor of shape {self.shape} would not come back, others hold "
-                           f"it: {said}; let go of those first")
+        holders = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])
+        raise RuntimeError(f"free: the memory of this tensor of shape {self.shape} cannot be freed, because it has "
+                           f"other holders: {holders}; release those first")
     free_memory(self)
 
 

@@ -14,24 +14,24 @@ from cygrad.kernels.array cimport Array, Layout
 cdef enum:
     MAX_OUTPUTS = 8         # of one operation, hidden outputs included
     MAX_INPUTS = 0xFFFF     # of one operation: a node counts them in 16 bits
-    N_INLINE = 4            # up to so many inputs need no allocation of their own
+    N_INLINE = 4            # a call with up to this many inputs needs no allocation
 
     # Masks of inputs and outputs have 64 bits: bit i is input i (input_bit), bit OUTPUT + k is output k (output_bit).
     REST = 39               # this bit stands for all inputs from number 39 on
     OUTPUT = 40
 
-cdef uint64_t SIGNS_ALONE   # a bit of keeps(): backward needs only the signs of the outputs that are saved
+cdef uint64_t SIGNS_ALONE   # a bit of keeps(): backward needs only the signs of the saved outputs
 
 cdef struct Call:           # one execution of an operator
     int n_in
     int n_out               # hidden outputs included
-    int hidden              # the last so many outputs are saved for backward and never returned
+    int hidden              # this many outputs, the last ones, are saved for backward and not returned
     int view                # infer() sets it: output 0 is a view of this input; -1: it has memory of its own
     uint64_t wanted         # mask of the inputs whose gradients will be wanted; 0: no hidden output is needed
     Array* x                # the inputs
     Array y[MAX_OUTPUTS]    # the outputs: infer() sets layout (a new reference) and dtype, forward() fills data
     size_t workspace_bytes  # infer() sets it
-    Py_ssize_t work         # in elements of an elementwise operation; 0: as many as the largest operand has
+    Py_ssize_t work         # in elements of an elementwise operation; 0: the size of the largest operand
     char* workspace
     void* attributes        # a borrowed Attributes object, or None
 
@@ -42,14 +42,14 @@ cdef enum:
 
 cdef enum Writes:           # Stage.writes: where the results of a stage may be placed
     TO_NEW_MEMORY           # in new or donated memory only
-    OVER_GRAD               # also over a variable's .grad, if that is to be overwritten
-    ADDING                  # also in memory whose contents are to be added to: see adds()
+    OVER_GRAD               # also in a variable's .grad, if the gradient overwrites it
+    ADDING                  # also in a .grad or a sum to which the gradient is added: see adds()
 
-cdef enum Want:             # BackwardCall.want: whether the gradient of an input is wanted (not 0), and where it is
+cdef enum Want:             # BackwardCall.want: the state of an input's gradient; 0 if it is not wanted
     WANTED = 1              # to be written to dx
     WANTED_ADDED            # to be added to what dx has: see adds()
-    DELIVERED               # written to a .grad, or added to the input's pending sum
-    IN_PART                 # perhaps written in part to a .grad: the kernel failed
+    DELIVERED               # written to a .grad, or added to the sum of the input's contributions
+    IN_PART                 # the kernel failed, and a part may have been written to a .grad
 
 # One step of a node's backward. All stages are declared before the first one runs. The engine places the results of a
 # stage, runs it, and then releases what no later stage reads.
@@ -57,14 +57,14 @@ cdef struct Stage:
     uint64_t computes       # mask of gradients and temporaries
     uint64_t saved          # mask of the saved inputs and outputs that it reads
     uint32_t gradients      # the incoming gradients that it reads: bit k for output k, MAX_OUTPUTS + t for temporary t
-    uint64_t donated_saved  # of the saved values and ...
-    uint32_t donated_gradients      # ... the gradients that it reads, those that its first result may overwrite element
-                            # by element, provided that nothing else holds them and no later stage reads them
+    uint64_t donated_saved  # the saved values that it reads and that its first result may overwrite element by element,
+    uint32_t donated_gradients      # and the gradients. The engine overwrites one that no later stage reads and that
+                            # has no other holder.
     const Layout* like      # the shape of the results; NULL: the shape of each input
     size_t workspace_bytes
     uint8_t writes          # a Writes
     uint8_t temporary_dtype         # of the temporaries; at first that of the gradients
-    bint view               # nothing is computed: each result is a view of what it reads, see gradient_view()
+    bint view               # no computation: each result is a view of the gradient that it reads (gradient_view())
 
 cdef struct BackwardCall:   # one execution of a node's backward
     int n_in
@@ -78,10 +78,10 @@ cdef struct BackwardCall:   # one execution of a node's backward
     void* attributes        # a borrowed Attributes object, or None
     const Layout* y         # of output 0
     const Layout** x        # of each input whose gradient is wanted
-    Array* g                # the gradients of the outputs; data is NULL if no gradient came
-    Array* kept             # the saved values,
-    uint8_t* sources        # where each one comes from: input i, or OWN | k for output k,
-    bint* as_bits           # and whether one bit for each element is all that is left of it
+    Array* g                # the gradients of the outputs; data is NULL if none arrived
+    Array* kept             # the saved values
+    uint8_t* sources        # the source of each: i for input i, OWN | k for output k
+    bint* as_bits           # for each, whether only one bit for each element is saved: its sign
     Array* dx               # the gradients of the inputs
     Array temporaries[MAX_TEMPORARIES]
     char* workspace
@@ -90,18 +90,18 @@ cdef struct BackwardCall:   # one execution of a node's backward
 cdef class Operator:
     """The base of all operators. An operator is stateless, and there is one instance of each class."""
     cdef readonly str name
-    cdef readonly bint promotes             # the inputs are brought to one dtype,
-    cdef readonly int n_unpromoted          # except the first so many, such as a mask
-    cdef readonly bint promotes_to_float    # that dtype must be a floating one
+    cdef readonly bint promotes             # the inputs are promoted to a common dtype,
+    cdef readonly int n_unpromoted          # except this many, the first ones, such as a mask
+    cdef readonly bint promotes_to_float    # the common dtype is a floating one
     cdef readonly bint fused        # it has plan_backward() and run_backward(); otherwise formula() is used
     cdef readonly bint differentiable
     cdef readonly bint mode_dependent       # forward depends on train mode
     cdef readonly bint joint_formula        # formula() returns the gradients of all inputs at once, as a tuple
     cdef readonly bint views        # output 0 is a view of an input,
-    cdef readonly bint shows_part   # and shows each element of a part of it once: see Pass.runs_early()
-    cdef readonly bint data_dependent_shape     # infer reads values: the shape of the result depends on them
-    cdef readonly bint signs        # backward needs only the signs of the output that is saved
-    cdef readonly bint zero_derivative      # where no gradient flows, the derivative is zeros
+    cdef readonly bint shows_part   # with each element of a part of the input once: see Pass.runs_early()
+    cdef readonly bint data_dependent_shape     # the shape of the result depends on values, which infer reads
+    cdef readonly bint signs        # backward needs only the signs of the saved output
+    cdef readonly bint zero_derivative      # an input that gets no gradient has a derivative of zeros
     cdef readonly object numpy      # the NumPy function that computes bools and integers, or None
 
     cdef int infer(self, Call* c) except -1 nogil
@@ -124,7 +124,7 @@ cdef inline uint64_t output_bit(int k) noexcept nogil:
     return <uint64_t>1 << (OUTPUT + k)
 
 cdef inline bint adds(const BackwardCall* b, int i) noexcept nogil:
-    """Whether an ADDING stage must add gradient i to what dx has, and not write over that."""
+    """Whether an ADDING stage must add gradient i to dx instead of overwriting dx."""
     return b.want[i] == WANTED_ADDED
 
 cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
@@ -135,13 +135,13 @@ cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
     return False
 
 cdef inline Array saved(const BackwardCall* b, int source) noexcept nogil:
-    """The value saved from `source`. The stage must have declared it."""
+    """The saved value of `source`, which the stage must have declared."""
     cdef int k = 0
     while b.sources[k] != source: k += 1
     return b.kept[k]
 
 cdef inline const uint8_t* saved_bits(const BackwardCall* b, int source) noexcept nogil:
-    """The same value as one bit for each element (set where it is positive), if that is all that is left; else NULL."""
+    """The sign bits of that value, one for each element (1 if it is positive), if only these are saved; else NULL."""
     cdef int k = 0
     while b.sources[k] != source: k += 1
     return <const uint8_t*>b.kept[k].data if b.as_bits[k] else NULL

@@ -51,7 +51,7 @@ cdef int pack(Node node, Flags* f) except -1:
     cdef Buffer* b
     cdef int recording = f.recording, k
     cdef void* around = f.pack
-    expect_cycles()                                 # what a hook returns may refer to anything
+    expect_cycles()                                 # the objects that hooks return may refer to the graph
     f.recording, f.pack = False, NULL               # a hook's own operations are neither recorded nor packed
     try:
         for k in range(node.n_slots):

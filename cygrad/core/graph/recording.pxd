@@ -1,4 +1,4 @@
-"""Makes nodes: edges, slots, outputs, and the place in the tape. core/execute/run.pyx makes the nodes of operators,
+"""Makes nodes: edges, slots, outputs, and the position in the tape. core/execute makes the nodes of operators,
 core/graph/views.pyx those of views, autograd/function.pyx those of Functions. Each fills the arrays that it takes here
 and then calls append_to_tape()."""
 

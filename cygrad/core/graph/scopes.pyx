@@ -38,16 +38,16 @@ cdef inline bint owned(Tensor t) noexcept:
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class scope:
-    """A scope that frees on exit every tensor this thread made inside it, also tensors that are still referenced. It
-    does not free tensors passed to `keep(x)`, which returns x, nor gradients and solver states, which live as long as
-    their variable or solver. Where others hold the memory of a freed tensor, the memory stays. Scopes nest: a tensor
-    that an inner scope keeps belongs to the outer scope. In a generator the scope stays open while the caller runs, and
-    frees the caller's tensors too.
+    """A scope that frees on exit every tensor this thread made inside it, including tensors that are still referenced.
+    It does not free tensors passed to `keep(x)`, which returns x, nor gradients and solver states, which live as long
+    as their variable or solver. Memory that has other holders is not released. Scopes nest: a tensor that an inner
+    scope keeps belongs to the outer scope. In a generator the scope stays open while the caller runs, and frees the
+    caller's tensors too.
 
     With `capped`, a tensor that is still referenced on exit and was not kept is an error: the scope frees it and raises
-    RuntimeError with the number of such tensors, and the shape, dtype and line of the first ones. A name of the `with`
-    block refers to its tensor after the block too: call a function in the block, or `del` the names. Reference cycles
-    are collected first and do not count. Where the block ends by an exception, that exception is raised instead."""
+    RuntimeError with the number of such tensors, and the shape, dtype and line of the first ones. A name assigned in
+    the `with` block refers to its tensor after the block too: call a function in the block, or `del` the names.
+    Reference cycles are collected first and do not count. If the block raised an exception, that one is raised."""
     cdef scope outer
     cdef list made              # (weak reference, the line that made it if capped else None)
     cdef list kept
@@ -60,7 +60,7 @@ cdef class scope:
 
     def __enter__(self):
         cdef Flags* f = flags()
-        if self.made is not None: raise RuntimeError("this memory.scope() is open already; make one for each with")
+        if self.made is not None: raise RuntimeError("this memory.scope() is already open; make one for each with")
         made, kept = [], []
         self.made, self.kept, self.limit = made, kept, 1024
         self.outer = <scope>f.scope if f.scope != NULL else None
@@ -70,7 +70,7 @@ cdef class scope:
 
     def keep(self, x):
         """Let the tensor `x` outlive this scope; returns it."""
-        if type(x) is not Tensor: raise TypeError(f"keep wants a tensor that is alive, got {type(x).__name__}")
+        if type(x) is not Tensor: raise TypeError(f"keep: x must be a tensor that is not freed, got {type(x).__name__}")
         if self.kept is None: raise RuntimeError("keep: this memory.scope() is not open")
         self.kept.append(x)
         return x
@@ -78,9 +78,9 @@ cdef class scope:
     def __exit__(self, kind=None, value=None, traceback=None):
         cdef Flags* f = flags()
         cdef scope inner = None, outer = self.outer, s = <scope>f.scope if f.scope != NULL else None
-        cdef list made = self.made, kept = self.kept, left, still, said = None
+        cdef list made = self.made, kept = self.kept, left, still, escaped = None
         while s is not None and s is not self: inner, s = s, s.outer
-        if s is None: raise RuntimeError("a memory.scope() was left that this thread has not entered")
+        if s is None: raise RuntimeError("this thread exits a memory.scope() that it has not entered")
         if inner is not None: inner.outer = outer
         else: f.scope = <void*>outer if outer is not None else NULL     # whose reference was counted on entry
         self.made = self.kept = self.outer = None
@@ -91,7 +91,7 @@ cdef class scope:
             left = None                             # this list would keep tensors from the collector
             gc.collect()
             left = outliving(made, spared)
-            said = [description(t, place) for t, place in left if not owned(t)]
+            escaped = [description(t, place) for t, place in left if not owned(t)]
         left = [t for t, _ in left]
         if outer is not None:
             for x in kept: outer.note(x)
@@ -103,11 +103,11 @@ cdef class scope:
                 else: free_memory(t)
             if len(still) == len(left): break
             left = still
-        if not said: return
-        first = "; ".join(said[:3]) + ("; ..." if len(said) > 3 else "")
-        raise RuntimeError(f"memory.scope(capped=True): tensors made inside outlive it without keep(), {len(said)} in "
-                           f"all: {first}; they are freed now; keep() what is to stay, and del the names of the block "
-                           f"that refer to the rest")
+        if not escaped: return
+        first = "; ".join(escaped[:3]) + ("; ..." if len(escaped) > 3 else "")
+        raise RuntimeError(f"memory.scope(capped=True): tensors made inside outlive it without keep(), {len(escaped)} "
+                           f"in all: {first}; they are now freed; keep() those that must outlive the scope, and del "
+                           f"the names that refer to the others")
 
     cdef int note(self, Tensor t) except -1:
         if len(self.made) >= self.limit:
@@ -121,7 +121,7 @@ cdef void note_made(t) noexcept:
     """Called for each new tensor while its thread has an open scope."""
     try:
         (<scope>flags().scope).note(<Tensor>t)
-    except MemoryError:                             # then only its references keep it alive
+    except MemoryError:                             # then the scope does not free it
         pass
 
 

@@ -15,7 +15,7 @@ cdef enum SlotKind:
     EMPTY
     BUFFER
     CONSTANT                # a Python number, stored in the bits of the dtype
-    PACKED                  # a counted Python object instead of the buffer (core/graph/packing.pyx)
+    PACKED                  # a reference to a Python object instead of the buffer (core/graph/packing.pyx)
 
 cdef enum SlotNeed:
     VALUES                  # the elements

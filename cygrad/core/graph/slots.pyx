@@ -39,8 +39,8 @@ cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
 
 
 cdef bint take_buffer(Slot* s, Buffer** b, Layout** layout) noexcept:
-    """Empty a slot without releasing its content: the caller takes over its hold on the buffer and its count on the
-    layout."""
+    """Empty a slot and move its content to the caller, who becomes the holder of the buffer and gets the reference to
+    the layout. False if the slot holds no buffer."""
     if s.kind != BUFFER: return False
     b[0], layout[0] = s.content.buffer, s.layout
     if slot_emptied != NULL: slot_emptied(NULL, s)

@@ -5,7 +5,7 @@ cdef class Tape:
     """The nodes that are recorded while this is the thread's tape."""
     cdef Node head
     cdef Tape parent        # the enclosing tape, or None
-    cdef void* before       # the ring of all tapes, uncounted
+    cdef void* before       # the ring of all tapes, borrowed
     cdef void* after
     cdef object __weakref__
 

@@ -24,7 +24,7 @@ cdef enum State:
     RECORDED, RUNNING, FREED
 
 cdef struct Edge:
-    void* node              # a counted Node, or NULL: no gradient wanted
+    void* node              # a reference to a Node, or NULL if no gradient is wanted
     uint16_t output_nr
 
 cdef class Extras:
@@ -51,22 +51,22 @@ cdef class Node:            # 144 bytes; a graph of a million operations has a m
     cdef object attributes
     cdef void* edge[2]      # two inputs inline; with more, edge[0] is an array of Edge
     cdef Slot slot[2]       # two slots inline; with more, slot[0].layout is an array of Slot
-    cdef void* before       # neighbours in the ring of a tape, not counted
+    cdef void* before       # neighbours in the ring of a tape, borrowed
     cdef void* after
 
 
 cdef class Leaf(Node):
-    """The accumulator of a variable: its gradients arrive here."""
-    cdef void* tensor       # the variable, not counted; it clears this field when it dies
+    """The accumulator of a variable, which receives its gradients."""
+    cdef void* tensor       # the variable, borrowed; NULL once that is freed
     cdef Tensor grad
     cdef uint8_t req        # a GradReq
-    cdef uint64_t busy      # the pass that has delivered some of several contributions; 0: none
-    cdef uint64_t writer    # the pass whose kernel writes .grad now, maybe without the GIL; 0: none
+    cdef uint64_t busy      # the pass that has written some, but not all, of its contributions; 0: none
+    cdef uint64_t writer    # the pass whose kernel is writing .grad, perhaps without the GIL; 0: none
     cdef unsigned long thread       # the thread of that pass
-    cdef uint64_t collected  # the last GradientCollector that reached it
+    cdef uint64_t collected  # the last GradientCollector that collected it
     cdef bint given         # .grad belongs to the caller (mark_variables) and is never replaced
-    cdef bint fresh         # a backward has reached it since it was last used or zeroed
-    cdef bint incomplete    # a pass failed after it had added some of several contributions
+    cdef bint fresh         # a backward has reached it since its gradient was last used or zeroed
+    cdef bint incomplete    # a failed pass wrote some, but not all, of its contributions
 
 
 cdef enum GradReq:
@@ -79,7 +79,7 @@ cdef enum NodeFlag:
 
 
 cdef class Base:
-    """Shared by a tensor and its views: the tensor's place in the graph, and its layout."""
+    """Shared by a tensor and its views: the tensor's graph position and its layout."""
     cdef Node node          # None: no recorded write
     cdef uint16_t output_nr
     cdef Layout* layout
@@ -91,17 +91,17 @@ cdef class Tensor:
     cdef Buffer* buffer
     cdef Layout* layout
     cdef Node _node         # the node that made it, or its Leaf
-    cdef Base base          # None if there are no views
+    cdef Base base          # None if it has no views
     cdef uint16_t _output_nr
     cdef uint8_t dtype
-    cdef uint8_t _tracked   # operations on it are recorded
+    cdef uint8_t _tracked   # operations on it are recorded while recording
     cdef uint8_t detached   # shares memory with a tensor, but is not part of its graph
     cdef uint8_t view       # it is a view of the tensor that `base` describes
-    cdef uint32_t rewrites  # the buffer's count when the fields were up to date (views.pyx)
+    cdef uint32_t rewrites  # the buffer's count when these fields were last updated (views.pyx)
     cdef object __weakref__
 
 
-cdef bint collected                     # whether nodes are shown to the garbage collector (expect_cycles)
+cdef bint collected                     # whether nodes are registered with the garbage collector (expect_cycles)
 cdef Py_ssize_t external_gradients      # variables whose .grad uses memory of another library
 cdef Tensor ensure_tensor(x)
 cdef void release_accumulator(Tensor t) noexcept
@@ -112,32 +112,33 @@ cdef uint64_t next_number() noexcept
 
 
 cdef inline int ready(Tensor t) except -1:
-    """Let `t` have memory. A gradient that is known to be zero has none until somebody reads or writes it. Raises
-    MemoryError."""
+    """Allocate the memory of `t` if it has none yet: a gradient of zeros gets memory when it is first read or written.
+    Raises MemoryError."""
     return make(t.buffer) if t.buffer.flags & ZEROS else 0
 
-cdef inline char* data_of(Tensor t) except? NULL:          # (an empty tensor of others may lie nowhere)
-    """The address of the first element of `t`, to read or to write: the one way to it. Raises MemoryError."""
+cdef inline char* data_of(Tensor t) except? NULL:          # (NULL is valid for an empty tensor of external memory)
+    """The address of the first element of `t`. All access to elements goes through this function, array_of() or
+    ready(). Raises MemoryError."""
     if t.buffer.flags & ZEROS: make(t.buffer)
     return t.buffer.data + t.layout.offset * itemsize(t.dtype)
 
 cdef inline Tensor shell():
-    """A tensor of nothing yet, for fill()."""
+    """A tensor without a buffer, to be filled by fill()."""
     return Tensor.__new__(Tensor)
 
 cdef inline void fill(Tensor t, Buffer* buffer, Layout* layout, int dtype) noexcept:
-    """Let a shell be a tensor; it takes over one hold on `buffer` and one count on `layout`."""
+    """Fill a shell. It takes over one holder of `buffer` and one reference to `layout`."""
     t.buffer = buffer
     t.layout = layout
     t.dtype = dtype
     t.rewrites = buffer.rewrites
 
 cdef inline int current(Tensor t) except -1:
-    """Let `t` know of every recorded write to its memory. Raises InplaceError where its place cannot be told."""
+    """Update the graph position of `t` after recorded writes to its memory. Raises InplaceError if it has none."""
     return 0 if t.rewrites == t.buffer.rewrites else late_bound.renew_place(t)
 
 cdef inline bint is_tracked(Tensor t) except -1:
-    """Whether recording notices `t`."""
+    """Whether operations on `t` are recorded while recording."""
     if t.rewrites != t.buffer.rewrites: late_bound.renew_place(t)
     return t._tracked
 
@@ -157,7 +158,7 @@ cdef inline bint is_result(Tensor t) except -1:
     return t._node is not None and t._node.op is not None
 
 cdef inline void empty_tensor(Tensor t) noexcept:
-    """Let go of the memory; a variable takes its gradient with it."""
+    """Release the memory of a tensor and the gradient of a variable."""
     if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): release_accumulator(t)
     drop(t.buffer)
     decref(t.layout)
@@ -168,7 +169,7 @@ cdef inline Array array_of(Tensor t) except *:
     return a
 
 cdef inline void show(Tensor t) noexcept:
-    """`t` gets its first node or base: from now on the garbage collector sees it."""
+    """Register `t` with the garbage collector before it gets its first node or base."""
     if t._node is None and t.base is None: PyObject_GC_Track(<PyObject*>t)
 
 cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
@@ -178,7 +179,7 @@ cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
     y._tracked = True
 
 cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
-    """Whether memory whose only holder is the caller can be written over with a dense result of the shape `wanted`."""
+    """Whether `b` has no holder but the caller and can be overwritten by a dense result of the shape `wanted`."""
     return (b.holders == 1 and not b.flags & EXTERNAL and l.dense and l.offset == 0
             and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
 
@@ -196,5 +197,5 @@ cdef inline Slot* slots_of(Node n) noexcept:
     return <Slot*>n.slot[0].layout if n.n_slots > 2 else &n.slot[0]
 
 cdef inline Slot* slot_from(Node n, int source) noexcept:
-    """The slot that saves input i (source i) or output k (source OWN | k); NULL: none does."""
+    """The slot that saves input i (source i) or output k (source OWN | k), or NULL."""
     return find_slot(slots_of(n), n.n_slots, source)

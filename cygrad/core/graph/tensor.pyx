@@ -1,4 +1,4 @@
-"""Tensor, Node and Leaf. core/execute runs operations on them, and core/backward differentiates."""
+"""Tensor, Node and Leaf. core/execute runs operations on them, and core/backward computes their gradients."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ cdef extern from "Python.h":
 
 collected = False
 
-cdef uint64_t recorded = 0                          # nodes made so far: their order
+cdef uint64_t recorded = 0                          # the last number given out: nodes are ordered by theirs
 
 cdef uint64_t next_number() noexcept:
     global recorded
@@ -38,7 +38,7 @@ cdef uint64_t next_number() noexcept:
 # ---- Node ------------------------------------------------------------------------------------------------------------
 
 cdef void free_slots(Node n) noexcept:
-    """Let go of all that `n` keeps."""
+    """Release everything that `n` saves."""
     cdef Slot* s = slots_of(n)
     cdef int k
     for k in range(n.n_slots): empty_slot(&s[k])
@@ -52,10 +52,10 @@ all_extras = {}
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-@cython.no_gc                                       # as far as Cython is concerned: see core/graph/cycles.pyx
+@cython.no_gc                                       # core/graph/cycles.pyx adds support for the garbage collector
 @cython.freelist(1024)
 cdef class Node:
-    """A recorded operation; a tensor shows the one that made it as `grad_fn`."""
+    """A recorded operation. `grad_fn` of a tensor is the node that made it."""
 
     def __dealloc__(self):
         cdef int i
@@ -73,9 +73,9 @@ cdef class Node:
                 PyMem_Free(self.layout)
             else:
                 lay.decref(self.layout)
-        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]     # what hooks refer to may run as it dies: no
-        if self.n_in == 0: return                                       # ring and no buffer names this node by now
-        for i in range(self.n_in):                  # a list takes the edges: a chain of any length is freed by a loop
+        if self.flags & EXTRAS: del all_extras[<size_t><void*>self]     # may run Python code, so it comes after the
+        if self.n_in == 0: return                                       # ring and the buffers refer to the node
+        for i in range(self.n_in):                  # a list takes the edges, so a chain is freed without recursion
             child = edge_of(self, i).node
             if child != NULL: decref_later(child)
         if self.n_in > 2: PyMem_Free(self.edge[0])
@@ -87,7 +87,7 @@ cdef class Node:
 
     @property
     def next_functions(self):
-        """A tuple of (node, output number), one for each input; (None, 0) where no gradient is wanted."""
+        """A tuple of (node, output number) for each input; (None, 0) for an input whose gradient is not wanted."""
         cdef Edge e
         cdef list out = []
         for i in range(self.n_in):
@@ -97,7 +97,7 @@ cdef class Node:
 
     @property
     def saved_bytes(self):
-        """Bytes of the distinct buffers that this node keeps for backward, leaves and external memory not counted."""
+        """The bytes of the buffers that this node saves for backward. Variables and external memory do not count."""
         cdef Slot* s = slots_of(self)
         cdef Buffer* b
         cdef size_t total = 0
@@ -125,8 +125,9 @@ cdef class Leaf(Node):
 
 
 cdef bint lock_grad(Leaf leaf, uint64_t number) noexcept:
-    """Wait until nobody else writes .grad, then be who does: kernels release the GIL, and two sums into one place lose
-    one. False if this thread does already, further out; else set leaf.writer to 0 when done."""
+    """Wait until no other thread writes .grad, then lock it: kernels release the GIL, and of two concurrent additions
+    one would be lost. Returns False if this thread holds the lock already. Otherwise the caller unlocks by setting
+    leaf.writer to 0."""
     cdef unsigned long thread = PyThread_get_thread_ident()
     while runs(leaf.writer):
         if leaf.thread == thread: return False
@@ -139,7 +140,7 @@ external_gradients = 0
 
 
 cdef int put_grad(Leaf leaf, Tensor grad) except -1:
-    """Let the variable's .grad be `grad` (or None)."""
+    """Set the .grad of a variable to `grad`, which may be None."""
     global external_gradients
     if leaf.grad is not None:
         unmark_gradient(leaf.grad.buffer)
@@ -147,16 +148,16 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     if grad is not None:
         mark_gradient(grad.buffer)
         external_gradients += grad.buffer.flags & EXTERNAL
-    leaf.grad = grad                                # last: the old one may run Python as it dies
+    leaf.grad = grad                                # last: freeing the old one may run Python code
     return 0
 
 
 # ---- Tensor ----------------------------------------------------------------------------------------------------------
 
 def _no_shell(cls, *_, **__):
-    raise TypeError("a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like")
+    raise TypeError("Tensor is not instantiated; call cygrad.tensor(data), asarray, zeros, ones or similar")
 
-bind_methods(Tensor, __new__=staticmethod(_no_shell))   # for Python; in Cython, shell() makes a tensor to be filled
+bind_methods(Tensor, __new__=staticmethod(_no_shell))   # only for Python; Cython calls shell()
 
 
 cdef Tensor ensure_tensor(x):
@@ -184,9 +185,9 @@ cdef class Base:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class Tensor:
-    """An array that gradients flow through: a view (shape, strides, offset) of a counted buffer."""
+    """A differentiable array: a view (shape, strides, offset) of a reference-counted buffer."""
 
-    __array_ufunc__ = None                          # NumPy arrays leave the arithmetic to us
+    __array_ufunc__ = None                          # so that NumPy arrays defer to Tensor's operators
 
     def __init__(self, *_, **__):
         _no_shell(Tensor)
@@ -196,12 +197,12 @@ cdef class Tensor:
 
     @property
     def shape(self):
-        """The sizes, a tuple."""
+        """The sizes of the dimensions, a tuple."""
         return lay.shape_tuple(self.layout)
 
     @property
     def strides(self):
-        """The steps between neighbours along each dimension, in elements."""
+        """The distance between neighbours along each dimension, in elements."""
         return lay.strides_tuple(self.layout)
 
     @property
@@ -221,17 +222,17 @@ cdef class Tensor:
 
     @property
     def itemsize(self):
-        """Bytes of one element."""
+        """The bytes of one element."""
         return itemsize(self.dtype)
 
     @property
     def nbytes(self):
-        """Bytes of the elements: size times itemsize (a view owns none of them)."""
+        """The bytes of the elements: size times itemsize, for views too."""
         return self.layout.size * itemsize(self.dtype)
 
     @property
     def version(self):
-        """How many times this tensor's memory was written in place (views share the count)."""
+        """The number of in-place writes to this tensor's memory. Views share it."""
         return self.buffer.version
 
     def __getbuffer__(self, Py_buffer* view, int wanted): late_bound.lend_buffer(self, view, wanted)
@@ -291,21 +292,21 @@ cdef class Tensor:
 
     def __iter__(self):
         if self.layout.ndim == 0: raise TypeError("a 0-d tensor cannot be iterated over")
-        getitem = late_bound.getitem       # (this method is no generator: that would say so at the first next)
+        getitem = late_bound.getitem       # (not a generator function, which would raise only at the first next)
         return (getitem(self, i) for i in range(self.layout.shape[0]))
 
 
 cdef void release_accumulator(Tensor t) noexcept:
-    """A tensor with a leaf, or with a node that may keep its gradient, dies: if it is the one that the accumulator
-    serves, that and the buffer learn of it."""
+    """Called before a tensor that may have an accumulator is freed. Disconnect the accumulator, release its gradient,
+    and uncount the variable in its buffer."""
     cdef Leaf leaf = None
     if t._node.op is None: leaf = <Leaf>t._node
     else:
-        for _, kept in (<Extras>all_extras[<size_t><void*>t._node]).kept or ():     # (several may stand at one place)
+        for _, kept in (<Extras>all_extras[<size_t><void*>t._node]).kept or ():     # (tensors can share a position)
             if (<Leaf>kept).tensor == <void*>t: leaf = <Leaf>kept
     if leaf is None or leaf.tensor != <void*>t: return
     leaf.tensor = NULL
-    put_grad(leaf, None)                            # under create_graph its graph leads back to the leaf: a cycle else
+    put_grad(leaf, None)                            # after create_graph, its graph refers to the leaf: a cycle
     if t._tracked and t._node.op is None:
         t.buffer.parameters -= 1
         if t.buffer.parameters == 0 and t.buffer.holders > 1: recategorise(t.buffer)

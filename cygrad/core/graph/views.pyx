@@ -28,8 +28,8 @@ cdef class Window(Attributes):
     def __cinit__(self, tuple shape, tuple strides, Py_ssize_t offset):
         cdef int d
         if len(shape) != len(strides) or len(shape) > MAX_NDIM:
-            raise ValueError(f"a window has a stride for each of at most {MAX_NDIM} dimensions, got the shape {shape} "
-                             f"and the strides {strides}")
+            raise ValueError(f"a window must have a stride for each of at most {MAX_NDIM} dimensions, got the shape "
+                             f"{shape} and the strides {strides}")
         self.shape, self.strides, self.offset, self.ndim = shape, strides, offset, <int>len(shape)
         for d in range(self.ndim): self.sizes[d], self.steps[d] = shape[d], strides[d]
 

@@ -200,10 +200,10 @@ def truth(Tensor self):
     return bool(item(self))
 
 def index(Tensor self):
-    if is_floating(self.dtype): raise TypeError(f"a {DTYPES[self.dtype]} tensor cannot be an index; only integer "
-                                                f"tensors can")
-    if self.layout.size != 1: raise TypeError(f"a tensor of shape {self.shape} cannot be an index; it must have one "
-                                              f"element")
+    if is_floating(self.dtype):
+        raise TypeError(f"a {DTYPES[self.dtype]} tensor cannot be an index; only integer tensors can")
+    if self.layout.size != 1:
+        raise TypeError(f"a tensor of shape {self.shape} cannot be an index; it must have one element")
     return int(item(self))
 
 def tolist(Tensor self) -> Any:

@@ -113,7 +113,7 @@ def test_a_freed_tensor_is_not_made():
     """Made without a tensor that was alive, it would have no memory for free() to look at."""
     kind = type(freed())
     for make in (kind, lambda: kind.__new__(kind)):
-        with pytest.raises(TypeError, match=r"a Tensor is made by cygrad.tensor\(data\)"):
+        with pytest.raises(TypeError, match=r"Tensor is not instantiated; call cygrad.tensor\(data\)"):
             make()
 
 
@@ -153,7 +153,7 @@ def test_others_hold_the_memory():
         x.free()
     with pytest.raises(RuntimeError, match=r"1 kept for backward; let go"):
         y.free()
-    with pytest.raises(RuntimeError, match="others hold it"):
+    with pytest.raises(RuntimeError, match="has other holders"):
         view.free()
     assert live() == before and x.tolist() == a.tolist() == m.tolist() and x.requires_grad
     capsule = x.detach().__dlpack__()
@@ -429,7 +429,7 @@ def test_scopes_that_are_misused():
     s = cg.memory.scope()
     with pytest.raises(RuntimeError, match="is not open"):
         s.keep(cg.ones(1))
-    with s, pytest.raises(TypeError, match="keep wants a tensor"):
+    with s, pytest.raises(TypeError, match="x must be a tensor that is not freed"):
         s.keep(3)
     with s:                                         # again, in sequence
         x = cg.ones(1)

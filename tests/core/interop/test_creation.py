@@ -133,9 +133,9 @@ def test_what_is_no_tensor(data, error, match):
 
 
 def test_tensor_is_not_called():
-    with pytest.raises(TypeError, match=r"a Tensor is made by cygrad.tensor\(data\)"):
+    with pytest.raises(TypeError, match=r"Tensor is not instantiated; call cygrad.tensor\(data\)"):
         cg.Tensor([1.0])
-    with pytest.raises(TypeError, match=r"a Tensor is made by cygrad.tensor\(data\)"):
+    with pytest.raises(TypeError, match=r"Tensor is not instantiated; call cygrad.tensor\(data\)"):
         cg.Tensor.__new__(cg.Tensor)
 
 

@@ -80,17 +80,18 @@ CASES = [
     (lambda: free_a_gradient(), RuntimeError,
      "free: this tensor of shape (2,) is the gradient of a variable; assign None to that .grad"),
     (lambda: free_what_is_lent(), RuntimeError,
-     "free: the memory of this tensor of shape (2,) would not come back, others hold it: 1 lent to arrays or by "
-     "DLPack; let go of those first"),
+     "free: the memory of this tensor of shape (2,) cannot be freed, because it has other holders: 1 lent to arrays or "
+     "by DLPack; release those first"),
     (lambda: cg.memory.scope().keep(cg.zeros(2)), RuntimeError,
      "keep: this memory.scope() is not open"),
     (lambda: cg.memory.scope().keep(3), TypeError,
-     "keep wants a tensor that is alive, got int"),
+     "keep: x must be a tensor that is not freed, got int"),
     (lambda: cg.memory.scope().__exit__(), RuntimeError,
-     "a memory.scope() was left that this thread has not entered"),
+     "this thread exits a memory.scope() that it has not entered"),
     (lambda: entered_twice(), RuntimeError,
-     "this memory.scope() is open already; make one for each with"),
+     "this memory.scope() is already open; make one for each with"),
     (lambda: outlived(), RuntimeError,
      "memory.scope(capped=True): tensors made inside outlive it without keep(), 2 in all: (2, 3) float32 at <*>; (5,) "
-     "int64 at <*>; they are freed now; keep() what is to stay, and del the names of the block that refer to the rest"),
+     "int64 at <*>; they are now freed; keep() those that must outlive the scope, and del the names that refer to the "
+     "others"),
 ]

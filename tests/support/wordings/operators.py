@@ -8,7 +8,7 @@ CASES = [
     (lambda: Order(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
     (lambda: Window((2,), (1, 1), 0), ValueError,
-     "a window has a stride for each of at most 16 dimensions, got the shape (2,) and the strides (1, 1)"),
+     "a window must have a stride for each of at most 16 dimensions, got the shape (2,) and the strides (1, 1)"),
     (lambda: cg.ones(2, dtype="uint8") + 300, OverflowError,
      "the number 300 does not fit the dtype uint8 of the other operand"),
     (lambda: pow(cg.zeros(2), 2, 3), TypeError,

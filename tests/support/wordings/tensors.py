@@ -15,7 +15,7 @@ CASES = [
     (lambda: cg.zeros(2).__dlpack__(max_version=()), TypeError,
      "__dlpack__: max_version must be None or a tuple (major, minor), got ()"),
     (lambda: cg.Tensor([1.0]), TypeError,
-     "a Tensor is made by cygrad.tensor(data), asarray, zeros, ones and their like"),
+     "Tensor is not instantiated; call cygrad.tensor(data), asarray, zeros, ones or similar"),
     (lambda: cg.zeros(2, dtype="nonsense"), TypeError,
      "'nonsense' is not a dtype; cygrad has <*>"),
     (lambda: cg.zeros(2, dtype="float16"), TypeError,
