@@ -38,7 +38,7 @@ def parser():
     demo.add_argument("--epochs", type=integer(1), default=30, metavar="N", help="passes over the training images")
     demo.add_argument("--batch-size", type=integer(1), default=64, metavar="N", help="images in one step")
     demo.add_argument("--threads", type=integer(1), default=argparse.SUPPRESS, metavar="N",
-                      help="the most threads that kernels use (default: CYGRAD_NUM_THREADS, or one per CPU)")
+                      help="the maximum number of threads for kernels (default: CYGRAD_NUM_THREADS, or one per CPU)")
     demo.add_argument("--seed", type=integer(0), default=0, metavar="N",
                       help="the seed of the weights and of the order of the images")
     demo.add_argument("--output", default="out/digits.png", metavar="PATH",

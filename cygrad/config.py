@@ -9,7 +9,7 @@ from cygrad.kernels.cpu import best_level
 from cygrad.kernels.driver import level
 
 SWITCHES = {"CYGRAD_LEVEL": "use the kernels of a lower instruction level: baseline, avx2, avx512",
-            "CYGRAD_NUM_THREADS": "the most threads that kernels use",
+            "CYGRAD_NUM_THREADS": "the maximum number of threads for kernels",
             "CYGRAD_CHECK_SAVED": "1: backward compares saved tensors by checksum"}
 
 

@@ -26,7 +26,7 @@ from cygrad.core.errors import GraphFreedError, InplaceError
 
 cdef enum:
     ELSEWHERE = 0x7F        # Slot.source of a tensor that is neither an input nor an output
-    MAX_TENSORS = 100       # the most inputs, outputs and saved tensors, so that each number fits in Slot.source
+    MAX_TENSORS = 100       # of inputs, outputs and saved tensors each, so that their numbers fit in Slot.source
 
 
 @cython.binding(False)
@@ -237,8 +237,8 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
     for i, x in enumerate(inputs):
         if id(x) not in dirty:
             if versions[i] is not None and (<Tensor>x).buffer.version != <uint32_t>versions[i]:
-                raise InplaceError(f"{cls.__name__}.forward wrote in place into input {i} of shape {x.shape}; "
-                                   f"mark_dirty it and return it, or write to a copy()")
+                raise InplaceError(f"{cls.__name__}.forward wrote in place to input {i} of shape {x.shape}; mark_dirty "
+                                   f"it and return it, or write to a copy()")
             continue
         t = <Tensor>x
         if not any([y is x for y in outputs]):
@@ -327,7 +327,7 @@ cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, 
     for k in nr:
         if (<Tensor>outputs[k]).dtype != (<Tensor>outputs[nr[0]]).dtype:
             raise TypeError(f"{cls.__name__}.forward returned outputs of dtypes {outputs[nr[0]].dtype} and "
-                            f"{outputs[k].dtype}; those with a gradient must have one dtype")
+                            f"{outputs[k].dtype}; those with a gradient must have the same dtype")
     if "_operator" not in cls.__dict__: cls._operator = FunctionOperator(cls)
     node = function_node(cls._operator, ctx, inputs, outputs, nr, f)
     ctx.saved = None                                # otherwise ctx would hold its own outputs from now on

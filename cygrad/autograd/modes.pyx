@@ -68,7 +68,7 @@ cdef class Scope:
         cdef Entry e = self.found, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
         while e is not None and e.thread != thread: inner, e = e, e.outer      # (skip entries of other threads)
-        if e is None: raise RuntimeError("a scope was left that this thread has not entered")
+        if e is None: raise RuntimeError("this thread exits a scope that it has not entered")
         if self.recording != LEAVE: f.recording = e.recording
         if self.training != LEAVE: f.training = e.training
         if inner is None: self.found = e.outer

@@ -70,7 +70,7 @@ def _heads(outputs, gradients, what):
     else:
         gradients = _listed(gradients)
     if len(gradients) != len(outputs):
-        raise ValueError(f"{what}: got {len(outputs)} outputs but {len(gradients)} gradients; give one tensor, array, "
+        raise ValueError(f"{what}: got {len(outputs)} outputs but {len(gradients)} gradients; pass one tensor, array, "
                          f"number or None for each output")
     nodes, numbers, heads = [], [], []
     for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):

@@ -185,7 +185,7 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
         check_gradient(v, gradient, f"mark_variables: gradient {i}")
         if on_its_way(gradient):
             raise RuntimeError(f"mark_variables: a running backward pass may still read the memory of gradient {i}, "
-                               f"which would be overwritten; give a copy()")
+                               f"which would be overwritten; pass a copy()")
         read_request(req)
     if flags().capture != NULL: refuse_capture("mark_variables")
     for v, gradient, req in zip(variables, gradients, reqs):
@@ -216,14 +216,14 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
         raise ValueError(f"{what} is {DTYPES[g.dtype]} of shape {g.shape}; the tensor is {DTYPES[x.dtype]} of shape "
                          f"{x.shape}, and they must agree")
     if g.buffer.flags & READONLY:
-        raise ValueError(f"{what} has read-only memory, but backward writes into it; give a copy()")
+        raise ValueError(f"{what} has read-only memory, but backward writes to it; pass a copy()")
     for d in range(g.layout.ndim):
         if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
             raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but "
-                             f"backward writes into each; give a copy()")
+                             f"backward writes to each; pass a copy()")
     if g.buffer == x.buffer or (g.buffer.flags | x.buffer.flags) & EXTERNAL:    # two parts of a buffer may be disjoint
         if np.shares_memory(window(x, False), window(g, False)):
-            raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; give a copy()")
+            raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; pass a copy()")
     return 0
 
 
@@ -277,7 +277,7 @@ def _set_grad(Tensor self, value):
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     if value is not None:
         if value is leaf.grad: return               # (an incomplete gradient stays incomplete)
-        check_gradient(self, value, "the gradient assigned")
+        check_gradient(self, value, "the assigned gradient")
         expect_cycle(value)
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
     put_grad(leaf, value)

@@ -1,5 +1,5 @@
-"""Names of PyTorch, MXNet, nnabla and NumPy that cygrad does not have: for each name a sentence that tells what to use
-instead. Names with the same meaning everywhere are accepted as aliases and are not listed here.
+"""Names of PyTorch, MXNet, nnabla and NumPy that cygrad does not have, each with a sentence that names the replacement.
+Names with the same meaning everywhere are accepted as aliases and are not listed here.
 
 A successful call or attribute access never runs this code. include/cygrad/answers.h calls it for an unknown keyword of
 a compiled function. An attribute is a descriptor on the class that raises AttributeError, so hasattr() returns False
@@ -10,7 +10,7 @@ import sys
 
 from cygrad.core.errors import described
 
-# A keyword of another library: cygrad's names for it, of which a function has one.
+# A keyword of another library: cygrad's names for it. The one that the function takes is the replacement.
 KEYWORDS = {
     "dim": ("axis", "axes"), "dims": ("axis", "axes", "shape"), "keepdim": ("keepdims",), "ddof": ("correction",),
     "unbiased": ("correction",), "start_dim": ("start",), "end_dim": ("end",), "dim0": ("axis1",), "dim1": ("axis2",),
@@ -89,7 +89,7 @@ SOLVERS = {"step": "use update()", "param_groups": "use get_parameters()", "add_
 
 
 class Answer:
-    """A descriptor for an attribute that a class does not have; reading it raises AttributeError with the sentence."""
+    """A descriptor for an attribute that a class does not have. Any access raises AttributeError with the sentence."""
 
     def __init__(self, owner, name, sentence):
         self.owner, self.name, self.sentence = owner, name, sentence

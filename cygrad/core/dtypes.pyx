@@ -1,6 +1,6 @@
-"""dtypes: their numbers, the default dtype, promotion. A dtype is a numpy.dtype to users and a small number inside.
+"""dtypes: their numbers, the default dtype, promotion. A dtype is a numpy.dtype for users and a small number inside.
 
-What cygrad needs to know of each dtype is in one table, include/cygrad/dtypes.h."""
+The properties of each dtype are in one table, include/cygrad/dtypes.h."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 DTYPES = tuple([np.dtype(dtype_name(number).decode()) for number in range(N_DTYPES)])
 cdef dict dtype_numbers = {d: number for number, d in enumerate(DTYPES)}
 cdef int default_float = FLOAT32
-cdef signed char promoted[N_DTYPES][N_DTYPES]       # the dtype of a result of two; -1 if they have none in common
+cdef signed char promoted[N_DTYPES][N_DTYPES]       # the dtype to which two promote; -1 if there is none
 
 
 cdef int default_dtype() noexcept:
@@ -19,7 +19,7 @@ cdef int default_dtype() noexcept:
 
 
 def read_dtype(dtype):
-    """A dtype, given as anything NumPy reads as one. Raises TypeError."""
+    """The numpy.dtype of anything that NumPy accepts as one. Raises TypeError for anything else."""
     try:
         return np.dtype(dtype)
     except (TypeError, ValueError):
@@ -27,7 +27,7 @@ def read_dtype(dtype):
 
 
 def dtype_number(dtype):
-    """The number of a dtype, given as anything NumPy reads as one. Raises TypeError for a dtype that cygrad lacks."""
+    """The number of anything that NumPy accepts as a dtype. Raises TypeError for a dtype that cygrad does not have."""
     d = read_dtype(dtype)
     number = dtype_numbers.get(d)
     if number is None:
@@ -36,7 +36,7 @@ def dtype_number(dtype):
 
 
 def set_default_dtype(dtype: npt.DTypeLike) -> None:
-    """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (at start) or float64."""
+    """Set the dtype of Python floats, of int / int and of the mean of integers: float32 (initially) or float64."""
     global default_float
     number = dtype_number(dtype)
     if not is_real(number):
@@ -58,7 +58,7 @@ cdef int find(char kind, int size) noexcept:
 
 
 cdef int common(int a, int b) noexcept:
-    """The dtype of a result of two, or -1: the Array API's table, and the floating one for an integer with a float."""
+    """The dtype to which two promote, or -1: by the Array API's table, and an integer with a float gives the float."""
     cdef char ka = kind_of(a), kb = kind_of(b)
     cdef int na = itemsize(a), nb = itemsize(b)
     if a == b: return a
@@ -69,7 +69,7 @@ cdef int common(int a, int b) noexcept:
 
 
 cdef int promote(int a, int b) except -1:
-    """The dtype of a result of two. Raises TypeError for uint64 with a signed integer."""
+    """The dtype to which two promote. Raises TypeError for uint64 with a signed integer."""
     cdef int d = promoted[a][b]
     if d < 0: raise TypeError(f"{DTYPES[a]} and {DTYPES[b]} have no common integer dtype; convert one with astype")
     return d

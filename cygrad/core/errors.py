@@ -26,7 +26,7 @@ class PrecisionWarning(UserWarning):
     float64."""
 
 
-MAX_LENGTH = 200            # the most characters of a value in a message
+MAX_LENGTH = 200            # the maximum number of characters of a value in a message
 
 
 def described(value):
@@ -45,8 +45,8 @@ def described(value):
     if kind.__name__ == "FreedTensor": return "a freed tensor"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
-        what = "tensor" if kind.__name__ == "Tensor" else "array" if kind.__name__ == "ndarray" else kind.__name__
-        return f"a {dtype} {what} of shape {shape}"
+        noun = "tensor" if kind.__name__ == "Tensor" else "array" if kind.__name__ == "ndarray" else kind.__name__
+        return f"a {dtype} {noun} of shape {shape}"
     module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
     return f"a value of type {module}{kind.__name__}"
 

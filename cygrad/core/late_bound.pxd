@@ -19,20 +19,20 @@ cdef class LateBound:
     cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
     cdef public tuple comparisons       # in the order of Python's numbers for comparisons
     cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant
-    cdef public object external_bytes   # core/store/external: bytes of other libraries' memory under tensors
-    # core/interop: how a tensor is made of other data, shown, and read by Python
+    cdef public object external_bytes   # core/store/external: the bytes of external memory that tensors share
+    # core/interop: creating tensors from other data, printing them, reading them from Python
     cdef public object asarray, repr, truth, index, from_dlpack
     cdef lend_buffer_t lend_buffer      # the buffer protocol
-    cdef cast_t cast                    # ops/shape: an operation's input in another dtype, recorded
+    cdef cast_t cast                    # ops/shape: a recorded cast of an operation's input
     # core/execute
     cdef apply1_t apply1
     cdef apply2_t apply2
     cdef apply_inplace_t apply_inplace
-    cdef tensor_made_t constant_made    # capture: for each tensor that no operation made, while the thread captures
+    cdef tensor_made_t constant_made    # capture: called for each tensor that no operation made, during a capture
     # core/graph
-    cdef renew_place_t renew_place      # views: where a stale tensor stands now
-    cdef tensor_made_t tensor_made      # freed: for each new tensor while the thread has a memory.scope()
-    cdef of_buffer_t shrink_signs       # signs: of a buffer, signs are all that is needed
-    cdef of_buffer_t unwatch            # packing: a watched buffer is released
+    cdef renew_place_t renew_place      # views: update the graph position of a stale tensor
+    cdef tensor_made_t tensor_made      # scopes: called for each new tensor while the thread has a memory.scope()
+    cdef of_buffer_t shrink_signs       # signs: called for a buffer of which only the signs are needed
+    cdef of_buffer_t unwatch            # packing: called before a watched buffer is released
 
 cdef LateBound late_bound

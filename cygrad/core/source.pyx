@@ -69,10 +69,10 @@ cpdef tuple where():
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
 
 
-cdef int refuse_capture(str what) except -1:
-    """Raise RuntimeError, because the thread is capturing and a replay would not repeat `what`."""
-    raise RuntimeError(f"Replay: {what} cannot be captured, because a replay runs operators on fixed memory and would "
-                       f"not repeat it; compute it outside the captured function")
+cdef int refuse_capture(str action) except -1:
+    """Raise RuntimeError, because the thread is capturing and a replay would not repeat `action`."""
+    raise RuntimeError(f"Replay: {action} cannot be captured, because a replay runs operators on fixed memory and "
+                       f"would not repeat it; compute it outside the captured function")
 
 
 cdef int warn_here(str text, category) except -1:
@@ -88,7 +88,7 @@ cdef int warn_here(str text, category) except -1:
 
 
 cdef str doing(const Flags* f):
-    """What this thread is doing: "mul", "mul (backward)", the name of another allocating call, or ""."""
+    """The name of what runs in this thread: "mul", "mul (backward)", another allocating call, or ""."""
     if f.node != NULL:
         name = (<object>f.node).name()
         return ".grad" if name == "leaf" else name + " (backward)"

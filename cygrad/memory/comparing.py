@@ -23,7 +23,7 @@ class Difference(NamedTuple):
 
 class Comparison:
     """The comparison of two peaks. `before` and `after` are their bytes and `change` is the difference; `rows` divides
-    it. `note` is empty, or says that the two did not run the same steps."""
+    it. `note` is empty unless the two did not run the same steps."""
 
     def __init__(self, before, after, by):
         self.by = by

@@ -10,7 +10,7 @@ WIDTH, ROW = 1100, 19
 NARROW = 0.6                # boxes of less width, in units of the picture, are not drawn
 LETTER = 6.3                # the width of a letter
 FEWEST = 4                  # a name cut to fewer letters is omitted
-MOST_NOTES = 40             # the most boxes whose names are listed below the picture
+MOST_NOTES = 40             # the maximum number of boxes whose names are listed below the picture
 STYLE = """
 .flame text { font: 11px system-ui, sans-serif; fill: #222; pointer-events: none; } .flame .light { fill: #fff; }
 .flame rect { stroke: #fff; stroke-width: .6; } .flame .function { fill: #e9dfc9; }

@@ -1,8 +1,8 @@
 """memory.why: lists what keeps a tensor's memory alive.
 
-A buffer counts its holders and their roles, so these numbers are exact. Their names are searched for: the nodes that
-save the buffer are in the rings of the tapes, and the variables whose gradient it is are inputs of those nodes. There
-is no list of all tensors, so for other tensors only the number is known."""
+A buffer counts its holders and their roles, so these numbers are exact. The names of the holders are found by a search:
+the nodes that save the buffer are in the rings of the tapes, and the variables whose gradient it is are inputs of those
+nodes. There is no list of all tensors, so for other tensors only the number is known."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t

@@ -76,7 +76,7 @@ cdef inline void write(int kind, uintptr_t buffer, size_t nbytes, int category, 
 
 
 cdef void begin_update() noexcept:
-    """Mark the begin of an update of a solver. An update allocates nothing, so no other event would show it."""
+    """Mark the start of a solver's update. An update allocates nothing, so no other event would show it."""
     global updates, phase
     updates += 1
     phase = UPDATE
@@ -104,10 +104,10 @@ def open_logs():
 @cython.embedsignature.format("clinic")
 @cython.no_gc_clear                                 # (a cycle may refer to it, and it is open until it is deallocated)
 cdef class EventLog(Open):
-    """The memory events of a period, and their sums. When `most` events are in memory, the older half is folded into a
-    base state, which bounds the size of the log. The peak and the sums stay exact."""
+    """The memory events of a period, and their sums. When `max_events` events are in memory, the older half is folded
+    into a base state, which bounds the size of the log. The peak and the sums stay exact."""
     cdef Event* event
-    cdef Py_ssize_t capacity, n, most
+    cdef Py_ssize_t capacity, n, max_events
     cdef readonly Py_ssize_t dropped            # events that are folded into `base`
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
@@ -115,7 +115,7 @@ cdef class EventLog(Open):
     cdef State base                             # before the first event in memory
     cdef list samples                           # (event, time, live bytes by category) of some dropped events
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
-    cdef list forgotten                         # by phase: the number of entries removed from base_phases
+    cdef list removed                           # by phase: the number of entries removed from base_phases
     cdef State peak_state                       # the state at the peak, if that event was dropped
     cdef readonly list sites, frames, shapes    # the objects that the numbers in events refer to (memory/sites.pyx)
     cdef readonly list allocated                # by site: [allocations, bytes] of the dropped events
@@ -125,8 +125,8 @@ cdef class EventLog(Open):
     cdef readonly bint lost                     # an event is missing because there was no memory for it
 
     @cython.embedsignature.format("c")
-    def __init__(self, Py_ssize_t most):
-        self.most = most
+    def __init__(self, Py_ssize_t max_events):
+        self.max_events = max_events
 
     def __dealloc__(self):
         self.stop()
@@ -142,7 +142,7 @@ cdef class EventLog(Open):
         self.base = State()
         for c in range(<int>CATEGORIES): self.base.before[c] = self.base.totals[c] = counters.by_category[c]
         self.base_phases, self.allocated, self.samples = [], [], [(0, 0, self.before)]
-        self.forgotten = [0] * len(PHASES)
+        self.removed = [0] * len(PHASES)
         self.live = self.peak = counters.live
         self.began, self.began_ns = cg_ticks(), cg_now()
         self.link(&logs)
@@ -187,9 +187,9 @@ cdef class EventLog(Open):
             if self.live > self.peak:
                 self.peak = self.live
                 self.peak_at = self.dropped + self.n
-        if self.n >= self.most and not self.whole: self.fold(self.n // 2)
+        if self.n >= self.max_events and not self.whole: self.fold(self.n // 2)
 
-    # ---- what they add up to
+    # ---- size
 
     @cython.final
     cdef bint widen(self) noexcept:
@@ -213,7 +213,7 @@ cdef class EventLog(Open):
             self.samples += self.course(512, count)
             if len(self.samples) > 2048: self.samples = thinned(self.samples)
             self.base_phases = self.phases(count)
-            for run in self.base_phases[:-2048]: self.forgotten[run[0]] += 1
+            for run in self.base_phases[:-2048]: self.removed[run[0]] += 1
             del self.base_phases[:-2048]
             self.allocated = self.sums(count)
             for i in range(count): self.base.play(&self.event[i])
@@ -226,7 +226,7 @@ cdef class EventLog(Open):
             if collects: PyGC_Enable()
         return 0
 
-    # ---- what they add up to
+    # ---- sums of the events
 
     cdef State at(self, Py_ssize_t count):
         """The state after the first `count` events. Of the dropped events only the peak is known."""
@@ -256,7 +256,7 @@ cdef class EventLog(Open):
         cdef list out = []
         cdef Py_ssize_t i, n = self.n if count is None else count
         cdef Py_ssize_t stretch = (n + points - 1) // points if n else 1
-        cdef size_t most = 0, total = 0
+        cdef size_t maximum = 0, total = 0
         cdef size_t best[CATEGORIES]
         cdef Py_ssize_t best_at = -1
         cdef int c
@@ -265,8 +265,8 @@ cdef class EventLog(Open):
             state.play(&self.event[i])
             if self.event[i].kind == ALLOCATED: total += self.event[i].nbytes
             elif self.event[i].kind == FREED: total -= self.event[i].nbytes
-            if best_at < 0 or total > most:
-                most, best_at = total, i
+            if best_at < 0 or total > maximum:
+                maximum, best_at = total, i
                 memcpy(best, state.totals, sizeof(best))
             if (i + 1) % stretch == 0 or i == n - 1:
                 out.append((self.dropped + best_at + 1, self.event[best_at].time,
@@ -291,7 +291,7 @@ cdef class EventLog(Open):
 
     def passes(self):
         """The number of runs of events of each phase, in the order of PHASES."""
-        cdef list counts = list(self.forgotten)
+        cdef list counts = list(self.removed)
         for run in self.phases(): counts[run[0]] += 1
         return counts
 
@@ -372,17 +372,17 @@ cdef class EventLog(Open):
 cdef class Logged:
     """The scope of a log, the base of memory.profile. Each entry starts a new log."""
     cdef readonly EventLog _log
-    cdef Py_ssize_t most
+    cdef Py_ssize_t max_events
 
     @cython.embedsignature.format("c")
-    def __init__(self, most):
-        self.most = most
+    def __init__(self, max_events):
+        self.max_events = max_events
 
     def __enter__(self):
         cdef EventLog log
         if self._log is not None and self._log.place != NULL:
-            raise RuntimeError("this memory.profile() is open already; make another one for a scope inside it")
-        log = EventLog(self.most)
+            raise RuntimeError("this memory.profile() is already open; make another one for a scope inside it")
+        log = EventLog(self.max_events)
         log.start()
         self._log = log
         return self

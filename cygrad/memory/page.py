@@ -138,7 +138,7 @@ def picture(stacked, phases, axis, end, peak, at_peak):
 
     parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
              f'{("memory events", "time")[axis]}">']
-    room = 0                                        # the end of the last label
+    label_end = 0                                   # of the last label
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == 0 else (begun, ended)
         right = max(right, left + end / 400)
@@ -146,8 +146,8 @@ def picture(stacked, phases, axis, end, peak, at_peak):
                      f'fill="var(--{name})"><title>{name}</title></rect>')
         half = LETTER * len(name) / 2
         middle = min(float(x((left + right) / 2)), WIDTH - half)
-        if middle - half < room: continue
-        room = middle + half + 4
+        if middle - half < label_end: continue
+        label_end = middle + half + 4
         parts.append(f'<text class="phase" x="{middle:.2f}" y="12" text-anchor="middle">{name}</text>')
     for tick in ticks(peak / size, unit == "bytes"):
         at = y(tick * size)

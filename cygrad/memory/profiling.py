@@ -7,8 +7,8 @@ from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES, Logged
 from cygrad.memory.paths import file_path
 
-MOST_EVENTS = 1 << 20       # the most events in memory, 32 bytes each; older ones are folded
-MOST_COUNTERS = 1 << 16     # the most counters of a trace; with more events, each is the maximum of an interval
+MOST_EVENTS = 1 << 20       # the maximum number of events in memory, 32 bytes each; older ones are folded
+MOST_COUNTERS = 1 << 16     # the maximum number of counters of a trace; beyond, each is the maximum of an interval
 COLUMNS = ("operation", "category", "line", "stack", "why")
 AXES = ("events", "time")
 

@@ -15,8 +15,8 @@ __all__ = ["page", "plot", "table", "trace", "tree_table", "why_table"]
 
 INK = "#333333"
 SMALL = 200                 # branches of a tree below 1/SMALL of the peak are summed
-WIDEST = 120                # the most columns of a text table
-LEVELS = 20                 # the most levels of a tree that are indented; deeper ones show their number
+WIDEST = 120                # the maximum number of columns of a text table
+LEVELS = 20                 # the maximum number of indented levels of a tree; deeper ones show their number
 
 
 def counted(buffers, nbytes):
@@ -24,9 +24,9 @@ def counted(buffers, nbytes):
     return f"{buffers:,}" if buffers or not nbytes else "-"
 
 
-def cut(text, room):
+def cut(text, width):
     """Shorten a text to its end, which distinguishes one path from another."""
-    return text if len(text) <= room else "…" + text[len(text) - room + 1:]
+    return text if len(text) <= width else "…" + text[len(text) - width + 1:]
 
 
 def table(by, rows, peak):
@@ -75,11 +75,11 @@ def wrapped_shapes(text, width):
 def tree_table(root, peak):
     """The tree of a peak, indented. Small branches are summed."""
     lines = []
-    room = WIDEST - 36
+    max_width = WIDEST - 36
 
     def add(text, depth, nbytes, buffers):
         start = "  " * depth if depth <= LEVELS else "  " * LEVELS + f"{depth}: "
-        lines.append((start + cut(text, room - len(start)), nbytes, buffers))
+        lines.append((start + cut(text, max_width - len(start)), nbytes, buffers))
 
     def walk(branch, depth):
         small = [b for b in branch.ordered() if SMALL * b.bytes < peak]
@@ -132,15 +132,15 @@ def plot(path, course, phases, peak, axis, thinned):
     axes.annotate(f"peak: {peak:,} bytes at " + (f"event {when:,}" if axis == "events" else f"{when:.4g} {short}"),
                   (when, peak / scale), (8 if side == "left" else -8, 5), textcoords="offset points", weight="bold",
                   ha=side)
-    room = -end                                     # the end of the last label
+    label_end = -end                                # of the last label
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == "events" else (begun / long, ended / long)
         right = max(right, left + end / 400)
         axes.axvspan(left, right, 0.96, 1, color=PHASE_COLORS[name], lw=0)
         width = end * 0.009 * len(name)
         middle = min(max((left + right) / 2, width / 2), end - width / 2)
-        if middle - width / 2 < room: continue
-        room = middle + width / 2 + end * 0.005
+        if middle - width / 2 < label_end: continue
+        label_end = middle + width / 2 + end * 0.005
         axes.text(middle, 0.957 * highest, name, color=INK, ha="center", va="top", size=8)
     xlabel = "memory events" if axis == "events" else short
     if thinned: xlabel += f" (of the first {thinned:,} events only the maxima)"

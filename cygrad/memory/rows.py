@@ -14,7 +14,7 @@ WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "opti
                     "saved": "saved for backward", "workspace": "temporary workspace",
                     "other": "in use, or held by the program"}
 ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # matches one shape in PeakRow.shape
-LONGEST_CYCLE = 16          # the most frames of a repeated cycle; longer recursions are listed frame by frame
+LONGEST_CYCLE = 16          # the maximum number of frames of a repeated cycle; longer ones are listed frame by frame
 
 
 class Four(NamedTuple):

@@ -9,24 +9,24 @@ DARK = ("parameters", "gradients")                  # text on these is white
 PHASE_COLORS = {"forward": "#dcdcdc", "backward": "#9c9c9c", "update": "#2b2b2b"}     # greys, unlike the categories
 
 
-def byte_unit(most):
-    """The largest unit of which `most` has at least two, as (bytes, name)."""
-    return next((size, name) for size, name in BYTES if most >= 2 * size or size == 1)
+def byte_unit(maximum):
+    """The largest unit of which `maximum` has at least two, as (bytes, name)."""
+    return next((size, name) for size, name in BYTES if maximum >= 2 * size or size == 1)
 
 
-def seconds_unit(most):
+def seconds_unit(maximum):
     """The same for time, as (seconds, name)."""
-    return next((size, name) for size, name in SECONDS if most >= 2 * size or name == "us")
+    return next((size, name) for size, name in SECONDS if maximum >= 2 * size or name == "us")
 
 
-def ticks(most, whole=False, at_most=6):
-    """Round numbers from 0 to `most`: multiples of 1, 2 or 5 times a power of ten (`whole`: of at least 1)."""
+def ticks(maximum, whole=False, at_most=6):
+    """Round numbers from 0 to `maximum`: multiples of 1, 2 or 5 times a power of ten (`whole`: of at least 1)."""
     step, k = 1.0, 0
-    while not whole and 0 < most / step < at_most / 3: step /= 10
-    while most / step > at_most:
+    while not whole and 0 < maximum / step < at_most / 3: step /= 10
+    while maximum / step > at_most:
         step *= (2, 2.5, 2)[k % 3]
         k += 1
-    return [step * i for i in range(int(most / step * (1 + 1e-9)) + 1)]
+    return [step * i for i in range(int(maximum / step * (1 + 1e-9)) + 1)]
 
 
 def shown(tick):

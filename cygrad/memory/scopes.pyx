@@ -75,7 +75,7 @@ cdef class track(Open):
 
     def __enter__(self):
         if self.place != NULL:
-            raise RuntimeError("this memory.track() is open already; make another one for a scope inside it")
+            raise RuntimeError("this memory.track() is already open; make another one for a scope inside it")
         begin()
         self.highest, self.started, self.used = counters.live, counters.live, True
         self.link(&tracks)
@@ -113,7 +113,7 @@ cdef int tightest() except -1:
     cdef void* p = limits
     cdef limit found = None
     while p != NULL:
-        if found is None or (<limit>p).most < found.most: found = <limit>p
+        if found is None or (<limit>p).max_bytes < found.max_bytes: found = <limit>p
         p = (<Open>p).outer
     set_limit(None if found is None else found.bytes)
     return 0
@@ -129,12 +129,12 @@ cdef class limit(Open):
     nest, and the lowest limit applies. Memory that was live at the start stays, even if it exceeds the limit. Raises
     TypeError or ValueError if `bytes` is not a size."""
     cdef object bytes
-    cdef size_t most
+    cdef size_t max_bytes
     cdef Py_ssize_t entries
 
     @cython.embedsignature.format("c")
     def __init__(self, bytes):
-        self.bytes = self.most = min(read_size(bytes, "memory.limit"), (1 << 63) - 1)
+        self.bytes = self.max_bytes = min(read_size(bytes, "memory.limit"), (1 << 63) - 1)
 
     def __enter__(self):
         self.entries += 1
@@ -192,7 +192,7 @@ cdef class events(Open):
 
     def __enter__(self):
         if self.place != NULL:
-            raise RuntimeError("this memory.events() is open already; make another one for a scope inside it")
+            raise RuntimeError("this memory.events() is already open; make another one for a scope inside it")
         self.link(&listeners)
         set_listener(call_listeners)
         return self.log

@@ -21,7 +21,7 @@ from cygrad.core.source import line_of
 cdef extern from "cygrad/frames.h":
     ctypedef struct Frame "cg_frame":
         void* at
-    int cg_stack(Frame* stack, int most)
+    int cg_stack(Frame* stack, int max_frames)
     void* cg_code(const Frame* f)
     int cg_instruction(const Frame* f)
 
@@ -30,7 +30,7 @@ cdef extern from "Python.h":
     int PyGC_Enable()
 
 cdef enum:
-    DEEPEST = 256           # the most frames of a stack; the innermost ones are kept
+    DEEPEST = 256           # the maximum number of frames of a stack; the innermost ones are kept
     CUT = 1                 # the frame number that represents the frames beyond these
     RECENT = 512            # the size of the caches of recent sites and shapes
 

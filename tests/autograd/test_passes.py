@@ -164,7 +164,7 @@ def test_wrong_heads(ask):
     before = state(X)
     for outputs, gradients, error, match in [
         ([], None, ValueError, "got no outputs; pass a tensor or a list of tensors"),
-        ([y, z], [None], ValueError, "got 2 outputs but 1 gradients; give one"),
+        ([y, z], [None], ValueError, "got 2 outputs but 1 gradients; pass one"),
         (y, [None, None], ValueError, "got 1 outputs but 2 gradients"),
         (y, cg.ones(3, dtype="float64"), ValueError,
          r"gradient 0 is float64 of shape \(3,\); output 0 is float64 of shape \(2,\), and they must agree"),

@@ -216,7 +216,7 @@ def test_a_gradient_is_not_the_variable_s_own_memory():
     for x, wrong in ((variable(), lambda x: x), (variable(), lambda x: x.detach()),
                      (variable(), lambda x: x.detach()[::-1]), (flat[:2].attach_grad(), lambda x: flat[1:3]),
                      (cg.asarray(array)[:2].attach_grad(), lambda x: cg.asarray(array)[1:3])):
-        with pytest.raises(ValueError, match="the gradient assigned shares memory with its tensor"):
+        with pytest.raises(ValueError, match="the assigned gradient shares memory with its tensor"):
             x.grad = wrong(x)
         with pytest.raises(ValueError, match="mark_variables: gradient 0 shares memory with its tensor"):
             cg.mark_variables([x], [wrong(x)])
@@ -229,7 +229,7 @@ def test_a_gradient_is_not_the_variable_s_own_memory():
 def test_grad_refuses():
     x = variable()
     for wrong, match in ((cg.zeros(3), r"gradient assigned is float32 of shape \(3,\); the tensor is float32 of shape"),
-                         (cg.zeros(2, dtype="float64"), "the gradient assigned is float64")):
+                         (cg.zeros(2, dtype="float64"), "the assigned gradient is float64")):
         with pytest.raises(ValueError, match=match):
             x.grad = wrong
     with pytest.raises(TypeError, match="grad must be a tensor or None, got list"):

@@ -174,7 +174,7 @@ def test_scopes_nest_and_end_with_exceptions():
     with outer:                                     # again, from the start
         pass
     assert rows(outer) == {("other", "before", ""): 4000}
-    with outer, pytest.raises(RuntimeError, match="open already"):
+    with outer, pytest.raises(RuntimeError, match="already open"):
         outer.__enter__()
     del a, b, c, d
     with cg.memory.profile() as p:

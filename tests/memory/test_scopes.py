@@ -35,9 +35,9 @@ def test_what_the_error_says():
     number = caught.traceback[0].lineno + 1
     assert e.line == f"{__file__}:{number}"
     assert str(e) == (
-        f"memory.limit of 1,048,576 bytes: exp at {__file__}:{number} asked for 1,048,576 bytes, but 524,288 are live "
-        f"(parameters 262,144, gradients 262,144) and hold {held():,} of the system; at most {e.fits:,} would fit; "
-        f"free tensors (memory.why says who holds one), work on smaller pieces, or raise the limit")
+        f"memory.limit of 1,048,576 bytes: exp at {__file__}:{number} requested 1,048,576 bytes, but 524,288 are live "
+        f"(parameters 262,144, gradients 262,144) and {held():,} are committed; at most {e.fits:,} would fit; free "
+        f"tensors (memory.why lists the holders), work on smaller pieces, or raise the limit")
     del caught, e
 
 
@@ -198,7 +198,7 @@ except MemoryError as e:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
                             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     assert result.stderr == ""
-    assert result.stdout.startswith("MemoryError the system gave no block of 419430400 bytes; cygrad holds ")
+    assert result.stdout.startswith("MemoryError the system cannot provide a block of 419430400 bytes; ")
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------

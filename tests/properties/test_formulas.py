@@ -28,7 +28,7 @@ def impurity(row, args, kwargs):
     try:
         replay = Replay(gradients)
     except RuntimeError as e:
-        if re.match(r"Replay: the shape of the result of .* depends on", str(e)): return None   # the formula read none
+        if re.match(r"Replay: the shape of the result of .* depends on", str(e)): return None    # read none
         if not re.match(r"Replay: the gradient of .* reads the values", str(e)): raise
         return str(e)
     with cg.no_grad():

@@ -90,8 +90,8 @@ def texts(e):
 
 
 # Indices, labels and lengths, which are named.
-NAMED = ("out of range", "is no class", "is not a class", "too many elements", "no block of", "more than any machine",
-         "does not fit", "holds ", "fill shape", "broadcast to shape")
+NAMED = ("out of range", "is not a class", "too many elements", "a block of", "more than any machine", "does not fit",
+         "holds ", "fill shape", "broadcast to shape")
 
 
 @pytest.mark.filterwarnings("ignore")

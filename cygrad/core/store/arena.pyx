@@ -28,7 +28,7 @@ cdef extern from "cygrad/platform.h" nogil:
 cdef enum:
     BINS = 8 * 48           # spans of up to 2^56 bytes
     WORDS = BINS // 64
-    MAX_EXAMINED = 32       # the most spans of a bin that a search examines
+    MAX_EXAMINED = 32       # a search examines at most this many spans of a bin
     RESERVE = 64 << 20      # the smallest segment
     HUGE = 2 << 20          # a huge page; a large arena grows by at least this
 
@@ -117,6 +117,7 @@ cdef Span* new_span(Segment* segment, char* data, size_t size) noexcept:
 
 
 cdef void recycle_span(Span* s) noexcept:
+    """Put a span record on the list for reuse."""
     global unused
     s.next = unused
     unused = s
@@ -175,7 +176,7 @@ cdef inline size_t page_after(const Span* s, size_t n) noexcept:
 
 
 cdef size_t uncommitted(const Span* s, size_t n) noexcept:
-    """How many bytes must be committed before the first `n` bytes of a free span can be used."""
+    """The number of bytes that must be committed before the first `n` bytes of a free span can be used."""
     cdef size_t page = first_page(s), end = page_after(s, n)
     return (end - page - pages_between(s.segment, page, end)) * PAGE if s.bare else 0
 
@@ -201,7 +202,7 @@ cdef size_t decommit(Span* s, size_t max_bytes) noexcept:
 cdef bint commit(Span* s, size_t n, size_t max_bytes) noexcept:
     """Commit the pages that the first `n` bytes of a free span need. A large arena grows by huge pages, so this commits
     some of the following pages too, as long as at most `max_bytes` bytes are committed in total. False if the system
-    refuses. The span is in no bin."""
+    has no memory. The span is in no bin."""
     global committed, commits
     cdef Segment* g = s.segment
     cdef size_t page = first_page(s), end = page_after(s, n), need = uncommitted(s, n)
@@ -229,13 +230,13 @@ cdef Span* reserve(size_t n) noexcept:
     large as all earlier ones together, which keeps their number small. If addresses are scarce (RLIMIT_AS), the segment
     is only as large as `n` needs."""
     global segments, reserved
-    cdef size_t least = (n + HUGE - 1) // HUGE * HUGE
-    cdef size_t size = max(least, max(<size_t>RESERVE, reserved))
+    cdef size_t minimum = (n + HUGE - 1) // HUGE * HUGE
+    cdef size_t size = max(minimum, max(<size_t>RESERVE, reserved))
     cdef char* base = cg_reserve(size)
     cdef Segment* g
     cdef Span* s
     if base == NULL:
-        size = least
+        size = minimum
         base = cg_reserve(size)
         if base == NULL: return NULL
     g = <Segment*>PyMem_RawMalloc(sizeof(Segment))
@@ -272,7 +273,7 @@ cdef void unreserve(Span* s) noexcept:
     recycle_span(s)
 
 
-# ---- taking and giving -----------------------------------------------------------------------------------------------
+# ---- allocation ------------------------------------------------------------------------------------------------------
 
 cdef Span* best_fit(const Bins* bins, size_t n) noexcept:
     """The smallest span of at least `n` bytes among those examined, or NULL if there is none."""
@@ -309,7 +310,7 @@ cdef Span* cheapest(size_t n) noexcept:
     cdef int k = bin_of(n), examined
     cdef Span* s
     cdef Span* found = NULL
-    cdef size_t need, least = 0
+    cdef size_t need, fewest = 0
     while True:
         k = next_bin(&partial_bins, k)
         if k < 0: return found
@@ -317,15 +318,15 @@ cdef Span* cheapest(size_t n) noexcept:
         while s != NULL and examined < MAX_EXAMINED:
             if s.size >= n:
                 need = uncommitted(s, n)
-                if found == NULL or need < least: found, least = s, need
+                if found == NULL or need < fewest: found, fewest = s, need
             s = s.next
             examined += 1
         k += 1
 
 
 cdef Span* grow(size_t n, size_t max_bytes) noexcept:
-    """A span of `n` bytes if none fits: commit pages, and decommit others if more than `max_bytes` bytes would be
-    committed otherwise. NULL if that is not possible or if the system refuses."""
+    """A span of `n` bytes when no free span fits: commit pages, and decommit others if more than `max_bytes` bytes
+    would be committed otherwise. NULL if that is not possible or if the system has no memory."""
     cdef Span* s = cheapest(n)
     cdef size_t need
     if s == NULL:
@@ -380,7 +381,7 @@ cdef size_t purge(size_t n) noexcept:
                 if s.size - s.bare >= PAGE:
                     remove(s)
                     freed += decommit(s, n - freed)
-                    insert(s)                       # (the walk may meet it again: then it has no pages left)
+                    insert(s)                       # (the loop may see it again, without committed pages)
                 s = following
             if freed >= n: return freed
     return freed

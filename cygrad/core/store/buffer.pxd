@@ -15,7 +15,7 @@ cdef enum Event:            # the events that are reported to an observer
     ALLOCATED, FREED, MOVED     # MOVED: from one category to another
 
 cdef enum:
-    MAX_ROLES = 0xFFFF      # the most variables on one buffer, which are counted in 16 bits
+    MAX_ROLES = 0xFFFF      # the maximum number of variables on one buffer, counted in 16 bits
 
     EXTERNAL = 1            # memory outside the pool: `owner` keeps it alive, and the counters exclude it
     READONLY = 2
@@ -27,8 +27,8 @@ cdef enum:
 cdef struct Buffer:
     char* data
     size_t nbytes           # the requested size, which live_bytes counts
-    void* link              # free: the next free block; external: the owner (a counted PyObject*); with a sign
-                            #   slot: the node of that slot
+    void* link              # free: the next free block; external: a reference to the owner; with a sign slot: the
+                            #   node of that slot
     void* home              # small: its slab; medium and large: its span; zeros without memory: their size in bytes
     int holders
     uint32_t version        # number of in-place writes

@@ -36,11 +36,11 @@ cdef extern from "Python.h":
 
 cdef enum:
     HEADER = 64             # bytes before the data of a small buffer
-    SLAB = 4096             # a page, on most machines: what lives on in a slab keeps no more than that from the system
-    WINDOW = 1 << 16        # medium and large allocations, and slabs in use, between two looks at what was live
+    SLAB = 4096             # a page on most machines, so that a long-lived small buffer keeps only one page committed
+    WINDOW = 1 << 16        # the live peak is taken over windows of this many allocations: see tick()
     SLACK = 4 << 20
 
-    DOMAIN = 0xC96AD        # tracemalloc's domain of our data (tracemalloc.DomainFilter takes the number)
+    DOMAIN = 0xC96AD        # the tracemalloc domain of tensor data (for tracemalloc.DomainFilter)
 
     LOGGING = 1             # bits of `watching`
     FAILING = 2
@@ -55,10 +55,10 @@ cdef Buffer* free_lists[LARGE]          # buffers of small and medium classes
 cdef Buffer* headers = NULL             # a list of headers of medium and large buffers for reuse
 cdef Slab* slabs = NULL
 cdef size_t idle = 0        # bytes of slabs without a buffer in use, and of medium buffers in the lists
-cdef size_t limit = <size_t>-1          # the most bytes that may be committed; -1: no limit
+cdef size_t limit = <size_t>-1          # the maximum number of committed bytes; -1: no limit
 cdef size_t window_peak = 0, last_peak = 0      # peaks of the live bytes in this window and in the previous one
 cdef uint32_t window = WINDOW           # allocations until the next window
-cdef int watching = 0       # 0: no event log and no failure injection, so that an allocation has one test for both
+cdef int watching = 0       # LOGGING, FAILING, OBSERVED; if it is 0, an allocation needs one test for all three
 cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
@@ -70,10 +70,10 @@ memset(free_lists, 0, sizeof(free_lists))
 memset(&counters, 0, sizeof(counters))
 
 
-# ---- taking and giving -----------------------------------------------------------------------------------------------
+# ---- allocation ------------------------------------------------------------------------------------------------------
 
 cdef inline size_t bound(size_t live) noexcept:
-    """The most bytes that may be committed if free pages could be decommitted instead and `live` bytes will be live."""
+    """The maximum number of committed bytes when `live` bytes are live and free pages could be decommitted instead."""
     cdef size_t peak = max(live, max(window_peak, last_peak))
     return peak + peak // 4 + SLACK
 
@@ -91,14 +91,14 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
         s = arena.fit(size)
         if s == NULL: s = arena.grow(size, min(limit, bound(counters.live + size)))
     if s == NULL: s = arena.grow(size, limit)
-    if s == NULL:                                   # the limit or the system refuses: release all free memory first
+    if s == NULL:                                   # over the limit, or out of memory: release all free memory first
         empty_cache()
         s = arena.fit(size)
         if s == NULL: s = arena.grow(size, limit)
     if s != NULL: return s
     if arena.largest(limit - arena.committed if limit > arena.committed else 0) < size: over_limit(nbytes)
-    raise MemoryError(f"the system gave no block of {nbytes} bytes; cygrad holds {arena.committed} bytes, "
-                      f"{counters.live} of them in live tensors")
+    raise MemoryError(f"the system cannot provide a block of {nbytes} bytes; cygrad has committed {arena.committed} "
+                      f"bytes, {counters.live} of them in live tensors")
 
 
 cdef inline void tick() noexcept:
@@ -153,7 +153,7 @@ cdef void collect_idle() noexcept:
 
 
 cdef int over_limit(size_t nbytes) except -1:
-    """Raise MemoryLimitError with the size and the place of the request, the live bytes, and the size that would
+    """Raise MemoryLimitError with the size, operation and line of the request, the live bytes, and the size that would
     fit."""
     cdef size_t fits = arena.largest(limit - arena.committed if limit > arena.committed else 0)
     cdef int c
@@ -165,10 +165,10 @@ cdef int over_limit(size_t nbytes) except -1:
     place = f"{filename}:{line}" if filename else ""
     parts = [f"{name} {counters.by_category[c]:,}" for c, name in enumerate(CATEGORY_NAMES) if counters.by_category[c]]
     raise MemoryLimitError(
-        f"memory.limit of {limit:,} bytes: {operation}{place and ' at ' + place} asked for {nbytes:,} "
-        f"bytes, but {counters.live:,} are live{' (' * bool(parts)}{', '.join(parts)}{')' * bool(parts)} and hold "
-        f"{arena.committed:,} of the system; at most {fits:,} would fit; free tensors (memory.why says who holds one), "
-        f"work on smaller pieces, or raise the limit",
+        f"memory.limit of {limit:,} bytes: {operation}{place and ' at ' + place} requested {nbytes:,} bytes, but "
+        f"{counters.live:,} are live{' (' * bool(parts)}{', '.join(parts)}{')' * bool(parts)} and {arena.committed:,} "
+        f"are committed; at most {fits:,} would fit; free tensors (memory.why lists the holders), work on smaller "
+        f"pieces, or raise the limit",
         nbytes, limit, fits, operation, place)
 
 
@@ -207,7 +207,7 @@ cdef Buffer* new_header() except NULL:
 
 
 cdef Buffer* new_large(int c, size_t nbytes) except NULL:
-    """A medium or large buffer over a new span."""
+    """A medium or large buffer on a new span."""
     global headers
     cdef Buffer* b = new_header()
     try:
@@ -308,7 +308,7 @@ cdef int make(Buffer* b) except -1:
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
-    """A buffer over memory that `owner` keeps alive. core/store/external.pyx counts such memory."""
+    """A buffer on memory that `owner` keeps alive. core/store/external.pyx counts such memory."""
     cdef Buffer* b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
     if b == NULL: raise MemoryError("no memory for the header of an external buffer")
     memset(b, 0, sizeof(Buffer))
@@ -374,9 +374,9 @@ CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", 
 
 def stats() -> dict[str, Any]:
     """The current state of the memory, as a dict. In bytes: `live_bytes`, the memory of all tensors; `peak_bytes`, the
-    maximum of the live bytes since the start or since `reset_peak()`; `cached_bytes`, what the pool holds for later
-    allocations; `external_bytes`, memory of NumPy and others that tensors share. External memory counts nowhere else,
-    and each byte counts once, however many tensors share it; of an array with gaps the elements count. `live_buffers`
+    maximum of the live bytes since the start or since `reset_peak()`; `cached_bytes`, free memory that the pool holds
+    for later allocations; `external_bytes`, memory of NumPy and other libraries that tensors share. External memory
+    counts nowhere else, and each byte counts once, however many tensors share it; gaps do not count. `live_buffers`
     is the number of live buffers, `system_allocations` the number of times that the pool took memory from the system.
     `by_category` divides the live bytes by purpose, a dict of "parameters", "gradients", "saved", "optimizer",
     "workspace" and "other"."""
@@ -439,11 +439,11 @@ cdef void notify(int event, Buffer* b, int before) noexcept:
     if watching & OBSERVED: observer(event, b, before)
     if not watching & LOGGING: return
     f = flags()
-    if f.telling: return                            # the listener's own event: reporting it would recurse forever
+    if f.telling: return                            # an event of the listener itself: reporting it would recurse
     f.telling = True
     try:
         listener((EVENT_NAMES[event], <uintptr_t>b, b.nbytes, CATEGORY_NAMES[c]))
-    finally:                                        # an exception is printed: the allocation goes on
+    finally:                                        # an exception is printed, and the allocation continues
         f.telling = False
 
 

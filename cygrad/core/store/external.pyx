@@ -1,14 +1,13 @@
-"""Counts external memory: memory of NumPy and others that tensors share. Each byte counts once, however many arrays
-share it.
+"""Counts external memory: memory of NumPy and other libraries that tensors share. Each byte counts once, however many
+arrays share it.
 
-Two tensors over one array, or over views of it that overlap, share bytes. So arrays whose address ranges overlap are
-counted together: equal arrays once, and in total at most the length of their common range. An array with gaps counts
-only its elements. The count is exact, except for arrays with gaps that overlap in part. For those it may be too large,
-but never larger than the range. memory.stats() computes the sum; creating and freeing such a buffer only updates two
-pointers.
+Two tensors on one array, or on overlapping views of it, share bytes. So arrays whose address ranges overlap are counted
+together: equal arrays once, and in total at most the length of their common range. An array with gaps counts only its
+elements. The count is exact, except for arrays with gaps that overlap in part. For those it may be too large, but never
+larger than the range. memory.stats() computes the sum; creating and freeing such a buffer only updates two pointers.
 
-An array over the pool's own memory, such as x.numpy() passed to asarray, is not external. Its bytes count with the
-buffer that they belong to."""
+An array on the pool's own memory, such as x.numpy() passed to asarray, is not external. Its bytes count with the buffer
+that they belong to."""
 
 cimport cython
 
@@ -33,7 +32,7 @@ cdef class Lender:
 
 
 cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NULL:
-    """A buffer over the memory of `a`, which `owner` keeps alive."""
+    """A buffer on the memory of `a`, which `owner` keeps alive."""
     global ring
     cdef Lender lender = Lender.__new__(Lender)
     cdef Py_ssize_t size = itemsize(a.dtype), reach
@@ -63,7 +62,7 @@ def external_bytes():
     cdef void* p
     cdef size_t total = 0, begin = 0, end = 0, elements = 0
     cdef size_t low, high, nbytes
-    cdef Lender one                     # a counted reference: allocating may run the collector, which may free Lenders
+    cdef Lender one                     # holds a reference: allocating may run the collector, which may free Lenders
     found = set()
     p = ring
     while p != NULL:

@@ -1,14 +1,13 @@
-"""Layouts: shapes and strides with reference counts. A function here that returns a Layout* passes one count to the
-caller.
+"""Layouts: shapes and strides with reference counts. A function here that returns a Layout* returns a new reference.
 
 The GIL guards the counts and the list of freed layouts, so callers hold it. `nogil` here says that a function needs no
 Python object. Code that may run without the GIL uses a LocalLayout."""
 
 from cygrad.kernels.array cimport MAX_NDIM, Layout
 
-cdef struct LocalLayout:                            # a layout on the caller's stack: not counted, not shared
+cdef struct LocalLayout:                            # a layout on the caller's stack, without reference counting
     Layout layout
-    Py_ssize_t shape[MAX_NDIM + 2]                  # (two more: einsum groups what it multiplies)
+    Py_ssize_t shape[MAX_NDIM + 2]                  # (two more for the groups of dimensions in einsum)
     Py_ssize_t strides[MAX_NDIM + 2]
 
 cdef Layout* SCALAR                                 # the 0-d layout at offset 0; never freed

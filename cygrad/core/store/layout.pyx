@@ -1,7 +1,7 @@
 """Layouts: the shape, strides and offset of a tensor in its buffer.
 
-A result of its operand's shape shares the operand's layout, so most operations allocate no layout. Freed layouts with
-few dimensions go to a free list."""
+A result with its operand's shape shares the operand's layout, so most operations allocate no layout. Freed layouts with
+at most SMALL_NDIM dimensions go to a free list."""
 
 from cpython.number cimport PyNumber_Index
 
@@ -9,7 +9,7 @@ from cygrad.kernels.array cimport MAX_NDIM
 
 from cygrad.core.errors import described
 
-cdef extern from "Python.h" nogil:                   # (the callers of what allocates here hold the GIL)
+cdef extern from "Python.h" nogil:                   # (declared nogil, but every caller holds the GIL)
     void* PyMem_Malloc(size_t n)
     void PyMem_Free(void* p)
 

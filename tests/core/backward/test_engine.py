@@ -531,7 +531,7 @@ def test_a_scope_left_by_another_thread():
     other = threading.Thread(target=close)
     other.start(), other.join()
     del g                                           # and with it the scope, which is open here still
-    assert errors == ["a scope was left that this thread has not entered"]
+    assert errors == ["this thread exits a scope that it has not entered"]
     try:
         assert cg.is_recording()                    # this thread's flags are its own
         y = x * x

@@ -433,7 +433,7 @@ def test_scopes_that_are_misused():
         s.keep(3)
     with s:                                         # again, in sequence
         x = cg.ones(1)
-        with pytest.raises(RuntimeError, match="is open already"):
+        with pytest.raises(RuntimeError, match="is already open"):
             s.__enter__()
     assert type(x) is FreedTensor
     with pytest.raises(RuntimeError, match="has not entered"):

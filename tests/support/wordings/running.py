@@ -36,7 +36,7 @@ CASES = [
     (lambda: cg.no_grad(3), TypeError,
      "a scope can decorate only functions, got 3"),
     (lambda: cg.no_grad().__exit__(), RuntimeError,
-     "a scope was left that this thread has not entered"),
+     "this thread exits a scope that it has not entered"),
     (lambda: cg.autograd.detect_anomaly().__exit__(), RuntimeError,
      "detect_anomaly: this scope is not open, so it cannot be closed"),
     (lambda: fail_allocation(1).__exit__(), RuntimeError,

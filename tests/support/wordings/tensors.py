@@ -86,7 +86,8 @@ CASES = [
     (lambda: cg.empty(2**47, dtype="float64"), MemoryError,
      "1125899906842624 bytes are more than any machine has"),
     (lambda: cg.empty(2**44, dtype="float64"), MemoryError,
-     "the system gave no block of 140737488355328 bytes; cygrad holds <*> bytes, <*> of them in live tensors"),
+     "the system cannot provide a block of 140737488355328 bytes; cygrad has committed <*> bytes, "
+     "<*> of them in live tensors"),
     (lambda: cg.arange(0, 3, 0), ValueError,
      "arange: step must not be 0"),
     (lambda: len(cg.tensor(1.0)), TypeError,

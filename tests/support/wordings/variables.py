@@ -24,14 +24,14 @@ CASES = [
     (lambda: set_grad(VARIABLE(), 3.0), TypeError,
      "grad must be a tensor or None, got float"),
     (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
-     "the gradient assigned is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
+     "the assigned gradient is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
     (lambda: own_gradient(), ValueError,
-     "the gradient assigned shares memory with its tensor, which backward would overwrite; give a copy()"),
+     "the assigned gradient shares memory with its tensor, which backward would overwrite; pass a copy()"),
     (lambda: set_grad(VARIABLE(), cg.asarray(np.frombuffer(bytes(8), "float32"))), ValueError,
-     "the gradient assigned has read-only memory, but backward writes into it; give a copy()"),
+     "the assigned gradient has read-only memory, but backward writes to it; pass a copy()"),
     (lambda: set_grad(VARIABLE(), cg.zeros(1).broadcast_to(2)), ValueError,
-     "the gradient assigned, of shape (2,), repeats its elements (stride 0 in dimension 0), but backward writes "
-     "into each; give a copy()"),
+     "the assigned gradient, of shape (2,), repeats its elements (stride 0 in dimension 0), but backward writes to "
+     "each; pass a copy()"),
     (lambda: set_grad(cg.zeros(2), cg.zeros(2)), RuntimeError,
      "this tensor is not a variable; call attach_grad() or requires_grad_() first"),
     (lambda: setattr(cg.zeros(2), "fresh_grad", True), RuntimeError,
@@ -39,7 +39,7 @@ CASES = [
     (lambda: cg.backward([]), ValueError,
      "backward: got no outputs; pass a tensor or a list of tensors"),
     (lambda: cg.backward([RESULT()], []), ValueError,
-     "backward: got 1 outputs but 0 gradients; give one tensor, array, number or None for each output"),
+     "backward: got 1 outputs but 0 gradients; pass one tensor, array, number or None for each output"),
     (lambda: cg.backward([3.0]), TypeError,
      "backward: output 0 must be a tensor, got float"),
     (lambda: cg.backward(1), TypeError,
@@ -91,7 +91,7 @@ CASES = [
      "autograd.grad, or attach_grad()"),
     (lambda: marked_on_its_way(), RuntimeError,
      "mark_variables: a running backward pass may still read the memory of gradient 0, which would be overwritten; "
-     "give a copy()"),
+     "pass a copy()"),
     (lambda: returned_and_written(), cg.InplaceError,
      "this result of Same, of shape (2,), shares memory with a tensor that was written in place after it was recorded, "
      "so its gradient would not match its value; return a copy() of the input from the Function, or write to a copy()"),
