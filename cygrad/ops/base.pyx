@@ -284,12 +284,12 @@ cdef Layout* shared_layouts[N_SHARED]                   # shared_layouts[n]: sha
 
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil:
     """Declare `nbytes` of packed codes as hidden output 1."""
+    c.n_out, c.hidden = 2, 1
     if nbytes >= N_SHARED: c.y[1].layout = lay.dense(1, &nbytes)
     else:
         if shared_layouts[nbytes] == NULL: shared_layouts[nbytes] = lay.dense(1, &nbytes)
         c.y[1].layout = lay.incref(shared_layouts[nbytes])
     c.y[1].dtype = UINT8
-    c.n_out, c.hidden = 2, 1
     return 0
 
 

@@ -310,9 +310,9 @@ cdef class GatherRanked(Gathering):
     cdef int infer(self, Call* c) except -1 nogil:
         Gathering.infer(self, c)
         if not c.wanted: return 0
+        c.n_out, c.hidden = 2, 1
         c.y[1].layout = lay.incref(c.y[0].layout)
         c.y[1].dtype = place_dtype(c.x[0].layout.shape[(<Axis>c.attributes).axis])
-        c.n_out, c.hidden = 2, 1
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:

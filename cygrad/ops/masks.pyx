@@ -62,8 +62,8 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
     if not c.wanted or not is_floating(c.y[0].dtype): return 0
     if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
-    c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
     c.n_out, c.hidden = 2, 1
+    c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
     return 0
 
 

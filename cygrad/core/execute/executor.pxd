@@ -5,13 +5,14 @@ placed: in new memory, in the memory of a tensor, or in planned memory."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 
 from cygrad.core.execute.operands cimport Operand
 from cygrad.core.graph.operator cimport MAX_OUTPUTS, N_INLINE, Call, Operator
 from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER, WORKSPACE, Buffer, allocate, allocate_for, drop, hold
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport Flags
 from cygrad.kernels.array cimport Array, itemsize
 
 cdef enum:
@@ -25,20 +26,24 @@ cdef struct Execution:
     void* outer             # the operator that called this one, or NULL
     Array inline_x[N_INLINE]
 
-cdef inline int begin(Execution* e, Operator op, const Operand* x, int n, object attributes, uint64_t wanted) except -1:
-    """Fill in the call, and make `op` the thread's running operator. end() must follow, also after an error."""
+cdef inline void begin(Execution* e, Operator op, object attributes, Flags* thread) noexcept:
+    """Clear the call, and make `op` the thread's running operator. end() must follow, also after an error."""
     cdef Call* c = &e.call
     cdef int i
-    for i in range(MAX_OUTPUTS):
-        c.y[i].layout = NULL
-        e.buffers[i] = NULL
+    for i in range(MAX_OUTPUTS): c.y[i].layout = NULL
+    memset(e.buffers, 0, sizeof(e.buffers))
     e.workspace = NULL
-    e.thread = flags()
-    e.outer = e.thread.op
-    e.thread.op = <void*>op
-    c.n_in, c.n_out, c.hidden, c.view, c.wanted = n, 1, 0, -1, wanted
+    e.thread, e.outer = thread, thread.op
+    thread.op = <void*>op
+    c.n_out, c.hidden, c.view = 1, 0, -1
     c.workspace_bytes, c.work, c.workspace, c.attributes = 0, 0, NULL, <void*>attributes
     c.x = e.inline_x
+
+cdef inline int set_operands(Execution* e, const Operand* x, int n, uint64_t wanted) except -1:
+    """Fill in the inputs of the call."""
+    cdef Call* c = &e.call
+    cdef int i
+    c.n_in, c.wanted = n, wanted
     if n > N_INLINE:
         c.x = <Array*>PyMem_Malloc(n * sizeof(Array))
         if c.x == NULL:
@@ -95,7 +100,7 @@ cdef inline void release(Execution* e) noexcept:
     """Release everything that an execution holds. Results that were moved to tensors are NULL."""
     cdef Call* c = &e.call
     cdef int i
-    for i in range(MAX_OUTPUTS):
+    for i in range(c.n_out):
         if e.buffers[i] != NULL: drop(e.buffers[i])
         if c.y[i].layout != NULL: lay.decref(c.y[i].layout)
     if e.workspace != NULL: drop(e.workspace)

@@ -5,7 +5,7 @@ makes a node, to which the tensor is attached from then on; if the tensor is a v
 from libc.stdint cimport uint64_t, uintptr_t
 
 from cygrad.core.execute.capture cimport captures, note_write
-from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record
+from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
@@ -40,33 +40,32 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef uint64_t wanted = 0
     cdef list _alive = None, _copies                # tensors that the operands borrow
     cdef Node node = None, put = None
+    begin(&e, op, attributes, f)
     try:
         check_writable(target, f)
         if op.promotes: _alive = prepare(op, x, n)
         if f.recording: wanted_inputs(x, n, &wanted)
         if wanted: check_family(target, n_on(x, n, target))
-        try:
-            begin(&e, op, x, n, attributes, wanted)
-            infer(&e, op)
-            check_result(&e, op, target)
-            _copies = copy_overwritten(&e, op, x, target)
-            place_over(&e, target)
-            if captures: note_write(&e, op, x, attributes, target)
-            if wanted:
-                node = record(&e, op, x, attributes, wanted)
-                put = put_node(target)
-                if put is None: follow(target, node, 0)
-            compute(&e, op)
-            target.buffer.version += 1
-            if f.anomaly: remember_write(target.buffer)
-            if node is not None:
-                update_saved(node, target)
-                if checksums.checking: checksums.remember(node)
-                written(target, node, 0, put)
-                if f.pack != NULL: pack(node, f)
-        finally:
-            end(&e)
+        set_operands(&e, x, n, wanted)
+        infer(&e, op)
+        check_result(&e, op, target)
+        _copies = copy_overwritten(&e, op, x, target)
+        place_over(&e, target)
+        if captures: note_write(&e, op, x, attributes, target)
+        if wanted:
+            node = record(&e, op, x, attributes, wanted)
+            put = put_node(target)
+            if put is None: follow(target, node, 0)
+        compute(&e, op)
+        target.buffer.version += 1
+        if f.anomaly: remember_write(target.buffer)
+        if node is not None:
+            update_saved(node, target)
+            if checksums.checking: checksums.remember(node)
+            written(target, node, 0, put)
+            if f.pack != NULL: pack(node, f)
     finally:
+        end(&e)
         release_operands(x, n)
     return 0
 

@@ -8,7 +8,9 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.capture cimport Capture, Captured, begin_capture, end_capture, foreign, on_buffer
-from cygrad.core.execute.executor cimport Execution, begin, compute, infer, place_fresh, place_over, release
+from cygrad.core.execute.executor cimport (
+    Execution, begin, compute, infer, place_fresh, place_over, release, set_operands,
+)
 from cygrad.core.execute.operands cimport Operand, prepare, read_operand, release_operands
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor, ready
@@ -118,8 +120,9 @@ cdef Step plan(Captured call, dict planned, set others):
     for i in range(n): read_operand(&s.operands[i], s.inputs[i])
     e.call.n_in = n                                 # __dealloc__ releases as many operands
     if op.promotes: prepare(op, s.operands, n)      # for Python numbers; casts of tensors are separate steps
-    begin(e, op, s.operands, n, s.attributes, call.wanted)
+    begin(e, op, s.attributes, flags())
     e.thread.op = e.outer                           # begin() set it, but nothing runs yet
+    set_operands(e, s.operands, n, call.wanted)
     infer(e, op)
     if call.into:
         check_foreign(call.outputs[0], others, op.name)

@@ -4,7 +4,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.capture cimport captures, note_results
 from cygrad.core.execute.executor cimport (
-    Execution, begin, compute, end, infer, place_fresh, place_view, record,
+    Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
@@ -48,13 +48,6 @@ cdef int check_count(Operator op, Py_ssize_t n) except -1:
 
 cdef object run(Operator op, Operand* x, int n, object attributes):
     """Execute an operation. Returns the output, or a tuple of several. Releases the operands, also when it raises."""
-    try:
-        return execute(op, x, n, attributes)
-    finally:
-        release_operands(x, n)
-
-
-cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Flags* f = flags()
     cdef Execution e
     cdef Call* c = &e.call
@@ -65,14 +58,15 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
     cdef Node node = None
     cdef int i, n_visible
     cdef bint graphless = False     # an input comes from a gradient without a graph: for the error of a later backward
-    if op.promotes:
-        _alive = prepare(op, x, n)
-        if _alive is not None and f.recording: warn_if_widened(op, _alive)
-    if f.recording and op.differentiable:
-        wanted_inputs(x, n, &wanted)
-        if not wanted: graphless = is_graphless(x, n)
+    begin(&e, op, attributes, f)
     try:
-        begin(&e, op, x, n, attributes, wanted)
+        if op.promotes:
+            _alive = prepare(op, x, n)
+            if _alive is not None and f.recording: warn_if_widened(op, _alive)
+        if f.recording and op.differentiable:
+            wanted_inputs(x, n, &wanted)
+            if not wanted: graphless = is_graphless(x, n)
+        set_operands(&e, x, n, wanted)
         infer(&e, op)
         if not is_floating(c.y[0].dtype): wanted = 0       # bools and integers carry no gradients
         if c.view >= 0: place_view(&e, x)
@@ -94,6 +88,7 @@ cdef inline object execute(Operator op, Operand* x, int n, object attributes):
         return tuple(out)
     finally:
         end(&e)
+        release_operands(x, n)
 
 
 cdef inline void take_result(Execution* e, int k, Tensor y, Node node) noexcept:

@@ -24,7 +24,7 @@ cdef uint64_t SIGNS_ALONE   # a bit of keeps(): backward needs only the signs of
 
 cdef struct Call:           # one execution of an operator
     int n_in
-    int n_out               # hidden outputs included
+    int n_out               # hidden outputs included; infer() sets it before it describes outputs other than 0
     int hidden              # this many outputs, the last ones, are saved for backward and not returned
     int view                # infer() sets it: output 0 is a view of this input; -1: it has memory of its own
     uint64_t wanted         # mask of the inputs whose gradients will be wanted; 0: no hidden output is needed
