@@ -1,4 +1,4 @@
-"""What the core calls but a higher module provides. This is the only way to call upwards.
+"""Functions and objects that the core uses and a higher module provides. This is the only way to call upwards.
 
 Each field is bound once, while cygrad is imported: a C function by assignment, Python objects by bind(). A tensor or an
 operator is an `object` here and a buffer is a `void*`, because this module lies below all of them."""

@@ -1,4 +1,4 @@
-"""Late binding: what the core calls but a higher module provides (late_bound.pxd)."""
+"""Late binding: functions and objects that the core uses and a higher module provides (late_bound.pxd)."""
 
 from cpython.object cimport PyObject
 from cpython.type cimport PyType_Modified

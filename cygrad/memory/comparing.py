@@ -47,7 +47,7 @@ class Comparison:
 
 
 def note(before, after):
-    """How the steps of two runs differ, by the number of times that each phase occurred."""
+    """A note if the steps of two runs differ in the number of times that each phase occurred, or ""."""
     if bool(before["forward"]) != bool(after["forward"]):
         return f"only the run {'before' if before['forward'] else 'now'} was recorded for backward"
     different = [phase for phase in ("backward", "update") if before[phase] != after[phase]]

@@ -111,7 +111,7 @@ cdef class EventLog(Open):
     cdef readonly Py_ssize_t dropped            # events that are folded into `base`
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
-    cdef int whole                              # above 0: folding is suspended
+    cdef int suspended                          # above 0: folding is suspended
     cdef State base                             # before the first event in memory
     cdef list samples                           # (event, time, live bytes by category) of some dropped events
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
@@ -187,7 +187,7 @@ cdef class EventLog(Open):
             if self.live > self.peak:
                 self.peak = self.live
                 self.peak_at = self.dropped + self.n
-        if self.n >= self.max_events and not self.whole: self.fold(self.n // 2)
+        if self.n >= self.max_events and not self.suspended: self.fold(self.n // 2)
 
     # ---- size
 
@@ -207,7 +207,7 @@ cdef class EventLog(Open):
         """Drop the first `count` events in memory."""
         cdef Py_ssize_t i
         cdef bint collects = PyGC_Disable()         # a collection could free tensors, which would add events here
-        self.whole += 1
+        self.suspended += 1
         try:
             if self.dropped < self.peak_at <= self.dropped + count: self.peak_state = self.at(self.peak_at)
             self.samples += self.course(512, count)
@@ -222,7 +222,7 @@ cdef class EventLog(Open):
             self.n -= count
             self.dropped += count
         finally:
-            self.whole -= 1
+            self.suspended -= 1
             if collects: PyGC_Enable()
         return 0
 
@@ -319,7 +319,7 @@ cdef class EventLog(Open):
         cdef State state = self.base.copy()
         cdef Entry* found
         cdef Py_ssize_t i = 0, n = self.n
-        self.whole += 1                             # (suspend folding until the generator ends)
+        self.suspended += 1                             # (suspend folding until the generator ends)
         try:
             for i in range(n):
                 if self.event[i].kind == FREED:
@@ -331,7 +331,7 @@ cdef class EventLog(Open):
             for buffer, nbytes, site, category, begun in state.live.listed():
                 yield buffer, nbytes, site, category, begun, None
         finally:
-            self.whole -= 1
+            self.suspended -= 1
 
     def origin(self, buffer):
         """The site where a live buffer was allocated; None if that was before the log or if the buffer is unknown."""

@@ -100,7 +100,7 @@ class profile(Logged):
         """Compare this peak with the peak of `other`, an earlier profile or the path of a .json that save() wrote.
         Returns a Comparison, whose `rows` are Difference (name, before, after, change) for each "operation",
         "category", "line", "shape", "why" or "stack", the largest change first. The changes add up to the change of the
-        peak. Its `note` tells if the two did not run the same number of steps. It prints as a table. Raises TypeError
+        peak. Its `note` is empty unless the two ran different numbers of steps. It prints as a table. Raises TypeError
         or ValueError if `other` is not a profile."""
         from cygrad.memory.comparing import compare
 

@@ -103,11 +103,11 @@ cdef class Pass(Walk):
         return self.arrived(leaf, e, overwrite)
 
     cdef void clear_busy(self, Leaf leaf) noexcept:
-        """The gradient of `leaf` has all contributions of this pass; another pass may overwrite it."""
+        """No further contribution of this pass follows, so other passes may overwrite the .grad of `leaf`."""
         if leaf.busy == self.number: leaf.busy = 0
 
     cdef int arrived(self, Leaf leaf, Entry* e, bint overwrite) noexcept:
-        """Register that a contribution was written to .grad, which it overwrote or was added to."""
+        """Register a contribution that has overwritten .grad or was added to it."""
         if not e.reached: self.written += 1
         e.reached = True
         if overwrite: leaf.incomplete = False

@@ -190,7 +190,7 @@ cdef class FreedTensor(Tensor):
 
 cdef int free_memory(Tensor t) except -1:
     """Drop the memory and the graph of `t`, and the gradient of a variable. Other holders keep theirs."""
-    empty_tensor(t)                                 # as when it dies
+    empty_tensor(t)                                 # as in its __dealloc__
     hold(&nothing)
     t.buffer = &nothing
     t.layout = lay.incref(EMPTY)

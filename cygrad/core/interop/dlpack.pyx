@@ -1,8 +1,8 @@
 """DLPack: tensors to and from other libraries without a copy.
 
-The structs are those of dlpack.h 1.0 (https://dmlc.github.io/dlpack), in two forms: the versioned form has a flag for
-read-only memory, the older form has not. An exported capsule holds the buffer as a lease. Imported memory is external;
-it is returned to its owner when the last tensor on it is freed."""
+The structs are those of dlpack.h 1.0 (https://dmlc.github.io/dlpack), in two forms. Only the versioned form has a flag
+for read-only memory. An exported capsule holds the buffer as a lease. Imported memory is external; it is returned to
+its owner when the last tensor on it is freed."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
