@@ -3,7 +3,7 @@ from Cython.Build import cythonize
 from Cython.Compiler import Options
 from setuptools import Extension, setup
 
-Options.buffer_max_dims = 3     # memoryviews as large as cygrad's own; the compiler stops where they are not
+Options.buffer_max_dims = 3     # memoryviews must have the size of cygrad's; otherwise compiling fails
 
 setup(ext_modules=cythonize(
     [Extension(name, [name + ".pyx"], include_dirs=[cygrad.get_include()])
