@@ -1,12 +1,12 @@
-"""Benchmarks: cygrad beside PyTorch, NumPy, jax and HIPS autograd on the same work, interleaved in one run.
+"""Benchmarks of cygrad, PyTorch, NumPy, jax and HIPS autograd: the same work, interleaved in one run.
 
     python -m benchmarks --help
 
-Each row of work is a module of its own, whose docstring says what is done. `work.py` says what a row is made of,
-`timing.py` how it is timed, `collect.py` in which processes, `limits.py` what the machine could do, `goals.py` what is
-to be reached; `stored.py` writes the results, `report.py` and `pictures.py` show them, and `compare.py` lists what
-changed between two runs.
+Each row of work is a module, whose docstring describes the work. `work.py` defines what a row consists of, `timing.py`
+measures times, `collect.py` starts the processes, `limits.py` measures the limits of the machine, and `goals.py` has
+the goals. `stored.py` writes the results, `report.py` and `pictures.py` present them, and `compare.py` lists the
+changes between two runs.
 
     python -m benchmarks.memory
 
-compares bytes: peaks, what operators keep, page faults."""
+compares bytes: peaks, bytes that operators save, page faults."""

@@ -1,8 +1,8 @@
-"""What two threads do on a machine that others use: the same work alone and beside processes that only spin.
+"""Two threads on a busy machine: the same work alone and next to processes that spin.
 
-Threads meet at the end of a parallel loop, and where a processor is taken the last one comes milliseconds late. Each
-figure is a mean over a second (a median would not see what happens now and then), in processes of its own, the
-libraries in turn; *alone*, beside *one* process that spins, and beside one for *every* processor. Not in a quick
+Threads synchronize at the end of a parallel loop. If another program uses a CPU, the last thread arrives milliseconds
+late. Each figure is the mean over a second, because a median would miss rare delays. The libraries run in processes of
+their own, in turn: *alone*, *beside one* process that spins, and beside one for *every* CPU. Not part of a quick
 run."""
 
 import contextlib

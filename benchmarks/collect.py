@@ -1,9 +1,9 @@
-"""From processes to results: who runs in which process, and how samples become figures and ratios.
+"""Start the processes, and turn samples into figures and ratios.
 
-With one thread all libraries run in one process, interleaved, and ratios are taken sample by sample. With more, a
-library has several processes to itself, in turn with the others' (PyTorch's speed jumps from process to process, and
-one library's waiting threads disturb another), and ratios are taken process by process, between medians. So it is with
-one thread where a library needs an environment of its own."""
+With one thread, all libraries run interleaved in one process, and each sample gives a ratio. With several threads, each
+library has several processes of its own, which take turns with those of the others, because PyTorch's speed varies from
+process to process and waiting threads of one library disturb another. Then the ratio is that of the medians of two
+processes. The same holds with one thread if a library needs environment variables of its own."""
 
 import json
 import os

@@ -1,11 +1,12 @@
-"""What moved between two runs: `python -m benchmarks --compare OLD.json`, or
+"""What changed between two runs: `python -m benchmarks --compare OLD.json`, or
 `python -m benchmarks.compare OLD.json NEW.json`.
 
-Times are compared by the ratio to PyTorch within each run where there is one, because machines and days differ; else
-and for bytes by cygrad's own figure. Disturbed figures are left out. Something moved if it differs by more than `least`
-and the quartiles of the two runs do not touch; a time of which a run has one sample, and so no quartiles, if it differs
-by a factor of more than 1 + `alone`. What differs between the machines or the settings of the runs is said first; with
-other kernels of BLAS (OPENBLAS_CORETYPE), what has products in it is neither better nor worse."""
+Times are compared by the ratio to PyTorch within each run, if there is one, because machines and days differ. Other
+times, and bytes, are compared by cygrad's own figure. Disturbed figures are omitted. A figure counts as changed if it
+differs by more than `least` and the quartiles of the two runs do not overlap. If a run has one sample of a time and
+therefore no quartiles, the time must differ by a factor of more than 1 + `alone`. The output begins with differences
+between the machines or the settings of the runs. If the BLAS used other kernels (OPENBLAS_CORETYPE), rows with matrix
+products are neither better nor worse."""
 
 import json
 import sys

@@ -1,5 +1,6 @@
-"""The process of imports.py: `python -m benchmarks.fresh LIBRARY` imports numpy, then the library, and prints as JSON
-what that took (seconds) and holds (bytes). Nothing is imported here that a library might want to load itself."""
+"""The process of imports.py: `python -m benchmarks.fresh LIBRARY` imports NumPy and then the library. It prints as JSON
+the time (seconds) and the memory (bytes) that this took. The module imports nothing that a library might load
+itself."""
 
 import os
 import sys

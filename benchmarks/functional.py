@@ -1,6 +1,6 @@
-"""The perceptron of models.py in libraries that differentiate functions: jax, its whole step compiled by jax.jit, and
-HIPS autograd, which traces NumPy. Parameters and the solver's states go in and come out; losses are written out in both
-the same way."""
+"""The perceptron of models.py in libraries that differentiate functions: jax, with the whole step compiled by jax.jit,
+and HIPS autograd, which traces NumPy. Parameters and solver states are arguments and results. Both libraries write the
+losses out in the same way."""
 
 import numpy as np
 

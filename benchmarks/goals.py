@@ -1,8 +1,8 @@
-"""The goals: what cygrad is to reach, by row and workload.
+"""The goals for cygrad, by row and workload.
 
-A time is judged by the ratio to PyTorch taken in the same run, or by the machine's limit measured in the same run,
-since machines and days differ; `figure` is the time meant on the machine that the goals were set on (2 cores with
-AVX-512). Bytes do not drift and are judged as they are, and so are the milliseconds of an import."""
+A time is judged by the ratio to PyTorch in the same run, or by the machine's limit in the same run, because machines
+and days differ. `figure` is the corresponding time on the machine for which the goals were set (2 cores with AVX-512).
+Bytes do not vary and are judged directly, and so are the milliseconds of an import."""
 
 from dataclasses import dataclass
 

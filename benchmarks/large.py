@@ -1,11 +1,11 @@
-"""Elementwise work on 16,777,216 float32 numbers: memory decides, not arithmetic.
+"""Elementwise work on 16,777,216 float32 numbers, where memory and not arithmetic limits the speed.
 
-*fresh result*: y = f(x), y dropped before the next. *forward + backward*: recorded, then the gradients as fresh results
-of grad(), with a head gradient that was made before; add and mul have two variables. Every library has processes of its
-own, with one thread too. *PyTorch keeping memory* is PyTorch in a process whose allocator gives nothing back to the
-system (MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ of 8 GiB): what a pool gains without one. NumPy's sigmoid and
-gelu are written out (erf is SciPy's). The machine's limit: the bytes that must be read and written, at the rate at
-which it copies in the same run. quick: add and exp alone."""
+*fresh result*: y = f(x), with y deleted before the next call. *forward + backward*: recorded, then the gradients as new
+results of grad(), with a head gradient that exists before; add and mul have two variables. Every library has processes
+of its own, also with one thread. *PyTorch keeping memory* is PyTorch in a process whose allocator returns nothing to
+the system (MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ of 8 GiB). This has the effect of a pool. NumPy's sigmoid
+and gelu are written out, with SciPy's erf. The machine's limit is the time to read and write the necessary bytes, at
+the rate of a copy in the same run. quick: only add and exp."""
 
 import numpy as np
 

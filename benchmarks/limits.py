@@ -1,5 +1,5 @@
-"""What the machine itself can do, measured in the same run as what is held against it: how fast it copies and reads
-memory, and how many multiply-adds it makes. The loops are in limits.h, compiled here for this machine; without a C
+"""The limits of the machine, measured in the same run as the figures that they are compared with: the rates of copying
+and reading memory, and of multiply-adds. The loops are in limits.h and are compiled here for this machine. Without a C
 compiler there are no limits."""
 
 import ctypes

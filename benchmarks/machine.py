@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine and the versions that the figures were measured with."""
 
 import datetime
 import os

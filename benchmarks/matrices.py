@@ -1,12 +1,12 @@
 """Rows, sums and products of float32 matrices.
 
-softmax and logsumexp along the rows of a 4096 x 4096 matrix, forward (not recorded), and forward and backward with a
-head gradient that was made before, the gradient being a fresh result of grad(). sum and mean along each axis of the
-same matrix. Products of square matrices, and of 64 pairs of 128 x 128: in GFLOP/s, 2 n^3 operations for each.
-NumPy's softmax and logsumexp are written out; jax is compiled by jax.jit, with jax.vjp for the gradients.
+softmax and logsumexp along the rows of a 4096 x 4096 matrix: forward (not recorded), and forward and backward with a
+head gradient that exists before and the gradient as a new result of grad(). sum and mean along each axis of the same
+matrix. Products of square matrices, and of 64 pairs of 128 x 128 matrices, in GFLOP/s, with 2 n^3 operations each.
+NumPy's softmax and logsumexp are written out. jax is compiled by jax.jit, with jax.vjp for the gradients.
 
-The machine's limit: the bytes that must be read and written, at the rate at which it copies (for sums: reads) in the
-same run; for products, its multiply-adds. quick: no product of 2048, no mean."""
+The machine's limit is the time to read and write the necessary bytes, at the rate of a copy (for sums: of reading) in
+the same run, and for products the rate of multiply-adds. quick: no product of 2048, no mean."""
 
 import numpy as np
 

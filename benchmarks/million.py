@@ -1,10 +1,10 @@
 """A million scalar operations in one graph: chains of float32 tensors without dimensions.
 
-Three chains: *x + c* keeps nothing for backward; *x * c*, c a constant, keeps c, which all operations share; *x * w*,
-w a variable, keeps its input, a block of its own, beside w. Phases, in seconds for the whole chain: forward
-(recorded), backward, free (the last tensor is dropped). Every chain runs in a fresh process for each library, the
-libraries in turn. Bytes an operation: what the resident memory of the process grew by during forward, divided by the
-operations. quick: 100,000 operations, given for a million."""
+There are three chains. *x + c* saves nothing for backward. *x * c* with a constant c saves c, which all operations
+share. *x * w* with a variable w also saves its input, a buffer of its own. The phases, in seconds for the whole chain,
+are forward (recorded), backward, and free (the last tensor is deleted). Every chain runs in a fresh process for each
+library, and the libraries take turns. Bytes per operation: the growth of the resident memory during forward, divided by
+the number of operations. quick: 100,000 operations, scaled to a million."""
 
 import gc
 import os

@@ -1,9 +1,9 @@
-"""The multilayer perceptron that several rows train: in cygrad, in PyTorch, and by hand in NumPy; functional.py has it
+"""The multilayer perceptron that several rows train: in cygrad, in PyTorch, and by hand in NumPy. functional.py has it
 for jax and HIPS autograd.
 
-Layers are linear with relu between them. The loss is cross-entropy, or the mean squared error: written d = y - t,
-(d * d).mean() in cygrad, mse_loss in PyTorch. Solvers: SGD, or Adam with its usual numbers. All make the same
-model from the same arrays."""
+Layers are linear with relu between them. The loss is cross-entropy or the mean squared error, which is written d = y -
+t, (d * d).mean() in cygrad and mse_loss in PyTorch. The solver is SGD, or Adam with default settings. All libraries
+build the same model from the same arrays."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,15 +1,15 @@
-"""What one operation costs: chains of 1,000 operations on float32 tensors of 1 and of 64 numbers.
+"""The cost of one operation: chains of 1,000 operations on float32 tensors of 1 and of 64 numbers.
 
-Modes: *not recorded*; *recorded* (the recording scope opened once outside, the graph dropped inside the timed piece);
-*forward + backward* (recorded, then backward with a head gradient that was made before; `.grad` is overwritten in
-cygrad and set to None before in PyTorch). Times are for one operation, Python's loop included.
+Modes: *not recorded*; *recorded* (one recording scope around everything; deleting the graph is timed too); *forward +
+backward* (recorded, then backward with a head gradient that exists before; cygrad overwrites `.grad`, and PyTorch's is
+set to None before). Times are for one operation, including Python's loop.
 
-`y * c` is the chain with a constant tensor c. Then every elementwise operator of cygrad's table, called as a function
-f(y) or f(y, c), beside multiply called the same way in the same rounds. Where a chain of one operator would run off,
-it alternates: pow with exponents 1.5 and 1 / 1.5; exp with sub(y, 1); log with add(y, 1), of which a companion chain
-of that add or sub alone is taken off. Comparisons, logic, and functions that would leave their domain are applied 1,000
-times to the same input (and not timed with backward). (x * x).sum() is a whole forward and backward on 4 numbers in an
-open scope."""
+`y * c` is the chain with a constant tensor c. The second table has every elementwise operator of cygrad's table, called
+as a function f(y) or f(y, c), next to multiply called the same way in the same rounds. If a chain of one operator would
+overflow, it alternates with another one: pow with exponents 1.5 and 1 / 1.5; exp with sub(y, 1); log with add(y, 1).
+The time of a separate chain of that add or sub is subtracted. Comparisons, logic, and functions that would leave their
+domain are applied 1,000 times to the same input, and are not timed with backward. (x * x).sum() is a whole forward and
+backward on 4 numbers in an open scope."""
 
 import numpy as np
 

@@ -1,12 +1,12 @@
-"""The peak of a training step, in bytes above data and parameters: gradients, what is kept for backward, solver states,
-workspace.
+"""The peak of a training step, in bytes above data and parameters: gradients, tensors saved for backward, solver
+states, workspace.
 
-Everything from making the optimizer on counts, over three steps of a perceptron with relu; data and parameters lie in
-memory made before. cygrad's figure is its own exact count (requested bytes, at the moment when most were live, by
-category); PyTorch's is exact too, the highest running sum of its profiler's [memory] events. *cygrad (.grad None)* sets
-every gradient to None before a step, as PyTorch's zero_grad does; otherwise each backward writes over the last
-gradients, which stay. Resident: the highest resident memory during the steps above that before, less the parameters, in
-a pass of its own without profiler; it is left out where it would be noise."""
+Everything counts from the construction of the optimizer, over three steps of a perceptron with relu. Data and
+parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the moment when most were
+live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its profiler. *cygrad
+(.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites
+the last gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and
+minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""The pictures, drawn with matplotlib; without it there are none."""
+"""The pictures, drawn with matplotlib. Without matplotlib there are none."""
 
 import importlib.util
 

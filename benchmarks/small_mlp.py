@@ -1,10 +1,10 @@
 """A small multilayer perceptron: 2-16-16-1 with relu, batch 100, float32, made-up data.
 
-One step is forward, mean squared error, backward and the update of plain SGD. The data is a tensor that was made
-before. PyTorch's optimizer is torch.optim.SGD as installed, and with foreach=True. NumPy's is written by hand,
-forward and backward, and is what a machine without a graph does; jax.jit compiles the whole step; HIPS autograd traces
-the loss written in NumPy. The learning rate is 1e-6 while timing, so that thousands of steps leave the model where it
-was; before, five steps at 0.05 must give every peer the same losses."""
+One step is forward, mean squared error, backward and the update of plain SGD. The data is a tensor that exists before.
+PyTorch's optimizer is torch.optim.SGD, with default settings and with foreach=True. NumPy's forward and backward are
+written by hand, without a graph. jax.jit compiles the whole step. HIPS autograd traces the loss written in NumPy. The
+learning rate is 1e-6 during timing, so that thousands of steps do not change the model much. Before timing, five steps
+at 0.05 must give equal losses in all libraries."""
 
 from dataclasses import replace
 

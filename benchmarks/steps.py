@@ -1,8 +1,8 @@
 """python -m benchmarks.steps: how a kernel becomes fast, step by step, for chapter 7 of the walkthrough.
 
-Each step is the same work done in a better way, beside the step before it in the same process or, where the kernels
-themselves differ, in processes of each kind in turn. A process compares what it times with NumPy before it times it,
-and its kernels with those asked for. Written to steps.md."""
+Each step does the same work in a better way. It is compared with the step before it in the same process or, if the
+kernels themselves differ, in processes of each kind in turn. Before timing, a process compares its results with NumPy
+and checks the level of its kernels. The table is written to steps.md."""
 
 import argparse
 import importlib.util

@@ -1,5 +1,4 @@
-"""How time is taken: calibrated, interleaved, on a machine as quiet as it gets, and summed up by medians and
-quartiles."""
+"""Timing: calibrated, interleaved, on a machine as quiet as possible, and summarized by medians and quartiles."""
 
 import gc
 import os

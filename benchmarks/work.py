@@ -1,12 +1,13 @@
-"""What a row is made of.
+"""The parts of a row.
 
-A timed row is a module with `cases(libraries, quick)`, a list of Case. A row that wants a process for each figure has
+A timed row is a module with `cases(libraries, quick)`, a list of Case. A row that needs a process for each figure has
 `parts(libraries, quick)`, a list of (peer, part), and `measure(peer, part, quick)`, a dict of workload names, each with
-`unit`, `figure` and, if it likes, `details`. A row that starts its own processes has `gather(libraries, quick, say)`,
+`unit`, `figure` and optionally `details`. A row that starts its own processes has `gather(libraries, quick, say)`,
 which returns a list of Gathered.
 
-`THREADS` says for how many threads a row makes sense (None: any), `LIBRARIES` who takes part. With `SEPARATE` each of
-them has processes to itself with one thread too; `QUICK` and `FULL` change what collect.py has by these names."""
+`THREADS` is the number of threads for which a row makes sense (None: any), and `LIBRARIES` lists the participants. With
+`SEPARATE`, each of them has processes of its own with one thread too. `QUICK` and `FULL` override the settings of
+collect.py with these names."""
 
 import importlib
 import importlib.util

@@ -1,8 +1,8 @@
-"""The process that measures: `python -m benchmarks.worker SPEC`, SPEC and the answer on standard output being JSON.
+"""The process that measures: `python -m benchmarks.worker SPEC`. SPEC and the answer on standard output are JSON.
 
-{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times a row's cases, waiting for a quiet
-machine for `patience` seconds in all; {"row", "peer", "part", ...} measures one part of a row that wants a process
-for each."""
+{"row", "libraries", "threads", "quick", "rounds", "seconds", "patience"} times the cases of a row and waits for a quiet
+machine for `patience` seconds in all. {"row", "peer", "part", ...} measures one part of a row that needs a process for
+each."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
 """The memory benchmarks: `python -m benchmarks.memory` writes benchmarks/results/memory/.
 
-Peaks of training steps against their liveness bound, bytes that each operator keeps for backward, page faults of a
-step; PyTorch beside each."""
+Peaks of training steps and their liveness bound, bytes that each operator saves for backward, and page faults of a
+step, compared with PyTorch."""

@@ -1,8 +1,8 @@
-"""Minor page faults of a training step once memory has settled: `python -m benchmarks.memory.faults PEER NAME`.
+"""Minor page faults of a training step in the steady state: `python -m benchmarks.memory.faults PEER NAME`.
 
-A process for each library and model takes 30 steps, then counts the system's figure (getrusage) over 30 more; three
-processes, of which the least and the most are given, since where libraries leave memory to the C library it depends on
-luck. A fault is a page of 4 KiB that the system had to hand out, and clear, again."""
+A process for each library and model takes 30 steps, then counts the faults (getrusage) of 30 more. The table has the
+smallest and the largest figure of three processes: if a library leaves memory to the C library, the figure varies. A
+fault is a page of 4 KiB that the system has to provide and clear again."""
 
 import json
 import resource

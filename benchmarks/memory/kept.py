@@ -1,15 +1,15 @@
-"""Bytes that one call of each operator keeps for backward: cygrad's, the least that its exact gradients need, and
+"""Bytes that one call of each operator saves for backward: cygrad's, the least that its exact gradients need, and
 PyTorch's.
 
-The inputs are results of another operation, 100x100 float32, all with gradients unless the row says otherwise, so that
-every buffer kept counts, once, also one that a neighbour keeps too. cygrad's figure is `saved_bytes` of a recording
-scope around the call, when a sum has used the result and the program has let go of it; PyTorch's is the sum of the
-distinct storages that saved_tensors_hooks is given during it. Reductions, softmax and its kin run along the last axis;
-max and min stand beside amax and amin, which share a gradient among equals as they do. Labels are int64.
+The inputs are results of another operation, 100 x 100 float32, all with gradients unless the row says otherwise. So
+every saved buffer counts once, also one that another operation saves too. cygrad's figure is `saved_bytes` of a
+recording scope around the call, after a sum has used the result and the program has deleted it. PyTorch's is the sum of
+the distinct storages that saved_tensors_hooks receives during the call. Reductions and softmax run along the last axis.
+max and min are compared with amax and amin, which also divide a gradient among equal elements. Labels are int64.
 
-The least is declared here, for each operator with the reason, not measured. It is what derivatives of every order need
-where nothing is computed a second time at the cost of the operation itself. Labels and indices count in the smallest
-integers that have room for them."""
+The least is declared here for each operator, with the reason, and not measured. It is what derivatives of every order
+need if nothing is computed again at the cost of the operation itself. Labels and indices count in the smallest integers
+that can hold them."""
 
 import numpy as np
 

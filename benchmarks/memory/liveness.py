@@ -1,10 +1,10 @@
-"""The least that a step of the perceptron can have live at once: worked out from shapes alone, without cygrad.
+"""The least that a step of the perceptron can have live at once, computed from shapes alone, without cygrad.
 
-The step is a list of calls in the order in which it is executed; a call reads and makes values of known sizes. A value
-lives from the call that makes it to the last call that reads it; what a call reads and makes is live together until it
-returns. In backward a call may write its result over an operand of the same size that nobody reads afterwards. The
-bound is the most that is live during any call. Data and parameters lie in memory made before and do not count; `.grad`
-is None before the step, gradients live until the update, solver states always."""
+The step is a list of calls in the order of execution. A call reads and makes values of known sizes. A value lives from
+the call that makes it to the last call that reads it. What a call reads and makes is live together until it returns. In
+backward, a call may write its result over an operand of the same size that no later call reads. The bound is the
+largest number of bytes that is live during any call. Data and parameters are allocated before and do not count. `.grad`
+is None before the step, gradients live until the update, and solver states live always."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,7 @@
-"""Nets beside the perceptron, each written once: cygrad, PyTorch and liveness.Shapes are what it is written on.
+"""Nets other than the perceptron. Each is written once, for cygrad, PyTorch and liveness.Shapes.
 
-A net is a function of a library, its parameters and a batch to the output; the loss is the mean of (output - target)
-squared, the solver is SGD."""
+A net is a function of a library, its parameters and a batch, and returns the output. The loss is the mean of (output -
+target) squared, and the solver is SGD."""
 
 from collections.abc import Callable
 from typing import NamedTuple

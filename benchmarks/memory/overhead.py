@@ -1,10 +1,10 @@
-"""What an open `memory.profile()` costs a training step: processor time with one over that without, one thread.
+"""The cost of an open `memory.profile()` for a training step: the ratio of CPU times with and without it. One thread.
 
-Steps with and without a profile take turns in blocks of some milliseconds, each block of the former in a profile of its
-own that has seen a step before; the ratio is that of two blocks beside each other, and the median of all such ratios is
-given with its quartiles. "First" is the same of the first step in a profile, where every stack is new.
-The transformer and the LSTM are written with helper functions, so that stacks have the depth that they have in a
-program. The last column is what the log wrote down for one step."""
+Blocks of steps with and without a profile alternate, some milliseconds each. Each block with a profile has one of its
+own, in which one step has run before. Each pair of neighbouring blocks gives a ratio. The table has the median and the
+quartiles of all ratios. "First" is the ratio for the first step in a profile, where every stack is new. The transformer
+and the LSTM are written with helper functions, so their stacks are as deep as in real programs. The last column is the
+number of events that the log records for one step."""
 
 import gc
 import statistics

@@ -1,4 +1,4 @@
-"""memory.md: the tables and the two pictures."""
+"""memory.md: the tables and the pictures."""
 
 import importlib.util
 import textwrap

@@ -1,8 +1,9 @@
-"""Peaks of a training step in bytes above data and parameters, beside the least that the step can have live at once
-(liveness.py, shapes.py). `.grad` is None before a step, as after PyTorch's zero_grad; one thread.
+"""Peaks of a training step in bytes above data and parameters, compared with the least that the step can have live at
+once (liveness.py, shapes.py). `.grad` is None before a step, as after PyTorch's zero_grad. One thread.
 
-All three are exact. cygrad's is the peak of its counters, which its events must confirm; PyTorch's the highest running
-sum of the allocations and frees that its profiler notes (profile_memory); the bound comes from shapes alone."""
+All three figures are exact. cygrad's is the peak of its counters, checked against its events. PyTorch's is the highest
+running sum of the allocations and frees that its profiler reports (profile_memory). The bound is computed from shapes
+alone."""
 
 from benchmarks import peaks
 from benchmarks.memory import liveness, nets

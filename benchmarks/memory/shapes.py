@@ -1,10 +1,10 @@
-"""A library of shapes: it notes what a net executes as calls of liveness.py, worked out from shapes alone.
+"""A library of shapes: it records what a net executes as calls of liveness.py, computed from shapes alone.
 
-Backward runs the operations latest first; each of its calls reads what the formula needs and nothing else. A view is no
-call, and neither is its gradient, except of a view that shows a part: there a call writes into zeros, or adds to the
-gradient that other parts have made. A product adds to a gradient that is there too; others that meet are added over one
-of them. Of a relu's output only the signs are needed: they are packed, a bit each, when the last call of the forward
-pass has read it, unless another formula reads the output."""
+Backward runs the operations in reverse order. Each of its calls reads exactly what the formula needs. A view is not a
+call, and neither is its gradient, unless the view shows a part: then a call writes into zeros, or adds to the gradient
+that other parts have made. A product also adds to an existing gradient. Other gradients are added over one of them. Of
+the output of a relu only the signs are needed. They are packed, one bit each, after the last call of the forward pass
+that reads the output, unless another formula reads it."""
 
 import math
 

@@ -1,10 +1,11 @@
-"""What is held when shapes change from step to step: `python -m benchmarks.memory.varying PEER NAME STEPS`.
+"""Held memory when shapes change from step to step: `python -m benchmarks.memory.varying PEER NAME STEPS`.
 
-Four programs: a transformer layer (two sentences of 1 to 512 tokens), a perceptron (batches of 1 to 2,048), filters on
-images of 16 to 512 pixels a side, and a recurrent cell unrolled 1 to 400 times. *Peak* is the most that was live, and
-*held* the most that cygrad held of the system, both after the first fifth of the steps; *calls* is how often it asked
-the system for memory in the same steps. *Resident* is the most by which a library's process grew, its data and
-parameters included. Each in a process of its own; times are medians of a step, in turn, so ratios count."""
+There are four programs: a transformer layer (two sentences of 1 to 512 tokens), a perceptron (batches of 1 to 2,048),
+filters on images of 16 to 512 pixels a side, and a recurrent cell unrolled 1 to 400 times. *Peak* is the largest number
+of live bytes and *held* the largest number of bytes that cygrad held, both after the first fifth of the steps. *Calls*
+is the number of requests to the system for memory in the same steps. *Resident* is the largest growth of the process of
+a library, including data and parameters. Each program runs in a process of its own. Times are medians of a step, taken
+in turn, so ratios are comparable."""
 
 import json
 import os
