@@ -27,24 +27,24 @@ def comma_list(allowed):
 def thread_list(text):
     got = text.split(",")
     if not all(part.isdigit() and int(part) > 0 for part in got):
-        raise argparse.ArgumentTypeError(f"wanted whole numbers of at least 1, with commas; got {text!r}")
+        raise argparse.ArgumentTypeError(f"wanted integers of at least 1, with commas; got {text!r}")
     return [int(part) for part in got]
 
 
 def arguments(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad beside PyTorch, NumPy, jax and "
-                                     "HIPS autograd on the same work; the modules' docstrings say what each row does")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="cygrad, PyTorch, NumPy, jax and "
+                                     "HIPS autograd on the same work; the docstrings of the modules describe the rows")
     names = list(work.ROWS)
     parser.add_argument("--rows", type=comma_list(names), default=names, help="of " + ",".join(names))
-    parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for the rows that use "
+    parser.add_argument("--threads", type=thread_list, default=[1, 2], help="thread counts, for rows that use "
                         "threads (default 1,2)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller work, jax and HIPS "
-                        "autograd only where imports are measured: a look in two minutes")
-    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="directory of what is written "
+                        "autograd only for imports; takes two minutes")
+    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="output directory "
                         "(default %(default)s; make bench writes benchmarks/results)")
-    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="say what moved against these results")
-    parser.add_argument("--render", action="store_true", help="measure nothing: write tables and pictures from the "
-                        "results.json that is there")
+    parser.add_argument("--compare", type=Path, metavar="OLD.json", help="list the changes since these results")
+    parser.add_argument("--render", action="store_true", help="measure nothing; write tables and pictures from the "
+                        "existing results.json")
     return parser.parse_args(argv)
 
 
@@ -53,7 +53,7 @@ def say(text):
 
 
 def results_of(option, path):
-    """What an earlier run wrote; the program ends where that is none."""
+    """The results of an earlier run. Ends the program if there are none."""
     try:
         results = json.loads(path.read_text())
         entries(results), settings(results)
@@ -71,7 +71,7 @@ def main(argv=None):
     if args.render:
         results = results_of("--render", path)
     else:
-        try:                                        # before the minutes of measuring, not after
+        try:                                        # check before measuring for minutes
             args.output.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=args.output).close()
         except OSError as e:

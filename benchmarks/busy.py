@@ -20,12 +20,12 @@ from benchmarks.work import Gathered, agree, environment, set_threads
 THREADS = 2
 LIBRARIES = ("cygrad", "PyTorch", "NumPy")
 ROUNDS, SECONDS = 3, 1.0
-ALONE = "cygrad one thread"      # a peer too: what two threads should not be much slower than
-SPINNERS = {"alone": 0, "beside one that spins": 1, "beside one for every processor": os.cpu_count() or 1}
+ALONE = "cygrad one thread"      # for comparison: two threads should not be much slower
+SPINNERS = {"alone": 0, "beside one that spins": 1, "beside one for every CPU": os.cpu_count() or 1}
 
 
 def works(name):
-    """name -> a function that does the work by a library and returns the result."""
+    """name -> a function that does the work with a library and returns the result."""
     rng = np.random.default_rng(0)
     a, b = rng.uniform(-1, 1, (2, 1 << 20)).astype(np.float32)
     m = rng.uniform(-1, 1, (512, 512)).astype(np.float32)
@@ -66,7 +66,7 @@ def child(name, seconds):
 
 @contextlib.contextmanager
 def spinning(n):
-    """A scope beside which `n` processes use a processor each."""
+    """A scope during which `n` processes use one CPU each."""
     code = "print(flush=True)\nwhile True: pass"
     started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(n)]
     try:
@@ -79,7 +79,7 @@ def spinning(n):
 
 
 def ask(name, seconds):
-    """What a fresh process of a library says."""
+    """The answer of a fresh process of a library."""
     done = subprocess.run([sys.executable, "-m", "benchmarks.busy", name, str(seconds)], capture_output=True, text=True,
                           env=os.environ | environment(1 if name == ALONE else THREADS))
     if done.returncode:
@@ -88,7 +88,7 @@ def ask(name, seconds):
 
 
 def gather(libraries, quick, say):
-    """Rounds over all libraries, each alone and beside spinning processes."""
+    """Rounds over all libraries, each alone and next to spinning processes."""
     if quick: return []
     samples, peers = {}, [*libraries[:1], ALONE, *libraries[1:]]
     for i in range(ROUNDS):

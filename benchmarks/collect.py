@@ -32,8 +32,8 @@ def ask(spec):
 
 
 def judge(row, name, unit, threads, samples, details, processes, others, disturbed):
-    """One result: the spread of each peer's samples, of the ratios to cygrad, and of cygrad's to multiply; `others`
-    are the processors that other programs used meanwhile, `disturbed` says whether they were in the way."""
+    """One result: the spread of each peer's samples, of the ratios to cygrad, and of cygrad's ratio to multiply.
+    `others` is the number of CPUs that other programs used meanwhile, `disturbed` whether that was too many."""
     result = {"row": row, "name": name, "unit": unit, "threads": threads, "processes": processes, "details": details,
               "others": round(others, 2), "disturbed": unit != "B" and disturbed,
               "figures": {peer: spread(taken) for peer, taken in samples.items()}, "ratios": {}}
@@ -49,8 +49,8 @@ def judge(row, name, unit, threads, samples, details, processes, others, disturb
 
 
 def merge(answers):
-    """Answers of several processes, all with the same cases: samples become lists of the processes' medians, and what
-    the peers computed is compared across processes."""
+    """Merge the answers of several processes with the same cases: the samples are the medians of the processes. The
+    values that the peers computed are compared across processes."""
     merged = {}
     for cases in answers:
         for case in cases:
@@ -87,7 +87,7 @@ def timed_row(row, libraries, threads, quick, say):
 
 
 def parted_row(row, libraries, threads, quick, say):
-    """The results of a row whose every figure has a process of its own."""
+    """The results of a row in which each figure has a process of its own."""
     module = work.module(row)
     how = QUICK if quick else FULL
     repeats = how["repeats"] if row == "J" else 1
@@ -121,7 +121,7 @@ def gathered_row(row, libraries, threads, quick, say):
 
 
 def run(rows, threads, quick, say):
-    """Measure `rows` for each thread count that makes sense for them. Returns a list of results."""
+    """Measure each of `rows` with each thread count that makes sense for it. Returns a list of results."""
     results = []
     for row in rows:
         module = work.module(row)

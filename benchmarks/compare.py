@@ -14,14 +14,14 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-SETTINGS = {"cpu": "processor", "cores": "cores", "vectors": "vectors", "core_type": "OPENBLAS_CORETYPE",
+SETTINGS = {"cpu": "CPU", "cores": "cores", "vectors": "vectors", "core_type": "OPENBLAS_CORETYPE",
             "memory_gib": "GiB of memory", "system": "system", "python": "Python", "numpy": "NumPy", "scipy": "SciPy",
             "torch": "PyTorch", "jax": "jax", "autograd": "HIPS autograd"}
 
 
 class Entry(NamedTuple):
-    """What is compared: the unit in words, its spread, whether more is better, whether it is bytes, whether there are
-    products of matrices in it."""
+    """A figure to compare: the unit in words, the spread, whether more is better, whether it is in bytes, whether it
+    includes matrix products."""
     what: str
     spread: dict
     more_is_better: bool
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 def entries(results):
-    """The Entry of each (row, name, threads) that was not disturbed."""
+    """The Entry of each undisturbed (row, name, threads)."""
     made = {}
     for r in results["results"]:
         if r["disturbed"]:
@@ -49,13 +49,13 @@ def key_of(result):
 
 
 def settings(results):
-    """What the run was made on and how, by the name that is shown."""
+    """The machine and the settings of a run, by the name that is shown."""
     machine = results["machine"]
     return {shown: machine.get(key) for key, shown in SETTINGS.items()} | {"quick": results["quick"]}
 
 
 def differences(old, new, least=0.05, alone=0.5):
-    """What moved: a list of (key, Entry before, Entry after), the largest change first."""
+    """The changes: a list of (key, Entry before, Entry after), the largest first."""
     before, found = entries(old), []
     for key, entry in entries(new).items():
         then = before.get(key)
@@ -68,18 +68,18 @@ def differences(old, new, least=0.05, alone=0.5):
 
 
 def factor(before, after):
-    """By how much the medians differ, at least 1."""
+    """The factor between the medians, at least 1."""
     a, b = before.spread["median"], after.spread["median"]
     return max(b / a, a / b if b else float("inf"))
 
 
 def one_sample(before, after):
-    """Whether one of two times has no quartiles. Bytes need none."""
+    """Whether one of two times has no quartiles. Bytes need no quartiles."""
     return not after.exact and min(before.spread["n"], after.spread["n"]) == 1
 
 
 def moved(old, new, least=0.05, alone=0.5):
-    """What differs between the runs, what moved, one a line, and what only one of them has."""
+    """The differences between the runs and the changes, one per line, and what only one run has."""
     was, now = settings(old), settings(new)
     other = [f"{name} {told(was[name])} -> {told(now[name])}" for name in was if was[name] != now[name]]
     lines = ["the runs differ: " + "; ".join(other)] if other else []
@@ -106,7 +106,7 @@ def told(setting):
 
 
 def missing(old, new):
-    """What could not be compared, counted by row, a line for each reason."""
+    """The figures that could not be compared, counted by row, with a line for each reason."""
     before, after = entries(old), entries(new)
     measured = {key_of(r) for r in new["results"]}
     reasons = {"not measured now": before.keys() - measured,

@@ -1,4 +1,4 @@
-"""The C compiler, for what the benchmarks compile themselves."""
+"""The C compiler that compiles the benchmarks' own C code."""
 
 import os
 import shlex
@@ -7,7 +7,7 @@ import sysconfig
 
 
 def compiler():
-    """The command of the C compiler, as a list; None if there is none."""
+    """The command of the C compiler, as a list, or None."""
     command = shlex.split(os.environ.get("CC") or "cc")
     if not shutil.which(command[0]):
         command = shlex.split(sysconfig.get_config_var("CC") or "gcc")

@@ -21,7 +21,7 @@ VARIANTS = (("fused", dict(fused=True)),)
 
 
 def load():
-    """The pixels, scaled to 0..1, (1797, 64), and the labels, (1797,)."""
+    """The pixels (1797, 64), scaled to 0..1, and the labels (1797,)."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def loss_of(problem, xp):
-    """The loss as a function of the layers, a list of (w, b), the inputs and the targets; xp: numpy's namesake."""
+    """The loss as a function of the layers (a list of (w, b)), the inputs and the targets. xp: a numpy module."""
 
     def loss(layers, x, target):
         for i, (w, b) in enumerate(layers):
@@ -23,7 +23,7 @@ def loss_of(problem, xp):
 
 
 def start(problem):
-    """The layers and the solver's states: a count and, for Adam, two moments of each parameter."""
+    """The layers, and the solver's states: a step count and, for Adam, two moments of each parameter."""
     layers = [list(layer) for layer in problem.layers()]
     if problem.solver == "sgd":
         return layers, (np.float32(0),)
@@ -48,7 +48,7 @@ def updated(problem, xp, layers, gradients, states):
 
 
 def jax_step(problem):
-    """step(x, target) that trains once and returns the loss, which may still be under way; and jax's asarray."""
+    """step(x, target) trains once and returns the loss, which jax may still compute; and jax's asarray."""
     import jax
     from jax import numpy as jnp
 
@@ -60,7 +60,7 @@ def jax_step(problem):
         loss, gradients = value_and_grad(layers, x, target)
         return updated(problem, jnp, layers, gradients, states), loss
 
-    compiled = jax.jit(compiled, donate_argnums=0)  # parameters are written over, as the others do
+    compiled = jax.jit(compiled, donate_argnums=0)  # overwrite the parameters, as the others do
 
     def step(x, target):
         nonlocal state

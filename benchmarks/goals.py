@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """figure: in the unit of its workload. ratio: times faster than PyTorch. limit: the figure may be so many times
-    the machine's. With neither, the figure itself is the goal. kept: PyTorch that keeps memory is to be beaten too.
-    two: the goal with two threads and more, where it is another."""
+    """figure: in the unit of its workload. ratio: the speed-up over PyTorch. limit: the largest multiple of the
+    machine's time. With neither, the figure itself is the goal. kept: cygrad must also be faster than PyTorch that
+    keeps memory. two: the goal for two or more threads, if it differs."""
 
     figure: float
     ratio: float | None = None
@@ -20,12 +20,12 @@ class Goal:
     two: "Goal | None" = None
 
     def at(self, threads):
-        """The goal with so many threads."""
+        """The goal for a number of threads."""
         return self.two if self.two and threads > 1 else self
 
     def reached(self, figure, ratio, limit=None, kept=None):
-        """Whether what was measured is as good: cygrad's figure, the ratio to PyTorch, the machine's figure, the ratio
-        to PyTorch that keeps memory. None: what the goal needs was not measured."""
+        """Whether the measurement reaches the goal: cygrad's figure, the speed-up over PyTorch, the machine's figure
+        and the speed-up over PyTorch that keeps memory. None: a figure that the goal needs was not measured."""
         if self.kept and kept is None:
             return None
         beaten = not self.kept or kept >= 1
@@ -36,7 +36,7 @@ class Goal:
         return None if ratio is None else ratio >= self.ratio and beaten
 
 
-TO_MULTIPLY = 1.3  # every elementwise operator against multiply
+TO_MULTIPLY = 1.3  # the goal of every elementwise operator, as a multiple of multiply's time
 
 CHAIN = {
     "not recorded": Goal(0.14, 1.2 / 0.14),
@@ -46,17 +46,17 @@ CHAIN = {
 
 
 def against(mine, peer, mine_two, peer_two, **more):
-    """The goal of a time, given PyTorch's, with one thread and with two."""
+    """The goal of a time with one thread and with two, from cygrad's times and PyTorch's."""
     return Goal(mine, peer / mine, two=Goal(mine_two, peer_two / mine_two, **more), **more)
 
 
 def product(operations, mine, peer, mine_two, peer_two):
-    """The goal, in microseconds, of products of so many operations, from GFLOP/s."""
+    """The goal, in microseconds, of a product with this number of operations, from GFLOP/s."""
     one, two = (operations / rate / 1e3 for rate in (mine, mine_two))
     return Goal(one, mine / peer, two=Goal(two, mine_two / peer_two))
 
 
-# PyTorch's milliseconds for 16M numbers, a fresh result, with one thread and with two.
+# PyTorch's milliseconds for 16M numbers (fresh result), with one thread and with two.
 FRESH = {"add": (34, 20), "mul": (34, 20), "exp": (44, 24), "tanh": (67, 35), "sigmoid": (34, 20), "gelu": (40, 21)}
 
 GOALS = {
@@ -83,9 +83,9 @@ GOALS = {
     **{("J", f"{kind}: {phase}"): Goal(seconds, peer / seconds)
        for kind in ("x + c", "x * c", "x * w")
        for phase, seconds, peer in (("forward", 0.30, 2.0), ("backward", 0.25, 3.3), ("free", 0.05, 0.16))},
-    ("J", "x + c: bytes an operation"): Goal(160),
-    ("J", "x * c: bytes an operation"): Goal(160),
-    ("J", "x * w: bytes an operation"): Goal(160 + 128),  # and the block that it keeps, 64 bytes with a header of 64
+    ("J", "x + c: bytes per operation"): Goal(160),
+    ("J", "x * c: bytes per operation"): Goal(160),
+    ("J", "x * w: bytes per operation"): Goal(160 + 128),  # and the saved buffer: 64 bytes with a header of 64
     ("peaks", "D: 784-1024-1024-10, batch 256, Adam"): Goal(22e6),
     ("peaks", "64 layers of 1024, batch 512, SGD"): Goal(270e6),
     ("import", "import"): Goal(10),

@@ -19,14 +19,14 @@ THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch", "HIPS", "jax.jit", "NumPy")
 NAMES = {"HIPS": "HIPS autograd", "jax.jit": "jax"}
 ROUNDS = {True: 1, False: 15}
-CACHE = os.path.join(tempfile.gettempdir(), "benchmarks-bytecode")      # as an installed package has it: compiled once
-SHARE = 0.9                     # of its time that a process must have had a processor
+CACHE = os.path.join(tempfile.gettempdir(), "benchmarks-bytecode")      # bytecode is compiled once
+SHARE = 0.9                     # of its time during which a process must have had a CPU
 MEASURES = {"import numpy": ("ms", 1e3), "import": ("ms", 1e3), "first matmul": ("ms", 1e3),
             "resident after import": ("B", 1), "resident after a first small step": ("B", 1)}
 
 
 def fresh(name):
-    """The figures of one fresh process, in seconds and bytes, and the share of its time it had a processor."""
+    """The figures of one fresh process, in seconds and bytes, and the share of its time during which it had a CPU."""
     command = [sys.executable, "-m", "benchmarks.fresh", name]
     settings = os.environ | environment(1) | {"PYTHONPYCACHEPREFIX": CACHE, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, env=settings, capture_output=True, text=True)
@@ -37,12 +37,12 @@ def fresh(name):
 
 
 def gather(libraries, quick, say):
-    """Rounds over all libraries; one in which some process had to wait for a processor is taken again, up to three
-    times as many in all, and then the least disturbed are kept."""
+    """Rounds over all libraries. A round in which a process had to wait for a CPU is repeated, up to three times the
+    number of rounds in all. Then the least disturbed rounds count."""
     rounds, taken = ROUNDS[quick], []
     say(f"import: {rounds} fresh processes for each of {', '.join(libraries)}")
     for name in libraries:
-        fresh(name)  # files are read
+        fresh(name)  # reads the files into the system's cache
     for _ in range(3 * rounds):
         answers = {name: fresh(name) for name in libraries}
         taken.append((min(a["share"] for a in answers.values()), answers))

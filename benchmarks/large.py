@@ -22,8 +22,9 @@ SIZE = 1 << 24
 OPERATORS = ("add", "mul", "exp", "tanh", "sigmoid", "gelu")
 QUICKLY = ("add", "exp")
 
-# Arrays of the size that must be read or written: forward, then with the least of backward. One input: x, y; then
-# head, what is kept, dx. add has nothing to compute (the head is both gradients); mul reads head, x, w, writes two.
+# The number of arrays of this size that must be read or written: in forward, and in forward and the least backward.
+# With one input: x, y; then head, the saved array, dx. In backward, add computes nothing (the head is both gradients),
+# and mul reads head, x and w and writes two.
 PASSES = {"add": (3, 3), "mul": (3, 8)} | dict.fromkeys(("exp", "tanh", "sigmoid", "gelu"), (2, 5))
 
 
@@ -34,7 +35,7 @@ def inputs(size):
 
 
 def some(*arrays):
-    """Some thousand numbers of each array: results are compared across processes."""
+    """Some thousand numbers of each array, to compare results across processes."""
     return [np.array(a[:: max(1, a.size // 1999)], np.float64) for a in arrays]
 
 
@@ -58,10 +59,10 @@ def cygrad_functions():
     return {name: getattr(cg, name) for name in OPERATORS}
 
 
-# ---- f, and f with its gradients: what is timed, and arrays to compare -----------------------------------------------
+# ---- f, and f with its gradients: the timed function, and arrays to compare ------------------------------------------
 
 def cygrad_work(f, operands, head, backward):
-    """What cygrad does: a function without arguments, and one that gives some of the values."""
+    """cygrad's work: a function without arguments, and one that returns some of the values."""
     import cygrad as cg
 
     variables, head = [cg.asarray(x) for x in operands], cg.asarray(head)
@@ -103,7 +104,7 @@ def torch_work(f, operands, head, backward):
 
 
 def cases(libraries, quick, size=SIZE):
-    """The machine's rate, then each operator in both modes."""
+    """The machine's rate, and each operator in both modes."""
     x, w, head = inputs(size)
     made = limits.cases(libraries, ("copy",))
     functions = {}

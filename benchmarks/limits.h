@@ -1,4 +1,4 @@
-/* What the machine can do: copying, reading, multiply-adds. Compiled by limits.py for this machine alone. */
+/* The limits of the machine: copying, reading, multiply-adds. limits.py compiles this file for this machine. */
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { LANES = sizeof(vector) / sizeof(float), CHAINS = 12,     /* enough to hid
 
 static volatile float sink;
 
-/* Copy n bytes, each thread its part. */
+/* Copy n bytes; each thread copies a part. */
 void copy(char *to, const char *from, long n, int threads)
 {
     #pragma omp parallel for num_threads(threads) schedule(static, 1)
@@ -22,7 +22,7 @@ void copy(char *to, const char *from, long n, int threads)
     }
 }
 
-/* The sum of n floats. Memory is asked for AHEAD bytes before it is read, since the processor asks no further than to
+/* The sum of n floats. Memory is prefetched AHEAD bytes before it is read, because the CPU itself prefetches only up to
    the end of a page. */
 static float sum(const float *x, long n)
 {
@@ -43,7 +43,7 @@ static float sum(const float *x, long n)
     return total;
 }
 
-/* Read n floats, each thread its part, and add them up so that nobody leaves it out. */
+/* Read n floats; each thread reads a part. The sum keeps the compiler from removing the loop. */
 float read_all(const float *x, long n, int threads)
 {
     float total = 0;

@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.compiler import compiler
 from benchmarks.work import LIMITS, SCALES, Case
 
-NBYTES = 64 << 20          # what is copied or read: more than any cache
-ROUNDS = 1 << 20           # of multiply-adds: some milliseconds
+NBYTES = 64 << 20          # to copy or read: larger than any cache
+ROUNDS = 1 << 20           # of multiply-adds: a few milliseconds
 UNITS = {"copy": "GB/s", "read": "GB/s", "fma": "GFLOP/s"}
 NAMES = {"copy": "the machine copies 64 MiB", "read": "the machine reads 64 MiB",
          "fma": "the machine multiplies and adds"}
@@ -35,8 +35,8 @@ def library():
 
 
 def cases(libraries, which):
-    """A case for each of `which` ("copy", "read", "fma"), if the machine is among the libraries. The amount is bytes
-    read and written, or operations."""
+    """A case for each of `which` ("copy", "read", "fma"), if LIMITS is among the libraries. The amount is the number of
+    bytes read and written, or of operations."""
     if LIMITS not in libraries:
         return []
     made, threads = library(), int(os.environ.get("OMP_NUM_THREADS", 1))
@@ -62,8 +62,8 @@ def cases(libraries, which):
 
 
 def mark(results):
-    """Give each result that names a limit ({"limit": "copy", "amount": bytes}) the time that the machine needs for as
-    much, by the rate measured in the same row with as many threads."""
+    """Set the machine's time for each result that names a limit ({"limit": "copy", "amount": bytes}), by the rate
+    measured in the same row with the same number of threads."""
     rates = {}
     for r in results:
         if "rate" in r["details"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def cpu_name():
-    """The processor's name as the system gives it."""
+    """The CPU's name, from the system."""
     for line in read("/proc/cpuinfo").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -18,7 +18,7 @@ def cpu_name():
 
 
 def vector_level():
-    """The widest vector instructions that the processor names."""
+    """The widest vector instructions of the CPU."""
     flags = set(read("/proc/cpuinfo").split())
     levels = {"avx512f": "AVX-512", "avx2": "AVX2"}
     return next((name for flag, name in levels.items() if flag in flags), platform.machine())
@@ -36,8 +36,7 @@ def version(package):
 
 
 def blas():
-    """By library, the BLAS that multiplies its matrices, with its version, as the library's own build says; SciPy's is
-    cygrad's too."""
+    """The BLAS of each library with its version, from the library's build information. cygrad uses SciPy's."""
     import numpy
     import scipy
 
@@ -55,7 +54,7 @@ def blas():
 
 
 def commit():
-    """The commit of this tree, with a + if files differ from it; None outside of git."""
+    """The commit of this tree, with a + if files differ from it. None outside of git."""
     try:
         changed = git("status", "--short", "--untracked-files=no", "--", "../cygrad", "../include")
         return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
@@ -69,7 +68,7 @@ def git(*arguments):
 
 
 def load():
-    """Processes that ran on average over the last minute."""
+    """The average number of running processes over the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
@@ -83,7 +82,7 @@ def describe():
         "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
         "vectors": vector_level(),
-        "core_type": os.environ.get("OPENBLAS_CORETYPE"),      # the kernels of NumPy's and SciPy's BLAS, if it is told
+        "core_type": os.environ.get("OPENBLAS_CORETYPE"),      # the kernels of NumPy's and SciPy's BLAS, if set
         "blas": blas(),
         "memory_gib": round(pages * size / 2**30, 1),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}, {' '.join(platform.libc_ver())}",

@@ -22,7 +22,7 @@ SIDE = 4096
 SIZES = (64, 256, 1024, 2048)
 BATCH, INNER = 64, 128
 
-# By name: what it is, the axis, arrays of the matrix's size that must be read or written (forward; and backward).
+# By name: the function, the axis, and how many arrays of the matrix's size must be read or written (forward; both).
 ROWWISE = {"softmax": ("softmax", 1, 2, 5), "logsumexp": ("logsumexp", 1, 1, 3)}
 REDUCTIONS = {f"{name}, axis {axis}": (name, axis) for name in ("sum", "mean") for axis in (0, 1)}
 
@@ -44,7 +44,7 @@ def numpy_logsumexp(x, axis):
     return np.log(np.exp(x - highest).sum(axis)) + highest[:, 0]
 
 
-# ---- each library: by kind of work, a function of arrays that gives what to call, and what that returns as arrays ----
+# ---- each library: methods that take arrays and return the function to time ------------------------------------------
 
 class Cygrad:
     def __init__(self):
@@ -56,7 +56,7 @@ class Cygrad:
         return self.library.asarray(x)
 
     def wait(self, y):
-        """Nothing is under way."""
+        """Work is finished when a call returns."""
 
     def forward(self, name, axis, x):
         f, x = getattr(self.library, name), self.tensor(x)
@@ -149,7 +149,7 @@ KINDS = {"cygrad": Cygrad, "PyTorch": PyTorch, "NumPy": Numpy, "jax.jit": Jax}
 # ---- cases -----------------------------------------------------------------------------------------------------------
 
 def case(name, unit, libraries, make, limit, amount, tolerance=1e-4, **details):
-    """A case: `make(library)` gives the function to call. A library that cannot do it is left out."""
+    """A case: `make(library)` returns the function to time, or None if the library does not have it."""
     runs, values = {}, {}
     for peer, library in libraries.items():
         work = make(library)
@@ -196,6 +196,6 @@ def cases(libraries, quick, side=SIDE, sizes=SIZES):
 
 
 def product(name, libraries, a, b):
-    """A matrix product, whose speed is shown as operations a second."""
+    """A matrix product, whose speed is shown in operations per second."""
     operations = 2 * a.size * b.shape[-1]
     return case(name, "us", libraries, lambda l: l.product(a, b), "fma", operations, tolerance=1e-3, shown="GFLOP/s")

@@ -39,7 +39,7 @@ def forward(x, second, add, n):
 
 
 def measure(peer, chain, quick):
-    """Seconds of the phases and bytes an operation, by name, and what the chain computed."""
+    """Seconds of the phases and bytes per operation, by name, and the results of the chain."""
     n = LENGTH // 10 if quick else LENGTH
     add, variable = chain == "x + c", chain == "x * w"
     if peer == "cygrad":
@@ -92,5 +92,5 @@ def figures(chain, n, took, back, free, grown, details):
     scale = LENGTH / n
     named = {"forward": took * scale, "backward": back * scale, "free": free * scale}
     made = {f"{chain}: {phase}": {"unit": "s", "figure": seconds} for phase, seconds in named.items()}
-    made[f"{chain}: bytes an operation"] = {"unit": "B", "figure": grown / n, "details": details}
+    made[f"{chain}: bytes per operation"] = {"unit": "B", "figure": grown / n, "details": details}
     return made

@@ -15,7 +15,7 @@ from benchmarks.functional import hips_step, jax_step
 
 @dataclass(frozen=True)
 class Problem:
-    """sizes: of the layers. loss: "mse" or "cross_entropy". solver: "sgd" or "adam"."""
+    """sizes: the widths of the layers. loss: "mse" or "cross_entropy". solver: "sgd" or "adam"."""
 
     sizes: tuple
     batch: int
@@ -24,7 +24,7 @@ class Problem:
     lr: float
 
     def layers(self):
-        """The starting weights (out, in) and biases (out,), float32, the same for everybody."""
+        """The initial weights (out, in) and biases (out,), float32, the same for all libraries."""
         rng = np.random.default_rng(0)
         return [(rng.normal(0, (2 / a) ** 0.5, (b, a)).astype(np.float32), rng.normal(0, 0.01, b).astype(np.float32))
                 for a, b in zip(self.sizes, self.sizes[1:], strict=False)]
@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass
 class Trainer:
-    """step(x, target) trains once and returns the loss; tensor(array) is the library's own; read(loss) a float."""
+    """step(x, target) trains once and returns the loss. tensor(array) is the library's tensor, read(loss) a float."""
 
     step: Callable
     tensor: Callable
@@ -48,7 +48,7 @@ class Trainer:
 
 
 def cygrad_trainer(problem, fresh_gradients=False, tensor=None):
-    """cygrad's. fresh_gradients: set every .grad to None before a step, in place of writing over it."""
+    """cygrad's. fresh_gradients: set every .grad to None before a step instead of overwriting it."""
     import cygrad as cg
 
     tensor = tensor or cg.tensor
@@ -83,7 +83,7 @@ def cygrad_trainer(problem, fresh_gradients=False, tensor=None):
 
 
 def torch_trainer(problem, **options):
-    """PyTorch's; `options` go to its optimizer (foreach, fused)."""
+    """PyTorch's. `options` are those of its optimizer (foreach, fused)."""
     import torch
     from torch.nn import functional as F
 
@@ -108,7 +108,7 @@ def torch_trainer(problem, **options):
 
 
 def numpy_trainer(problem):
-    """By hand in NumPy: what a graph would do, without one."""
+    """By hand in NumPy: the computations of a graph, without a graph."""
     layers = [(w.copy(), b.copy()) for w, b in problem.layers()]
     adam = problem.solver == "adam"
     states = [[(np.zeros_like(p), np.zeros_like(p)) for p in layer] for layer in layers] if adam else None
@@ -165,7 +165,7 @@ def numpy_trainer(problem):
 
 
 def trainers(libraries, problem, variants=()):
-    """By peer, a function that makes a fresh trainer: each library's, and PyTorch's `variants` (name, options)."""
+    """By peer, a function that makes a new trainer: for each library, and for PyTorch's `variants` (name, options)."""
     made = {}
     if "cygrad" in libraries:
         made["cygrad"] = lambda: cygrad_trainer(problem)
@@ -183,8 +183,8 @@ def trainers(libraries, problem, variants=()):
 
 
 def timed_steps(make, x, target):
-    """f(n) that takes n steps of a fresh trainer on one batch. The last loss is waited for: jax returns it before it
-    is there."""
+    """f(n) takes n steps of a new trainer on one batch. It waits for the last loss, because jax returns before it has
+    computed it."""
     trainer = make()
     x, target = trainer.tensor(x), trainer.tensor(target)
 
@@ -197,7 +197,7 @@ def timed_steps(make, x, target):
 
 
 def losses(make, x, target, steps=5):
-    """The losses of a fresh trainer's first steps: equal losses mean equal gradients and updates."""
+    """The losses of a new trainer's first steps. Equal losses mean equal gradients and updates."""
     trainer = make()
     x, target = trainer.tensor(x), trainer.tensor(target)
     return [np.array([trainer.read(trainer.step(x, target)) for _ in range(steps)])]

@@ -24,12 +24,12 @@ MODES = ("not recorded", "recorded", "forward + backward")
 FAMILIES = ("elementwise", "functions", "compare")
 RUN_OFF = {"square", "expm1", "tan", "asin", "acos", "sinh", "cosh", "acosh", "atanh"}
 COMPANIONS = {"exp": "sub", "log": "add"}
-FEW = ("add", "sub", "maximum", "relu", "exp", "tanh", "sqrt", "where", "less")  # what a quick run looks at
+FEW = ("add", "sub", "maximum", "relu", "exp", "tanh", "sqrt", "where", "less")  # for a quick run
 EXPONENTS = (1.5, 1 / 1.5)
 
 
 def inputs(name, size):
-    """The start of a chain, and the second operand, such that 1,000 operations stay in range."""
+    """The start of a chain and the second operand. 1,000 operations stay in range."""
     rng = np.random.default_rng(size)
     x = rng.uniform(0.5, 1.0, size).astype(np.float32)
     c = rng.uniform(0.999, 1.001, size).astype(np.float32)
@@ -42,7 +42,7 @@ def inputs(name, size):
     return x, c
 
 
-# ---- chains: functions of the start that give the end ----------------------------------------------------------------
+# ---- chains: functions from the start to the end ---------------------------------------------------------------------
 
 def chain_times(c):
     def go(y):
@@ -138,7 +138,7 @@ def chain_clip(f):
 
 
 def chain_of(row, functions, c):
-    """The chain of a row of the table; `functions` gives a library's function by the operator's name."""
+    """The chain of a row of the table. `functions` returns a library's function by the operator's name."""
     f = functions(row.name)
     if row.name in COMPANIONS:
         return chain_alternating(f, functions(COMPANIONS[row.name]), c)
@@ -157,12 +157,12 @@ def chain_of(row, functions, c):
 
 
 def timed_backward(row):
-    """Whether 1,000 of the operator in a chain stay in range and have a gradient."""
+    """Whether a chain of 1,000 calls of the operator stays in range and has a gradient."""
     return row.operator.differentiable and row.name not in RUN_OFF
 
 
 def arity(row):
-    """How many inputs the operator has, by its first sample call."""
+    """The number of inputs of the operator, from its first sample call."""
     arguments, _ = row.tries[0]
     return sum(isinstance(a, np.ndarray) for a in arguments)
 
@@ -178,7 +178,7 @@ def torch_function(name):
 
     if name == "relu_gradient":
         return lambda g, y: torch.ops.aten.threshold_backward(g, y, 0)
-    name = {"equal": "eq", "power": "pow"}.get(name, name)                 # torch.equal gives one bool
+    name = {"equal": "eq", "power": "pow"}.get(name, name)                 # torch.equal returns one bool
     return getattr(torch, name, None) or getattr(torch.nn.functional, name, None)
 
 
@@ -189,7 +189,7 @@ def numpy_function(name):
 # ---- how each library runs a chain in each mode ----------------------------------------------------------------------
 
 def cygrad_run(go, x, mode):
-    """f(n) and what it computes, for cygrad."""
+    """f(n) and a function that returns what it computes, for cygrad."""
     start = cg.tensor(x).attach_grad()
     head = cg.ones(x.shape)
 
@@ -276,7 +276,7 @@ def times_case(libraries, size, mode):
 
 
 def row_case(libraries, row, size, mode):
-    """An elementwise row of the table, with its companion and with multiply beside it."""
+    """An elementwise row of the table, with its companion and with multiply."""
     x, c = inputs(row.name, size)
     multiply, companion = next(r for r in TABLE if r.name == "mul"), COMPANIONS.get(row.name)
     made = {}
@@ -333,7 +333,7 @@ def square_case(libraries):
 
 
 def cases(libraries, quick):
-    """Every chain. quick: size 1 and a few rows of the table alone."""
+    """Every chain. quick: only size 1 and a few rows of the table."""
     made = [times_case(libraries, size, mode) for size in (1, 64) for mode in MODES] + [square_case(libraries)]
     for size in (1,) if quick else (1, 64):
         for row in TABLE:

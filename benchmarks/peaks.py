@@ -55,8 +55,8 @@ def measure(peer, name, quick):
 # ---- resident memory -------------------------------------------------------------------------------------------------
 
 def resident_peak(prepare, problem, parameters):
-    """The highest resident memory during the steps, above that before and the parameters; None if the system does not
-    let it be reset."""
+    """The highest resident memory during the steps, minus that before and minus the parameters. None if the system
+    cannot reset its peak."""
     prepare(SMALL)()
     gc.collect()
     before = resident_bytes()
@@ -92,14 +92,14 @@ def steps_of(trainer, data):
 # ---- exact bytes -----------------------------------------------------------------------------------------------------
 
 def cygrad_peak(problem, fresh, parameters):
-    """What was live at the peak, less the parameters: in all and by category; the losses. The data is NumPy's memory
-    and not counted."""
+    """The bytes that are live at the peak without the parameters, in all and by category, and the losses. The data is
+    NumPy's memory and is not counted."""
     return cygrad_most(lambda: cygrad_steps(problem, fresh), parameters)
 
 
 def cygrad_most(prepare, parameters):
-    """The same of the steps that prepare() makes. A listener reads the counters after every event; the sum must be the
-    peak that the library reports."""
+    """The same for the steps that prepare() returns. A listener reads the counters after every event. The maximum must
+    be the peak that the library reports."""
     import cygrad as cg
 
     gc.collect()

@@ -18,7 +18,7 @@ COLOURS = {"optimizer": "#475569", "gradients": "#c2703d", "saved": "#0f766e", "
 
 
 def plot():
-    """matplotlib, set up; no window."""
+    """matplotlib, set up to draw without a window."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -41,7 +41,7 @@ def save(pyplot, figure, directory, name):
 
 
 def draw(results, directory):
-    """Draw what the results allow. Returns by name the file of each picture."""
+    """Draw the pictures for which there are results. Returns the file of each picture by name."""
     if importlib.util.find_spec("matplotlib") is None:
         return {}
     pyplot, rows, made = plot(), results["results"], {}
@@ -54,7 +54,7 @@ def draw(results, directory):
 
 
 def ratios(pyplot, rows):
-    """How many times faster than PyTorch as installed, by workload; a tick marks the goal, a line the quartiles."""
+    """The speed-up over PyTorch with default settings, by workload. A tick marks the goal, and a line the quartiles."""
     wanted = [r for r in rows if r["unit"] != "B" and "PyTorch" in r["ratios"] and r["details"].get("kind") != "table"
               and not r["disturbed"] and r["row"] in "ABCDJ"]
     if not wanted:
@@ -120,7 +120,7 @@ def speed_up_axis(axes, values):
 
 
 def million(pyplot, rows):
-    """Seconds of the phases and bytes an operation of each chain, cygrad beside PyTorch."""
+    """Seconds of the phases and bytes per operation of each chain, for cygrad and PyTorch."""
     wanted = [r for r in rows if r["row"] == "J"]
     if not wanted:
         return None
@@ -139,7 +139,7 @@ def million(pyplot, rows):
             left.barh(at, seconds, left=start, color=colour, alpha=shade, height=0.8)
             start += seconds
         left.text(start, at, f"  {start:.2f} s{', disturbed' * disturbed}", va="center", fontsize=8)
-        nbytes = by_name[f"{kind}: bytes an operation"]["figures"][peer]["median"]
+        nbytes = by_name[f"{kind}: bytes per operation"]["figures"][peer]["median"]
         right.barh(at, nbytes, color=colour, height=0.8)
         right.text(nbytes, at, f"  {nbytes:.0f}", va="center", fontsize=8)
         labels.append((at, f"{kind}   {peer}"))
@@ -151,7 +151,7 @@ def million(pyplot, rows):
         axes.set_axisbelow(True)
         if any(r["disturbed"] for r in wanted) and axes is left: axes.margins(x=0.35)
     left.set_title("Seconds")
-    right.set_title("Bytes an operation")
+    right.set_title("Bytes per operation")
     handles = [pyplot.Rectangle((0, 0), 1, 1, facecolor=INK, alpha=shade) for shade in shades.values()]
     figure.legend(handles, list(shades), loc="lower left", ncols=len(handles), fontsize=8)
     figure.suptitle("J: a million scalar operations in one graph", x=0.02, ha="left", fontweight="bold", fontsize=11)
@@ -160,7 +160,7 @@ def million(pyplot, rows):
 
 
 def peaks(pyplot, rows):
-    """Bytes at the peak of a step above data and parameters: cygrad's by category, PyTorch's in all."""
+    """Bytes at the peak of a step above data and parameters: cygrad's by category, and PyTorch's total."""
     wanted = [r for r in rows if r["row"] == "peaks"]
     if not wanted:
         return None
@@ -199,7 +199,7 @@ def peaks(pyplot, rows):
 # ---- bars against the peers and the machine --------------------------------------------------------------------------
 
 def large(pyplot, rows):
-    """Milliseconds for 16 million numbers: modes across, thread counts down."""
+    """Milliseconds for 16 million numbers: one column for each mode, one line for each thread count."""
     wanted = [r for r in rows if r["row"] == "H" and "rate" not in r["details"]]
     modes = list(dict.fromkeys(r["name"].partition(", ")[2] for r in wanted))
     panels = [(mode, [(r["name"].partition(", ")[0], r) for r in wanted if r["name"].endswith(mode)]) for mode in modes]
@@ -207,7 +207,7 @@ def large(pyplot, rows):
 
 
 def matrices(pyplot, rows):
-    """Milliseconds of rows and sums, GFLOP/s of products: kinds across, thread counts down."""
+    """Milliseconds of rows and sums, GFLOP/s of products: one column for each kind, one line for each thread count."""
     wanted = [r for r in rows if r["row"] == "I" and "rate" not in r["details"]]
     products = [r for r in wanted if r["name"].startswith("matmul")]
     sums = [r for r in wanted if "axis" in r["name"]]
@@ -219,7 +219,7 @@ def matrices(pyplot, rows):
 
 
 def panelled(pyplot, panels, title):
-    """A figure of panels, a line of them for each thread count. panels: (title, (label, result)s)."""
+    """A figure of panels, with a line for each thread count. panels: (title, (label, result)s)."""
     panels = [(name, entries) for name, entries in panels if entries]
     if not panels:
         return None
@@ -232,7 +232,7 @@ def panelled(pyplot, panels, title):
         for axes, (name, entries) in zip(line, panels, strict=True):
             bars(axes, [(label, r) for label, r in entries if r["threads"] == count], peers)
             shown = unit(entries[0][1])
-            more = "more is better" if "/s" in shown else "less is better"
+            more = "higher is better" if "/s" in shown else "lower is better"
             axes.set_title(f"{name}, {count} thread{'s' * (count > 1)}\n{shown}, {more}", fontsize=9)
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=PEERS[peer]) for peer in peers]
     handles.append(pyplot.Line2D([], [], color=INK, linewidth=1.6))
@@ -247,8 +247,8 @@ def panelled(pyplot, panels, title):
 
 
 def bars(axes, entries, peers):
-    """A group of bars for each (label, result), the machine's limit across the group, and the figure behind each bar;
-    figures that others disturbed are pale."""
+    """A group of bars for each (label, result), with the machine's limit across the group and the figure after each
+    bar. Disturbed figures are pale."""
     at, places = 0.0, []
     ends = [value(r, s["median"]) for _, r in entries for p, s in r["figures"].items() if p in peers]
     ends += [value(r, r["limit"]["figure"]) for _, r in entries if "limit" in r]
@@ -260,7 +260,7 @@ def bars(axes, entries, peers):
                 continue
             figure = value(r, r["figures"][peer]["median"])
             axes.barh(at, figure, color=PEERS[peer], height=0.86, alpha=PALE if r["disturbed"] else 1)
-            crossed = limit is not None and -pad < limit - figure < 10 * pad    # the figure goes behind the limit
+            crossed = limit is not None and -pad < limit - figure < 10 * pad    # write the figure after the limit
             axes.text((limit if crossed else figure) + pad, at, number(figure), va="center", fontsize=7, color=INK,
                       fontweight="bold" if peer == "cygrad" else "normal")
             at += 1

@@ -5,7 +5,7 @@ import textwrap
 from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
-SPEED_UP = "speed-up over"         # of times and rates; of bytes, how many times fewer
+SPEED_UP = "speed-up over"         # for times and rates; for bytes, how many times fewer
 PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
 TITLES = {row: f"{row}: {name}" for row, name in work.NAMES.items()} | {
     "peaks": "Peak memory of a training step", "import": "Import", "busy": "On a busy machine"}
@@ -19,7 +19,7 @@ def number(x):
 
 
 def size(nbytes):
-    """Bytes in the unit that suits them (powers of ten, as the goals are)."""
+    """Bytes in a suitable unit (powers of ten, as in the goals)."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if nbytes >= scale:
             return f"{nbytes / scale:.3g} {unit}" if nbytes < 100 * scale else f"{nbytes / scale:.0f} {unit}"
@@ -27,7 +27,7 @@ def size(nbytes):
 
 
 def unit(result):
-    """What figures are shown in: GFLOP/s or GB/s where the result says so."""
+    """The unit of the page: GFLOP/s or GB/s if the result names one."""
     return result["details"].get("shown", result["unit"])
 
 
@@ -39,12 +39,12 @@ def value(result, figure):
 
 
 def bracketed(text, disturbed):
-    """A figure as it is shown: in brackets if others disturbed it."""
+    """The text of a figure, in brackets if it was disturbed."""
     return f"[{text}]" if disturbed else text
 
 
 def figure(result, peer):
-    """A peer's figure with its quartiles, or nothing."""
+    """A peer's figure with its quartiles, or an empty text."""
     s = result["figures"].get(peer)
     if s is None:
         return ""
@@ -57,7 +57,7 @@ def figure(result, peer):
 
 
 def limit(result):
-    """What the machine's limit is, or nothing."""
+    """The machine's limit, or an empty text."""
     s = result.get("limit")
     return "" if s is None else bracketed(number(value(result, s["figure"])), s["disturbed"])
 
@@ -73,7 +73,7 @@ def ratio(result, peer="PyTorch"):
 
 def goal_text(wanted, unit):
     if wanted.limit:
-        return f"{wanted.limit:.1f} of the machine"
+        return f"{wanted.limit:.1f}x machine limit"
     if wanted.ratio:
         return f"{wanted.ratio:.1f}x" if wanted.ratio >= 2 else f"{wanted.ratio:.2f}x"
     return size(wanted.figure) if unit == "B" else f"{number(wanted.figure)} {unit}"
@@ -95,7 +95,7 @@ def goal(result):
 
 
 def table(head, rows, remarks=False):
-    """A Markdown table; the first column is text, and the last with `remarks`; the others are numbers."""
+    """A Markdown table. The first column is text, and so is the last with `remarks`. The others are numbers."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1 - remarks) + "---|" * remarks]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
@@ -105,13 +105,13 @@ def present(results, peers):
 
 
 def plain_table(results):
-    """Workloads down, peers and the machine's limit across, then the ratios to PyTorch and the goal."""
+    """A line for each workload: the peers, the machine's limit, the ratios to PyTorch, and the goal."""
     limits, results = [r for r in results if "rate" in r["details"]], [r for r in results if "rate" not in r["details"]]
     peers = present(results, PEERS)
     compared = [p for p in ("PyTorch", work.KEPT) if p in peers] or ["PyTorch"]
     limited = any("limit" in r for r in results)
-    head = ["", "threads", "unit", "cygrad", *peers, *["the machine"] * limited, *(f"{SPEED_UP} {p}" for p in compared),
-            "goal", "reached"]
+    head = ["", "threads", "unit", "cygrad", *peers, *["machine limit"] * limited,
+            *(f"{SPEED_UP} {p}" for p in compared), "goal", "reached"]
     text = table(head, [[r["name"], str(r["threads"]), unit(r), figure(r, "cygrad"), *(figure(r, p) for p in peers),
                          *[limit(r)] * limited, *(ratio(r, p) for p in compared), *goal(r)] for r in results])
     notes = {}
@@ -123,7 +123,7 @@ def plain_table(results):
 
 
 def operations_table(results):
-    """Operators down: microseconds of one operation in each mode, the ratio to PyTorch, the ratio to multiply."""
+    """A line for each operator and mode: microseconds of one operation, the ratio to PyTorch, the ratio to multiply."""
     rows = []
     for r in results:
         s = r.get("to_multiply")
@@ -134,19 +134,19 @@ def operations_table(results):
         rows.append([d["operator"], str(d["size"]), d["mode"], *(figure(r, p) for p in ("cygrad", "PyTorch", "NumPy")),
                      ratio(r), multiply])
     return table(["operator", "size", "mode", "cygrad us", "PyTorch us", "NumPy us", f"{SPEED_UP} PyTorch",
-                  f"to multiply (goal {TO_MULTIPLY})"], rows)
+                  f"ratio to multiply (goal {TO_MULTIPLY})"], rows)
 
 
 def million_table(results):
-    """Chains and phases down."""
+    """A line for each chain and phase."""
     text = plain_table(results)
     notes = [f"{r['name'].partition(':')[0]}: node {d['node_bytes']} B, live tensor data {d['live_bytes']:.1f} B"
              for r in results for d in [r["details"].get("cygrad")] if d]
-    return text + ("\n\ncygrad, an operation, exactly: " + "; ".join(notes) + "." if notes else "")
+    return text + ("\n\nIn cygrad, one operation takes exactly: " + "; ".join(notes) + "." if notes else "")
 
 
 def peaks_table(results):
-    """Models and peers down, categories across."""
+    """A line for each model and peer, a column for each category."""
     from benchmarks.peaks import CATEGORIES
 
     rows = []
@@ -159,11 +159,11 @@ def peaks_table(results):
             resident = d.get("resident")
             rows.append([r["name"], peer, size(s["median"]), f"{s['median'] / least:.2f}", *categories,
                          "" if resident is None else size(resident), *cells])
-    return table(["step", "", "peak", "to the smallest", *CATEGORIES, "resident", "goal", "reached"], rows)
+    return table(["step", "", "peak", "ratio to the smallest", *CATEGORIES, "resident", "goal", "reached"], rows)
 
 
 def busy_table(results):
-    """Workloads and company down: for each peer the figure, and how many times as long as alone."""
+    """A line for each workload and number of spinning processes: each peer's figure and its ratio to the time alone."""
     peers = [p for p in ("cygrad", "cygrad one thread", *PEERS) if any(p in r["figures"] for r in results)]
     rows = [[r["name"], *(f"{figure(r, p)} **{r['details']['times alone'][p]:.2g}x**" if p in r["figures"] else ""
                           for p in peers)] for r in results]
@@ -171,7 +171,7 @@ def busy_table(results):
 
 
 def description(row):
-    """What the row does: its module's docstring."""
+    """The description of a row: the docstring of its module."""
     return textwrap.dedent(work.module(row).__doc__).strip()
 
 
@@ -181,7 +181,7 @@ HEADLINES = [("A", "y * c, size 1, forward + backward", "One operation on one nu
 
 
 def headline(results):
-    """The three figures that the page opens with, as far as they were measured undisturbed."""
+    """The three figures at the start of the page, if they were measured undisturbed."""
     found = {(r["row"], r["name"]): r for r in results if r["threads"] == 1 and not r["disturbed"]}
     lines = []
     for row, name, text in HEADLINES:
@@ -221,7 +221,7 @@ def heading(results, headline):
         library runs in its own processes, which take turns.
 
         The *goal* of a time is a speed-up (*8.6x*), or a multiple of the time that the machine needs to move the memory
-        (*1.3 of the machine*). Both are measured in the same run, because machines and days differ. Goals of bytes and
+        (*1.3x machine limit*). Both are measured in the same run, because machines and days differ. Goals of bytes and
         imports are figures. Where PyTorch is also run with an allocator that keeps memory, the goal includes being
         faster than that. *Disturbed* figures, in [brackets], were measured while other programs used the CPU, also on a
         second try. They are not comparable; pictures omit them, draw them pale or mark them. `make bench` writes this
@@ -230,7 +230,7 @@ def heading(results, headline):
 
 
 def write(results, pictures):
-    """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
+    """The page. `pictures`: the file of each picture in the folder of the page, by name."""
     parts = [heading(results, headline(results["results"]))]
 
     def show(name, text):

@@ -21,7 +21,7 @@ from benchmarks import machine
 from benchmarks.timing import interleave, repeat
 from benchmarks.work import agree
 
-# Numbers that fit into the first-level cache, and that fit into none; the rows of a matrix.
+# Numbers that fit into the first-level cache, numbers that fit into no cache, and the shape of a matrix.
 FULL = {"small": 1 << 12, "large": 1 << 24, "shape": (4096, 1024), "rounds": 9, "seconds": 0.02}
 PROCESSES = 3
 EVERYWHERE = ["exp, small", "neg, small"]
@@ -30,14 +30,14 @@ TWO_THREADS = ["exp, large", "softmax in one"]
 
 @dataclass
 class Step:
-    """What is timed: `compute()`, which gives `wanted()`, and has so many elements."""
+    """A timed step: `compute()` must return `wanted()`, with this number of elements."""
     compute: Callable
     wanted: Callable
     elements: int
 
 
 def steps(small, large, shape):
-    """name -> Step, with this process's kernels and threads."""
+    """name -> Step, with the kernels and threads of this process."""
     import cygrad as cg
 
     rng = np.random.default_rng(0)
@@ -65,8 +65,8 @@ def steps(small, large, shape):
 
 
 def child(spec):
-    """Time the steps that are asked for (None: all); seconds for one element by name. Raises ValueError if one of them
-    computes something else than NumPy, RuntimeError if the kernels are of another level."""
+    """Time the requested steps (None: all). Returns the seconds per element by name. Raises ValueError if a result
+    differs from NumPy's, and RuntimeError if the kernels have another level."""
     import cygrad as cg
     from cygrad.kernels import driver
 
@@ -83,7 +83,7 @@ def child(spec):
 
 
 def ask(spec):
-    """What a process of its own says."""
+    """The answer of a separate process."""
     done = subprocess.run([sys.executable, "-m", "benchmarks.steps", "--child", json.dumps(spec)], capture_output=True,
                           text=True, env=dict(os.environ, CYGRAD_LEVEL=spec["level"]))
     if done.returncode:
@@ -93,7 +93,7 @@ def ask(spec):
 
 
 def built():
-    """The levels that kernels are built for and that this machine has, the best last."""
+    """The levels that are built and that this machine supports, the best last."""
     from cygrad.kernels import cpu
 
     return [level for level in cpu.LEVELS[: cpu.LEVELS.index(cpu.best_level()) + 1]
@@ -101,7 +101,7 @@ def built():
 
 
 def measure(levels, size=FULL):
-    """level or "two threads" -> nanoseconds an element by name: the medians of processes."""
+    """level or "two threads" -> nanoseconds per element by name: medians over processes."""
     best = levels[-1]
     kinds = {level: dict(level=level, threads=1, names=EVERYWHERE if level != best else None) for level in levels}
     kinds["two threads"] = dict(level=best, threads=2, names=TWO_THREADS)
@@ -124,7 +124,7 @@ def table(found, levels):
              ("softmax of 4,096 rows of 1,024 in five operations", best["softmax in five operations"]),
              ("softmax in one", best["softmax in one"]),
              ("the same with two threads", two["softmax in one"])]
-    lines = [f"| float32, {machine.cpu_name()} | ns an element |", "|---|---:|"]
+    lines = [f"| float32, {machine.cpu_name()} | ns per element |", "|---|---:|"]
     return "\n".join(lines + [f"| {name} | {ns:.3f} |" for name, ns in rows]) + "\n"
 
 

@@ -1,11 +1,11 @@
-"""The files of results in git: medians and quartiles, with the digits that pages and pictures need. A result is one
-line, so a difference between two commits shows which results changed."""
+"""The result files in git: medians and quartiles, with the digits that pages and pictures need. Each result is one
+line, so a diff of two commits shows which results changed."""
 
 import json
 
 from benchmarks.work import KEPT
 
-DIGITS = 7                  # significant ones; pages show four at most
+DIGITS = 7                  # significant digits; pages show four at most
 POINTS = 60                 # of a curve over many steps
 COMPARED = ("PyTorch", KEPT)    # ratios to other libraries are not shown
 
@@ -20,7 +20,7 @@ def rounded(value):
 
 
 def reduced(results):
-    """What is kept of the results of `python -m benchmarks` or `python -m benchmarks.memory`."""
+    """The part of the results of `python -m benchmarks` or `python -m benchmarks.memory` that is stored."""
     kept = rounded(results)
     for r in kept.get("results", ()):
         r["ratios"] = {peer: spread for peer, spread in r["ratios"].items() if peer in COMPARED}

@@ -6,13 +6,13 @@ import statistics
 from pathlib import Path
 from time import perf_counter, process_time, sleep
 
-UNDISTURBED = 0.98  # the least share of a sample's time that its process, with one thread, must have had a processor
-SPARE = 0.25        # processors that others may use beyond those that the timed threads leave free
+UNDISTURBED = 0.98  # the least share of a sample's time during which its process (one thread) must have had a CPU
+SPARE = 0.25        # CPUs that others may use in addition to those that the timed threads leave free
 
 
 def calibrate(run, seconds):
-    """How often `run(n)` must repeat its work to last `seconds`. The first call, which may load a library or make a
-    solver's states, is not counted; the rest warms up for about as long as three samples."""
+    """The n for which `run(n)` takes `seconds`. The first call does not count, because it may load a library or make
+    the states of a solver. The rest warms up for about as long as three samples."""
     run(1)
     n = 1
     while True:
@@ -25,24 +25,24 @@ def calibrate(run, seconds):
 
 
 def interleave(runs, rounds, seconds, threads=1):
-    """Time `runs`, a dict of name and function f(n) that does its work n times, one after the other, `rounds` times
-    over; each round starts with another one. A sample lasts about `seconds`, after half as much untimed. Returns a
-    dict of name and the samples in seconds for one piece of work (samples of the same round belong together), and the
-    share of rounds that were undisturbed.
+    """Time `runs` in turn, `rounds` times. `runs` is a dict from names to functions f(n) that do their work n times.
+    Each round starts with another function. A sample takes about `seconds`, after half as much untimed work. Returns a
+    dict from names to samples in seconds per piece of work (samples with the same index are from the same round), and
+    the share of undisturbed rounds.
 
-    With one thread, a round in which somebody else had our processor is taken again, up to three times as many rounds
-    in all; then the least disturbed are kept."""
+    With one thread, a round in which another program used our CPU is repeated, up to three times `rounds` in all. Then
+    the least disturbed rounds count."""
     counts = {name: calibrate(run, seconds) for name, run in runs.items()}
     taken, names = [], list(runs)
     gc.collect()
-    gc.freeze()  # what stands since the imports is nobody's garbage
+    gc.freeze()  # what exists since the imports is not garbage
     try:
         for i in range(3 * rounds):
             k = i % len(names)
             samples, had = {}, 1.0
             for name in names[k:] + names[:k]:
                 n, run = counts[name], runs[name]
-                run((n + 1) // 2)  # untimed: what ran before has left the caches cold, PyTorch by up to 1.6x
+                run((n + 1) // 2)  # untimed: the caches are cold after another run, which costs PyTorch up to 1.6x
                 used, start = process_time(), perf_counter()
                 run(n)
                 took = perf_counter() - start
@@ -62,7 +62,7 @@ def interleave(runs, rounds, seconds, threads=1):
 # ---- others on the machine -------------------------------------------------------------------------------------------
 
 def busy_seconds():
-    """Processor seconds that the whole machine has worked since it started; None where the system does not say."""
+    """CPU seconds that the whole machine has worked since its start. None if the system does not report them."""
     path = Path("/proc/stat")
     if not path.exists():
         return None
@@ -71,8 +71,8 @@ def busy_seconds():
 
 
 class Others:
-    """A scope that says how many processors others than this process used while it was open: `.processors`, a float, or
-    None where it cannot be known."""
+    """A scope that measures how many CPUs other processes use meanwhile: `.processors`, a float, or None if the system
+    does not report it."""
 
     def __enter__(self):
         self._start = perf_counter(), process_time(), busy_seconds()
@@ -87,12 +87,12 @@ class Others:
 
 
 def quiet(processors, threads):
-    """Whether others who use so many processors leave enough for `threads` threads."""
+    """Whether other programs that use this number of CPUs leave enough for `threads` threads."""
     return processors is None or processors <= os.cpu_count() - threads + SPARE
 
 
 def wait_for_quiet(threads, deadline):
-    """Wait until others leave the processors that `threads` threads need, or until `deadline` on the performance
+    """Wait until other programs leave enough CPUs for `threads` threads, or until `deadline` on the performance
     clock."""
     while perf_counter() < deadline:
         with Others() as others:
@@ -114,7 +114,7 @@ def spread(samples):
 
 
 def ratios(above, below):
-    """above / below, sample by sample, where below is not zero: both were taken in the same rounds."""
+    """above / below, sample by sample, except where below is zero. Both were taken in the same rounds."""
     return [a / b for a, b in zip(above, below, strict=True) if b > 0]
 
 

@@ -16,14 +16,14 @@ PROBLEM = Problem((784, 1024, 1024, 10), 256, "cross_entropy", "sgd", 0.01)
 
 
 def flops(problem):
-    """Multiplications and additions of the matrix products of a step: forward, and two products a layer in backward,
-    one in the first."""
+    """The multiplications and additions in the matrix products of a step: one product per layer in forward, and two in
+    backward, except for one in the first layer."""
     products = [2 * problem.batch * a * b for a, b in zip(problem.sizes, problem.sizes[1:], strict=False)]
     return 3 * sum(products) - products[0]
 
 
 def cases(libraries, quick):
-    """The multiply-adds of the machine, and the step."""
+    """The machine's rate of multiply-adds, and the step."""
     x, target = PROBLEM.data()
     checked = trainers(libraries, PROBLEM)
     slow = trainers(libraries, replace(PROBLEM, lr=1e-6))

@@ -23,14 +23,14 @@ ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "H"
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
          "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
 
-# Who can take part, with the package that must be there. KEPT: PyTorch in processes whose allocator is told to give
-# nothing back to the system. LIMITS: the machine itself (limits.py).
+# The possible participants, with the package that each needs. KEPT: PyTorch in processes whose allocator is configured
+# to return nothing to the system. LIMITS: the machine itself (limits.py).
 KEPT, LIMITS = "PyTorch keeping memory", "machine"
 PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "numpy", "jax.jit": "jax",
             "HIPS": "autograd"}
 EAGER = ("cygrad", "PyTorch", "NumPy")
 TRAINERS = (*EAGER, "jax.jit")
-LEFT_OUT_QUICKLY = ("jax.jit", "HIPS")  # of timed rows: starting them and compiling takes longer than measuring
+LEFT_OUT_QUICKLY = ("jax.jit", "HIPS")  # in timed rows: start and compilation take longer than the measurement
 EIGHT_GIB = str(8 << 30)
 ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}
 SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -40,12 +40,11 @@ SCALES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 class Case:
     """One piece of work that several peers do.
 
-    runs    by peer: a function f(n) that does the work n times; none if no library that was asked for can do it. A
-            peer is named after its library, with a variant behind it ("PyTorch fused"). "<peer> companion" is the
-            other operation of a chain in which two alternate (its time is taken off), "cygrad multiply" what the
-            operation is compared with.
-    values  by peer: a function that gives a list of arrays which all peers must agree on
-    per     operations in one piece of work: times are given for one
+    runs    by peer: a function f(n) that does the work n times; empty if no requested library can do it. The name of
+            a peer is that of its library, with a variant after it ("PyTorch fused"). "<peer> companion" is the other
+            operation of an alternating chain, whose time is subtracted. "cygrad multiply" is for comparison.
+    values  by peer: a function that returns a list of arrays, which must be equal for all peers
+    per     operations in one piece of work: times are for one operation
     """
 
     name: str
@@ -59,7 +58,7 @@ class Case:
 
 @dataclass
 class Gathered:
-    """What a row measured in processes of its own: samples by peer, in `unit`; disturbed: others were in the way."""
+    """The figures of a row that starts its own processes: samples by peer, in `unit`. disturbed: by other programs."""
 
     name: str
     unit: str
@@ -79,14 +78,14 @@ def library(peer):
 
 
 def installed(libraries):
-    """Those of the libraries that can be compared here."""
+    """The libraries that are installed here."""
     return [name for name in libraries
             if (compiler() if name == LIMITS else importlib.util.find_spec(PACKAGES[name]))]
 
 
 def environment(threads):
-    """What tells libraries, before they are imported, how many threads to use. jax has two pools: XLA's own, whose size
-    is NPROC, and the products' of Eigen."""
+    """Environment variables that set the number of threads of each library before its import. jax has two pools: XLA's,
+    whose size is NPROC, and Eigen's for products."""
     count = str(threads)
     names = ("CYGRAD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
     flags = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"} if threads == 1 else {}
@@ -94,8 +93,8 @@ def environment(threads):
 
 
 def set_threads(libraries, threads):
-    """Let every library use `threads` threads. BLAS libraries and jax read theirs from the environment, which the
-    parent set."""
+    """Let every library use `threads` threads. BLAS libraries and jax read the number from the environment, which the
+    parent process has set."""
     import cygrad
 
     cygrad.set_num_threads(threads)
@@ -106,8 +105,8 @@ def set_threads(libraries, threads):
 
 
 def agree(name, values, tolerance):
-    """Raise ValueError unless all peers computed the same: `values` has a list of arrays for each. Nothing to compare
-    is fine."""
+    """Raise ValueError unless all peers computed the same. `values` has a list of arrays for each peer, and may be
+    empty."""
     if not values:
         return
     (first, wanted), *others = values.items()

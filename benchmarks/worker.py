@@ -13,14 +13,14 @@ import numpy as np
 from benchmarks import work
 from benchmarks.timing import Others, interleave, quiet, wait_for_quiet
 
-ATTEMPTS = 3  # at a case that others disturbed
+ATTEMPTS = 3  # to measure a case that is disturbed
 MOST = 0.7    # the least share of undisturbed rounds, with one thread
-PART = 0.95   # the least share of its time that a part must have had a processor, with one thread
+PART = 0.95   # the least share of its time during which a part must have had a CPU, with one thread
 
 
 def measure_case(case, rounds, seconds, threads, deadline):
-    """Check that all peers compute the same, then time them, a few times if others disturb, of which the quietest
-    stays; waiting for quiet ends at `deadline`. Returns a plain dict with the samples in the case's unit, for one
+    """Check that all peers compute the same, then time them. If other programs disturb, try a few times and use the
+    quietest attempt. Waiting for quiet ends at `deadline`. Returns a dict with the samples in the case's unit, for one
     operation."""
     values = {peer: compute() for peer, compute in case.values.items()}
     work.agree(case.name, values, case.tolerance)
@@ -44,7 +44,7 @@ def measure_case(case, rounds, seconds, threads, deadline):
 
 
 def without_companions(samples):
-    """Where a chain alternated with a companion: twice its time, less the companion's in the same round."""
+    """For a chain that alternates with a companion: twice its time minus the companion's in the same round."""
     plain = {}
     for peer, taken in samples.items():
         if peer.endswith(" companion"):
@@ -55,7 +55,7 @@ def without_companions(samples):
 
 
 def answer(spec):
-    """What a specification asks for."""
+    """The answer to a specification."""
     row = work.module(spec["row"])
     if "part" in spec:
         work.set_threads([work.library(spec["peer"])], spec["threads"])

@@ -10,7 +10,7 @@ from benchmarks.memory import faults, kept, overhead, page, peaks, varying
 
 
 def measure():
-    """All figures, by section and name. The exact peaks come first, while nothing is live."""
+    """All figures, by section and name. The exact peaks come first, while nothing else is live."""
     work.set_threads(["cygrad", "PyTorch"], 1)
     by_problem = peaks.measure()
     least = kept.least()

@@ -13,7 +13,7 @@ from benchmarks import work
 from benchmarks.memory.peaks import PROBLEMS, steps
 
 PROCESSES = 3
-ROUNDS = 10                                         # of peaks.STEPS steps, after as many that do not count
+ROUNDS = 10                                         # of peaks.STEPS steps, after the same number that does not count
 
 
 def count(peer, problem):
@@ -30,7 +30,7 @@ def faults():
 
 
 def ask(peer, name):
-    """The same, from each of some processes."""
+    """The same, from several processes."""
     command = [sys.executable, "-m", "benchmarks.memory.faults", peer, name]
     return [json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
             for _ in range(PROCESSES)]

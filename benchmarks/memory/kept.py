@@ -24,11 +24,11 @@ SAME_CALL = object()
 
 N = SIDE * SIDE
 ROW = 4 * SIDE              # bytes of a number for each row
-PLACE = SIDE                # ... and of a label, or an index: a byte has room for it
+PLACE = SIDE                # ... and of a label or an index, which fits into a byte
 
 
 def packed(n, bits):
-    """Bytes of n elements of so many bits."""
+    """The bytes of n elements of `bits` bits."""
     return (n * bits + 7) // 8
 
 
@@ -45,25 +45,25 @@ def least():
     add("dropout_with", 0, "the random numbers can be drawn again")
     add("square log log1p sin cos asin acos atan sinh cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
         4 * N, "the input")
-    add("sqrt rsqrt reciprocal exp expm1 tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may keep too")
+    add("sqrt rsqrt reciprocal exp expm1 tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
     add("mul matmul linear einsum power", 8 * N, "both inputs")
     add("div", 8 * N, "the divisor and the quotient")
-    add("abs", packed(N, 2), "two bits an element: above 0, below, or neither")
-    add("maximum minimum", packed(N, 2), "two bits an element: which is larger, or both are equal")
-    add("relu relu_gradient", packed(N, 1), "a bit an element: whether it is above 0")
-    add("clip", packed(N, 1), "a bit an element: whether it is within the bounds")
-    made["clip, bounds with gradients"] = packed(N, 2), "two bits an element: which of the three it follows, or none"
-    add("where", packed(N, 1), "a bit an element: the condition")
-    add("select mask_put", packed(N, 1), "a bit an element: the mask")
-    made["select, 93 of 10,000"] = 2 * 93, "the places of the true elements, in 16 bits each"
-    add("max min", packed(N, 1), "a bit an element: several may be equal, and share the gradient")
-    add("sort", N, "a place for each element, in 8 bits for a row of 100")
-    made["gather, by topk"] = 10 * SIDE, "a place for each of the 10 in a row, in 8 bits"
+    add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
+    add("maximum minimum", packed(N, 2), "two bits per element: which is larger, or equal")
+    add("relu relu_gradient", packed(N, 1), "a bit per element: whether it is above 0")
+    add("clip", packed(N, 1), "a bit per element: whether it is within the bounds")
+    made["clip, bounds with gradients"] = packed(N, 2), "two bits per element: which of the three it equals, or none"
+    add("where", packed(N, 1), "a bit per element: the condition")
+    add("select mask_put", packed(N, 1), "a bit per element: the mask")
+    made["select, 93 of 10,000"] = 2 * 93, "the positions of the true elements, in 16 bits each"
+    add("max min", packed(N, 1), "a bit per element: several may be equal, and divide the gradient")
+    add("sort", N, "a position for each element, in 8 bits for a row of 100")
+    made["gather, by topk"] = 10 * SIDE, "a position for each of the 10 in a row, in 8 bits"
     add("prod var", 4 * N, "the input")
     add("std norm logsumexp", 4 * N + ROW, "the input, and the result of each row")
     add("layer_norm", 4 * N + ROW + ROW, "the input, the weight, and a rate for each row")
-    add("gather scatter_add take put add_at nll", PLACE, "an index, in 8 bits each")
+    add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
     add("bce_with_logits", 8 * N, "both inputs")
@@ -71,15 +71,15 @@ def least():
     return made
 
 
-INT64 = "the caller's own int64 tensor, which costs nothing while he holds it; a smaller copy would always cost"
-# What is kept beyond the least, and why.
+INT64 = "the caller's int64 tensor, free while the caller holds it; a smaller copy always costs memory"
+# Reasons for saving more than the least.
 MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy".split(), INT64)
-MORE["power"] = "the output too: without it the gradient of the exponent would take each power a second time"
+MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
 def samples():
-    """By row: how many arrays it takes, then a call in cygrad and one in PyTorch, each given the library, labels and
-    those arrays."""
+    """By row: the number of arrays, a call in cygrad and a call in PyTorch. A call takes the library, labels and the
+    arrays."""
     made = {name: (1, one(name), one(name)) for name in SAME}
     made |= {name: (2, one(name), one(name)) for name in TWO}
     made |= {name: (1, one(name), functional(name)) for name in FUNCTIONAL}
@@ -156,7 +156,7 @@ def samples():
 
 
 def row_of(name):
-    """The operator of a row: what stands before the comma."""
+    """The operator of a row: the text before the comma."""
     return name.partition(",")[0]
 
 
@@ -190,9 +190,9 @@ def cygrad_bytes(n, call):
         with cg.record() as tape:
             result = call(cg, cg.tensor(labels), *xs)
         used = [y.sum() for y in (result if isinstance(result, (list, tuple)) else [result])]
-        del result, xs                              # what is kept of them is the graph's alone
+        del result, xs                              # the graph alone holds what it has saved of them
     kept = tape.saved_bytes
-    del used                                        # with it goes the graph
+    del used                                        # frees the graph
     return kept
 
 
@@ -202,7 +202,7 @@ def torch_bytes(n, call):
     inputs, labels = arrays(n)
     labels = torch.from_numpy(labels)
     xs = [torch.from_numpy(a).requires_grad_() * 1.0 for a in inputs]
-    kept = []                                       # holds them, so that no two have one address
+    kept = []                                       # holds them, so that no two have the same address
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         call(torch, labels, *xs)
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}

@@ -12,8 +12,8 @@ FLOAT, LABEL = 4, 8
 
 
 class Step(NamedTuple):
-    """One call: names of what it reads, name and bytes of what it makes (0: nothing), whether it may write over an
-    operand."""
+    """One call: the names of the values that it reads, the name and the bytes of the value that it makes (0: none), and
+    whether it may overwrite an operand."""
 
     reads: tuple
     makes: str
@@ -45,7 +45,7 @@ def program(problem):
         call("ds", values[last], "head", over=True)
         call("g", values[last], "ds", "d", over=True)
     else:
-        call("labels", LABEL * n, "y")              # the caller's, copied
+        call("labels", LABEL * n, "y")              # a copy of the caller's
         call("lse", FLOAT * n, "y")                 # logsumexp of each row, then its loss
         call("rows", FLOAT * n, "y", "lse", "labels")
         call("loss", FLOAT, "rows")
@@ -58,7 +58,7 @@ def program(problem):
         call(f"db{k}", FLOAT * widths[k - 1], g)
         if k > 1:
             call(f"dh{k}", values[k - 1], g)
-            call(f"g{k}", values[k - 1], f"dh{k}", below, over=True)     # where relu's output is above 0
+            call(f"g{k}", values[k - 1], f"dh{k}", below, over=True)     # reads where the output of relu is above 0
             g = f"g{k}"
     gradients = [f"d{p}{k}" for k in range(1, last + 1) for p in "wb"]
     call("update", 0, "loss", *gradients)
@@ -66,7 +66,7 @@ def program(problem):
 
 
 def most_live(calls):
-    """Bytes: the most that is live during any of the calls."""
+    """The largest number of bytes that is live during any of the calls."""
     last_read = {name: i for i, call in enumerate(calls) for name in call.reads}
     live, most = {}, 0
     for i, call in enumerate(calls):
@@ -79,7 +79,7 @@ def most_live(calls):
 
 
 def bound(problem):
-    """The same of a step, and solver states."""
+    """The same for a step, with the solver states."""
     states = 2 * parameter_bytes(problem) if problem.solver == "adam" else 0
     return most_live(program(problem)) + states
 

@@ -12,7 +12,7 @@ WIDTH, HEADS = 64, 4
 
 
 class Net(NamedTuple):
-    """`f(on, parameters, x)`, the shapes of its parameters, that of a batch and that of the output."""
+    """`f(on, parameters, x)`, and the shapes of its parameters, of a batch and of the output."""
 
     f: Callable
     parameters: tuple
@@ -20,14 +20,14 @@ class Net(NamedTuple):
     output: tuple
 
     def arrays(self):
-        """The parameters, then a batch and its target: float32, the same for everybody."""
+        """The parameters, a batch and its target: float32, the same for all libraries."""
         rng = np.random.default_rng(0)
         made = [rng.normal(0, s[-1] ** -0.5, s).astype(np.float32) for s in self.parameters]
         return made, *(rng.normal(0, 1, s).astype(np.float32) for s in (self.batch, self.output))
 
 
 class Cygrad:
-    """What the nets need, from cygrad."""
+    """The functions that the nets need, in cygrad."""
 
     def __init__(self):
         import cygrad as cg
@@ -57,7 +57,7 @@ class Cygrad:
 
 
 class PyTorch:
-    """The same from PyTorch."""
+    """The same in PyTorch."""
 
     def __init__(self):
         import torch
@@ -98,10 +98,10 @@ def loss_of(on, net, parameters, x, target):
     return on.mean(on.square(net.f(on, parameters, x) - target))
 
 
-# ---- the nets: a name is bound anew where the value before is not needed, so that it goes ----------------------------
+# ---- the nets. A name is bound again if its old value is not needed any more, so that it is freed --------------------
 
 def side_by_side(on, w, x):
-    """Two convolutions of 3 x 3: nine slices of the padded image side by side, times a matrix."""
+    """Two 3 x 3 convolutions: nine slices of the padded image, concatenated, times a matrix."""
     for v in w:
         n, _, h, width = x.shape
         x = on.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
@@ -111,7 +111,7 @@ def side_by_side(on, w, x):
 
 
 def one_by_one(on, w, x):
-    """The same with channels last: each slice times a matrix of its own, added up."""
+    """The same with channels last: the sum of each slice times a matrix of its own."""
     for v in w:
         _, h, width, _ = x.shape
         x = on.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -143,7 +143,7 @@ def packed(on, w, x):
 
 
 def heads_last(on, w, x):
-    """Attention alone, the numbers of a head apart in memory: what BLAS cannot take as it lies."""
+    """Attention alone, with heads on the last axis: BLAS cannot use such strides."""
     qkv, out = w
     n, t, d = x.shape
     h = on.linear(x, qkv).reshape((n, t, 3, -1, HEADS)).permute((2, 0, 4, 1, 3))
@@ -155,7 +155,7 @@ def heads(on, x, w):
 
 
 def apart(on, w, x):
-    """The same with three projections."""
+    """A transformer layer with three projections."""
     wq, wk, wv, out, scale, shift, *rest = w
     h = on.layer_norm(x, scale, shift)
     h = attend(on, heads(on, h, wq), heads(on, h, wk), heads(on, h, wv))
@@ -163,7 +163,7 @@ def apart(on, w, x):
 
 
 def lstm(on, w, x):
-    """A cell over the first axis of x; its gates are one product, cut in four. All states, stacked."""
+    """A cell over the first axis of x. Its gates are one product, split in four. Returns all states, stacked."""
     wx, wh = w
     states, h, c = [], None, None
     for t in range(x.shape[0]):
@@ -182,7 +182,7 @@ def residual(on, w, x):
 
 
 def outputs(on, w, x):
-    """A layer cut in four, the best of each part, and its rows one by one."""
+    """A layer split in four, the largest elements of each part, and its rows one by one."""
     a, b = w
     parts = [on.tanh(part) for part in on.split(on.linear(x, a), 4, 1)]
     best = on.concat([on.topk(part, 16)[0] for part in parts], 1)

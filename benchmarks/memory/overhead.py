@@ -17,7 +17,7 @@ from benchmarks import machine, work
 from benchmarks.report import table
 
 ROUNDS = 60
-BLOCK = 0.02            # seconds of steps between two looks at the clock
+BLOCK = 0.02            # seconds of steps between two readings of the clock
 
 
 def weights(rng, *shapes):
@@ -29,7 +29,7 @@ def data(rng, *shape):
 
 
 def trained(parameters, loss):
-    """A step of Adam on what `loss` computes."""
+    """A step of Adam on the result of `loss`."""
     solver = cg.optim.Adam(1e-4)
     solver.set_parameters(parameters)
 
@@ -124,7 +124,7 @@ def profiled(step, n):
 
 
 def measure(step, rounds=ROUNDS):
-    """Seconds of a step without a profile, the quartiles of the ratios, that of first steps, and events of a step."""
+    """Seconds of a step without a profile, quartiles of the ratios, the ratio of first steps, and events per step."""
     for _ in range(5): step()
     n = max(1, round(BLOCK / seconds(step, 5)))
     without, ratios, first = [], [], []

@@ -9,7 +9,7 @@ from benchmarks.report import number, size, table
 
 
 def less(mine, theirs):
-    """How many times more PyTorch keeps; in words where cygrad keeps nothing."""
+    """The ratio of the bytes that PyTorch saves to cygrad's; in words if cygrad saves none."""
     if theirs is None:
         return ""
     if mine == theirs:
@@ -24,24 +24,24 @@ def peaks_table(rows):
 
 
 def above_the_bound(rows):
-    """Why the peaks of some steps are above their bound, with figures; nothing where none is."""
+    """The reason why the peaks of some steps are above their bound, with figures; empty if none is."""
     above = [f"{name}: {r['cygrad'] / r['bound']:.4f}, with {r['workspace']:,} bytes packed at the peak"
              for name, r in rows.items() if r["cygrad"] > r["bound"]]
     if not above: return ""
-    return ("\n\nA matrix product hands a matrix to BLAS as it lies if its rows or its columns are contiguous; any "
-            "other is packed first, one matrix of a batch or one strip of a linear layer's rows at a time. These bytes "
-            "are live during the product, and the bound, which counts operands and results, does not have them "
+    return ("\n\nBLAS can use a matrix directly if its rows or its columns are contiguous. Any other matrix is packed "
+            "first, one matrix of a batch or one strip of a linear layer's rows at a time. These bytes are live during "
+            "the product. The bound counts only operands and results "
             f"({'; '.join(above)}).")
 
 
 def kept_table(rows):
-    return table(["operator", "cygrad, bytes", "the least", "PyTorch, bytes", "PyTorch / cygrad", "what they need"],
+    return table(["operator", "cygrad, bytes", "the least", "PyTorch, bytes", "PyTorch / cygrad", "what is needed"],
                  [[name, f"{r['cygrad']:,}", f"{r['least']:,}", "" if r["PyTorch"] is None else f"{r['PyTorch']:,}",
                    less(r["cygrad"], r["PyTorch"]), r["needs"]] for name, r in rows.items()], remarks=True)
 
 
 def kept_summary(rows, left_out, reasons):
-    """Whose figure is the smaller one, counted and named; and where cygrad's is not the least."""
+    """The rows in which one library saves less, with counts, and those in which cygrad does not save the least."""
     compared = {name: r for name, r in rows.items() if r["PyTorch"] is not None}
     fewer = [name for name, r in compared.items() if r["cygrad"] < r["PyTorch"]]
     more = [name for name, r in compared.items() if r["cygrad"] > r["PyTorch"]]
@@ -50,9 +50,9 @@ def kept_summary(rows, left_out, reasons):
         if r["cygrad"] > r["least"]:
             above.setdefault(reasons[name], []).append(name)
     beyond = "; ".join(f"{', '.join(names)} ({why})" for why, names in above.items())
-    return (f"Of {len(compared)} rows cygrad keeps less than PyTorch in {len(fewer)} ({'; '.join(fewer) or 'none'}), "
-            f"more in {len(more)} ({'; '.join(more) or 'none'}), the same in the others. Not compared, for want of "
-            f"such a function in PyTorch: {', '.join(left_out)}.\n\ncygrad keeps the least in "
+    return (f"Of {len(compared)} rows cygrad saves less than PyTorch in {len(fewer)} ({'; '.join(fewer) or 'none'}), "
+            f"more in {len(more)} ({'; '.join(more) or 'none'}), the same in the others. Not compared, because PyTorch "
+            f"has no such function: {', '.join(left_out)}.\n\ncygrad saves the least in "
             f"{sum(r['cygrad'] == r['least'] for r in rows.values())} of {len(rows)} rows, and more in: "
             f"{beyond or 'none'}.")
 
@@ -79,11 +79,11 @@ def varying_table(rows):
 
 
 def write(results, pictures):
-    """The page. `pictures`: by name, the file of each picture that was drawn, beside the page."""
+    """The page. `pictures`: the file of each picture in the folder of the page, by name."""
     m = results["machine"]
     versions = f"cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), PyTorch {m['torch']}, Python {m['python']}"
     parts = [f"# Memory\n\n{versions}; {m['cpu']}; {m['system']}; {m['date']}.\n"
-             f"`make bench` makes this page anew.\n"]
+             f"`make bench` writes this page.\n"]
 
     def section(title, module, text, picture=None):
         parts.append(f"## {title}\n\n{textwrap.dedent(module.__doc__).strip()}\n")
@@ -95,10 +95,10 @@ def write(results, pictures):
     text = f"The bound. {how}\n\n{peaks_table(results['peaks'])}{above_the_bound(results['peaks'])}"
     section("The peak of a step", peaks, text, "peaks")
     summary = kept_summary(results["kept"], results["left out"], results["more"])
-    section("Bytes kept for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
+    section("Bytes saved for backward", kept, f"{summary}\n\n{kept_table(results['kept'])}", "kept")
     section("Page faults", faults, faults_table(results["faults"]))
     if "varying" in results: section("Shapes that change", varying, varying_table(results["varying"]), "varying")
-    if "overhead" in results:                       # (not in those of before)
+    if "overhead" in results:                       # (older results have none)
         section("What a profile costs", overhead, overhead.overhead_table(results["overhead"]))
     return "\n".join(parts)
 
@@ -106,7 +106,7 @@ def write(results, pictures):
 # ---- pictures --------------------------------------------------------------------------------------------------------
 
 def draw(results, directory):
-    """Draw both. Returns by name the file of each; nothing without matplotlib."""
+    """Draw the pictures. Returns the file of each by name; nothing without matplotlib."""
     if importlib.util.find_spec("matplotlib") is None:
         return {}
     pyplot = plot()
@@ -116,7 +116,7 @@ def draw(results, directory):
 
 
 def draw_varying(pyplot, rows):
-    """What is held and live over the steps of each program, and what the processes of both libraries grew by."""
+    """Held and live memory over the steps of each program, and the growth of the processes of both libraries."""
     figure, all_axes = pyplot.subplots(2, 2, figsize=(9, 5.4), layout="constrained")
     for axes, (name, r) in zip(all_axes.flat, rows.items(), strict=True):
         mine, theirs = r["cygrad"], r["PyTorch"]
@@ -137,7 +137,7 @@ def draw_varying(pyplot, rows):
 
 
 def pairs(axes, labels, mine, theirs, tell):
-    """Two bars for each label, cygrad's above PyTorch's, each with the text that tell(i, 0 or 1) gives."""
+    """Two bars for each label, cygrad's above PyTorch's. tell(i, 0 or 1) is the text of a bar."""
     for which, (values, colour) in enumerate(((mine, MINE), (theirs, PEER))):
         at = [i + 0.4 * which - 0.2 for i in range(len(labels))]
         axes.barh(at, values, height=0.36, color=colour, label=("cygrad", "PyTorch")[which])
@@ -158,7 +158,7 @@ def draw_peaks(pyplot, rows):
 
     pairs(axes, list(rows), mine, theirs, tell)
     axes.axvline(1, color=INK, linewidth=1, linestyle="--")
-    axes.text(1, -0.62, "the least that these calls can have live", ha="center", va="bottom", fontsize=8)
+    axes.text(1, -0.62, "liveness bound", ha="center", va="bottom", fontsize=8)
     axes.set_xlim(0, 1.18 * max(mine + theirs))
     axes.set_xlabel("peak of a training step / liveness bound", color=SOFT)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=8)
@@ -166,7 +166,7 @@ def draw_peaks(pyplot, rows):
 
 
 def draw_kept(pyplot, rows):
-    """Bytes for each number of the input, where either library keeps any."""
+    """Bytes per number of the input, for the rows in which a library saves any."""
     some = [(name.partition(",")[0] + "*" * ("," in name), r) for name, r in rows.items()
             if r["PyTorch"] is not None and (r["cygrad"] or r["PyTorch"])]
     lines = -(-len(some) // 3)
@@ -181,8 +181,8 @@ def draw_kept(pyplot, rows):
         axes.set_axisbelow(True)
         axes.set_xlim(0, 14)
         axes.set_xticks([0, 4, 8, 12])
-    figure.suptitle("Bytes that an operator keeps for backward, for each number of a 100x100 float32 input (* a "
-                    "case of its own: see the table)", x=0.02,
+    figure.suptitle("Bytes that an operator saves for backward, per number of a 100 x 100 float32 input (*: a "
+                    "special case, see the table)", x=0.02,
                     ha="left", fontweight="bold", fontsize=11)
     figure.legend(*all_axes[0].get_legend_handles_labels(), loc="lower center", ncols=2, fontsize=8)
     figure.tight_layout(rect=(0, 0.04, 1, 1))

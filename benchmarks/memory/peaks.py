@@ -26,7 +26,7 @@ def bound(problem):
 
 
 def steps(peer, problem):
-    """A function that takes some steps and returns their losses."""
+    """A function that runs some steps and returns their losses."""
     if isinstance(problem, Problem):
         return peaks.cygrad_steps(problem, True) if peer == "cygrad" else peaks.torch_steps(problem)
     step = {"cygrad": nets.Cygrad, "PyTorch": nets.PyTorch}[peer]().trainer(problem)
@@ -34,7 +34,7 @@ def steps(peer, problem):
 
 
 def cygrad_peak(problem):
-    """The peak, and how much of it was workspace."""
+    """The peak, and the workspace in it."""
     parameters = (liveness.parameter_bytes(problem) if isinstance(problem, Problem)
                   else sum(a.nbytes for a in problem.arrays()[0]))
     peak, details, _ = peaks.cygrad_most(lambda: steps("cygrad", problem), parameters)

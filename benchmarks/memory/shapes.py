@@ -16,8 +16,8 @@ OUT = None
 
 
 class Value:
-    """`array`: for its shape and strides, its elements mean nothing. `place`: the name of the memory in which the value
-    lies. `wanted`: whether it has a gradient."""
+    """`array`: only its shape and strides matter, not its elements. `place`: the name of the memory of the value.
+    `wanted`: whether it has a gradient."""
 
     def __init__(self, on, array, place, wanted):
         self.on, self.array, self.place, self.wanted = on, array, place, wanted
@@ -48,7 +48,7 @@ class Value:
 
 
 class Shapes:
-    """What nets.py asks of a library."""
+    """The functions that nets.py needs."""
 
     def __init__(self):
         self.calls, self.nodes, self.gradients, self.signs, self.values = [], [], {}, [], 0
@@ -72,13 +72,13 @@ class Shapes:
     def value(self, shape, place, wanted=True): return Value(self, np.empty(shape, np.float32), place, wanted)
 
     def call(self, nbytes, *reads, over=False):
-        """Note a call; the name of what it makes."""
+        """Record a call. Returns the name of the value that it makes."""
         self.values += 1
         self.calls.append(Step(reads, f"v{self.values}", nbytes, over))
         return f"v{self.values}"
 
     def made(self, shape, inputs, backward):
-        """The result of a forward call; backward(g) gives the inputs their gradients."""
+        """The result of a forward call. backward(g) passes the gradients to the inputs."""
         place = self.call(FLOAT * math.prod(shape), *[x.place for x in inputs])
         return self.recorded(self.value(shape, place, any(x.wanted for x in inputs)), backward)
 
@@ -87,19 +87,19 @@ class Shapes:
         return y
 
     def give(self, x, g):
-        """A gradient for x has come."""
+        """Receive a gradient of x."""
         if not x.wanted: return
         so_far = self.gradients.get(x)
         self.gradients[x] = g if so_far is None else self.call(x.nbytes, so_far, g, over=True)
 
     def give_sum(self, x, *reads):
-        """A call that makes a gradient for x, or adds it to the one that is there."""
+        """A call that makes a gradient of x, or adds it to an existing one."""
         so_far = self.gradients.get(x)
         self.gradients[x] = (self.call(x.nbytes, *reads) if so_far is None
                              else self.call(x.nbytes, *reads, so_far, over=True))
 
     def pack(self, y, name, forward):
-        """Let the gradient of a relu read y, which another backward call reads anyway, or else its signs."""
+        """Let the gradient of a relu read y, if another backward call reads y anyway, or else the signs of y."""
         readers = [i for i, call in enumerate(self.calls) if y.place in call.reads]
         others = max(readers) >= forward
         for i, call in enumerate(self.calls):
@@ -110,11 +110,11 @@ class Shapes:
     # ---- operations
 
     def through(self, shape, *xs):
-        """An operation through which gradients pass as they are."""
+        """An operation that passes gradients through unchanged."""
         return self.made(shape, xs, lambda g: [self.give(x, g) for x in xs])
 
     def each(self, xs, *needs):
-        """An operation on elements; for the gradient of each input, the values that it reads (OUT: the output)."""
+        """An elementwise operation, with the values that the gradient of each input reads (OUT: the output)."""
         def backward(g):
             for x, read in zip(xs, needs, strict=True):
                 if x.wanted: self.give(x, self.call(x.nbytes, g, *[(v or y).place for v in read], over=True))
@@ -151,7 +151,7 @@ class Shapes:
     def pad(self, x, widths): return self.through(np.pad(x.array, widths).shape, x)
 
     def topk(self, x, k):
-        """Backward reads the places, which are a result too."""
+        """Backward reads the positions, which are a result too."""
         shape = (*x.shape[:-1], k)
         places = self.value(shape, self.call(LABEL * math.prod(shape), x.place), False)
         return self.made(shape, (x, places), lambda g: self.give_sum(x, g, places.place)), places

@@ -25,7 +25,7 @@ WIDTH, HEADS, TOKENS = 64, 4, 96
 
 
 class Cygrad:
-    """What the programs need, from cygrad."""
+    """The functions that the programs need, in cygrad."""
 
     def __init__(self):
         import cygrad as cg
@@ -51,7 +51,7 @@ class Cygrad:
 
 
 class PyTorch:
-    """The same from PyTorch."""
+    """The same in PyTorch."""
 
     def __init__(self):
         import torch
@@ -121,7 +121,7 @@ def batches(on, rng):
 
 
 def images(on, rng):
-    """Six filters, each of the image before and of its neighbours."""
+    """Six filters, each applied to the previous image and its neighbours."""
     w = on.variables(weights(rng, (6, 1, 1, 1), (6, 1, 1, 1)))
 
     def loss_of(x):
@@ -175,7 +175,7 @@ def run(peer, name, steps):
 
 
 def ask(peer, name, steps):
-    """The same, from a process of its own."""
+    """The same, from a separate process."""
     command = [sys.executable, "-m", "benchmarks.memory.varying", peer, name, str(steps)]
     told = {**os.environ, **work.environment(1)}
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=told).stdout)

@@ -45,7 +45,7 @@ def results():
                                           dict(rate=limit, amount=rate, shown=limits.UNITS[limit]), 2, 0.0, False))
     limits.mark(rows)
     rows.append(made("import", "import", "ms", [12.0], [1000.0]))
-    rows.append(made("J", "x + c: bytes an operation", "B", [145.0], [576.0],
+    rows.append(made("J", "x + c: bytes per operation", "B", [145.0], [576.0],
                      cygrad={"node_bytes": 144, "live_bytes": 0.0}))
     return {"machine": machine.describe(), "quick": True, "seconds": 1, "load": [0.1, 0.2], "results": rows}
 
@@ -63,7 +63,7 @@ def test_page_says_what_was_measured():
     assert "A quick run" in page and "The *goal* of" in page and "| speed-up over PyTorch | goal | reached |" in page
     assert ("| exp, fresh result | 2 | ms | 4.5 (4.25..4.75) | 45 (42.5..47.5) | 9 (8.5..9.5) | 3.82 | "
             "**10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 6.9x | yes |") in page
-    assert "| 1.3 of the machine | yes |" in page and "| 12 | 1,000 | **83.33x** | 10 ms | no |" in page
+    assert "| 1.3x machine limit | yes |" in page and "| 12 | 1,000 | **83.33x** | 10 ms | no |" in page
     assert "| matmul 64 | 1 | GFLOP/s | 117 (110..123) | 11.7 (11..12.3) |" in page
     assert "In this run the machine copies 64 MiB at 33.5 GB/s with 1 thread, 33.5 GB/s with 2 threads." in page
 
@@ -81,7 +81,7 @@ def test_a_disturbed_figure_is_not_judged():
     limits.mark(made["results"])
     page = report.write(made, {})
     assert "33.5 GB/s with 1 thread, [33.5] GB/s with 2 threads." in page
-    assert "| [9.55] | **10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 1.3 of the machine | disturbed |" in page
+    assert "| [9.55] | **10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 1.3x machine limit | disturbed |" in page
 
 
 def test_sizes_and_numbers():

@@ -152,7 +152,7 @@ def test_every_goal_has_its_workload():
     named = {("peaks", name) for name in work.module("peaks").PROBLEMS}
     pytest.importorskip("sklearn")
     named |= {("J", f"{chain}: {what}") for chain in work.module("J").CHAINS
-              for what in ("forward", "backward", "free", "bytes an operation")}
+              for what in ("forward", "backward", "free", "bytes per operation")}
     for row in "ABCD":
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
     named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
@@ -285,7 +285,7 @@ def test_every_elementwise_operator_has_chains_that_agree():
 def test_a_chain_of_operations_keeps_what_it_says():
     million = work.module("J")
     figures, values = million.measure_cygrad("x * w", 50, False, True)
-    assert figures["x * w: bytes an operation"]["details"]["live_bytes"] == pytest.approx(4.0, abs=0.2)
+    assert figures["x * w: bytes per operation"]["details"]["live_bytes"] == pytest.approx(4.0, abs=0.2)
     assert values == [[1.0, 1.0, 1e6]]
 
 
@@ -360,7 +360,7 @@ def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
     steps.main([])
     assert specs == 3 * [("baseline", 1), ("avx2", 1), ("avx512", 1), ("avx512", 2)]
     assert (tmp_path / "out" / "benchmarks" / "steps.md").read_text() == """\
-| float32, a CPU | ns an element |
+| float32, a CPU | ns per element |
 |---|---:|
 | exp of 4,096 numbers, baseline kernels | 2.000 |
 | exp of 4,096 numbers, avx2 kernels | 2.010 |
@@ -503,8 +503,8 @@ def test_page_of_memory(tmp_path):
     for line in ("| step | 100 | 100 | 150 | 1.00 | 1.50 |", "| mul | 8 | 8 | 8 | same | both |",
                  "| max | 2 | 2 | 5 | 2.50x | a bit |", "| sum | 0 | 0 | 4 | all of it | nothing |",
                  "| put | 1 | 1 |  |  | one |", "| step | 0 | 7..9 |", "![The peak of a step](peaks.png)",
-                 "Of 4 rows cygrad keeps less than PyTorch in 2 (max; sum), more in 1 (nll), the same in the others.",
-                 "cygrad keeps the least in 4 of 5 rows, and more in: nll (since)."):
+                 "Of 4 rows cygrad saves less than PyTorch in 2 (max; sum), more in 1 (nll), the same in the others.",
+                 "cygrad saves the least in 4 of 5 rows, and more in: nll (since)."):
         assert line in text
     pytest.importorskip("matplotlib")
     for name in memory_page.draw(made, tmp_path).values():

@@ -157,7 +157,7 @@ def test_commands(document):
 
 def test_the_steps_of_chapter_7_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "steps.md").read_text()
-    assert re.match(r"\| float32, \S.* \| ns an element \|\n", measured) and len(measured.splitlines()) > 10
+    assert re.match(r"\| float32, \S.* \| ns per element \|\n", measured) and len(measured.splitlines()) > 10
     (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
     assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
 
