@@ -36,7 +36,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.modified import newer_group
 
-Options.buffer_max_dims = 3     # kernels need two. Memoryviews of 88 bytes instead of 208 are cheap to pass.
+Options.buffer_max_dims = 3     # kernels need two. Passing memoryviews of 88 bytes is cheaper than 208.
 
 DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
 ASAN = bool(os.environ.get("CYGRAD_ASAN"))
@@ -86,8 +86,8 @@ DIRECTIVES = dict(
     initializedcheck=False,
     cdivision=True,
     embedsignature=True,
-    binding=True,           # but for the methods of compiled classes, which would not check self: test_structure.py
-    annotation_typing=False,            # annotations are for readers and the stubs; no argument is converted by them
+    binding=True,           # except for methods of compiled classes, which would not check self: test_structure.py
+    annotation_typing=False,            # annotations are for readers and stubs, and convert no argument
     allow_none_for_extension_args=False,
     auto_pickle=False,
     c_api_binop_methods=True,
@@ -284,8 +284,8 @@ def written_by_cython(wanted, force):
     for layer, group in modules.items():
         built += cythonize(
             group,
-            # kernels index typed memoryviews, inside their sizes and never from the end; elsewhere x[-1] of a tuple is
-            # Python's, and one that is too short an IndexError
+            # kernels index typed memoryviews within bounds and never from the end; elsewhere x[-1] of a tuple must
+            # work as in Python, and an index out of range must raise IndexError
             compiler_directives=DIRECTIVES | dict(wraparound=layer != "kernels",
                                                   boundscheck=DEBUG or layer != "kernels"),
             build_dir=str(directory),

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A browser for the tests of the memory report and of the site, on a machine without one: Debian's Chromium, where we may install it.
+# Installs a browser for the tests of the memory report and the site, if there is none: Debian's Chromium, as root only.
 for name in chromium chromium-browser google-chrome chrome; do
     command -v $name >/dev/null 2>&1 && exit 0
 done
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "the tests of the memory report and of the site want a browser: install chromium" >&2
+    echo "the tests of the memory report and of the site need a browser: install chromium" >&2
     exit 1
 fi
 apt-get update -q >/dev/null

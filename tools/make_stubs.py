@@ -2,9 +2,9 @@
 
 One .pyi for each compiled module, and one for each Python module with public names. Names, signatures and types are
 those of the running package: a function's types are its annotations. In an annotation, the names of ALIASES have no
-underscore (`Data` becomes `_Data`). Methods of compiled classes keep no annotations, so their types stand here, and so
-do the few functions whose result depends on their arguments. A public parameter or result without a type ends the run
-with its name; so does an entry here that nothing needs."""
+underscore (`Data` becomes `_Data`). Methods of compiled classes have no annotations at run time, so their types are
+listed here, and so are those of the few functions whose result depends on their arguments. A public parameter or result
+without a type ends the run with its name, and so does an unused entry of the lists."""
 
 import enum
 import inspect
@@ -16,7 +16,7 @@ from surface import Answer
 
 NUMBERS = {"int", "float", "bool", "complex"}
 
-PARAMETERS = {              # `function.parameter`, or the parameter's name wherever it stands without an annotation
+PARAMETERS = {              # `function.parameter`, or the name of a parameter without annotation, in any function
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
     "Adam.lr": "float | None",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
@@ -56,7 +56,7 @@ PARAMETERS = {              # `function.parameter`, or the parameter's name wher
     "shape": "int | Sequence[int]",
 }
 
-RESULTS = {                 # `Class.member` or the function's name, where no annotation gives the result
+RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     **{f"Generator.{name}": "Tensor" for name in "normal uniform bernoulli integers permutation".split()},
     "Generator.state": "tuple[int, int]",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
@@ -95,7 +95,7 @@ RESULTS = {                 # `Class.member` or the function's name, where no an
     "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
 
-INSTANCE = {                # attributes that no class shows, since __init__ makes them
+INSTANCE = {                # attributes that __init__ makes, so the class has none of them
     "MemoryLimitError": ["requested: int", "limit: int", "fits: int", "operation: str", "line: str"],
     "why": ["bytes: int", "category: str", "holders: int", "entries: list[tuple[int, str]]",
             "made_by: str", "line: str"],
@@ -104,7 +104,7 @@ INSTANCE = {                # attributes that no class shows, since __init__ mak
             "aliases: tuple[str, ...]", "public: bool"],
 }
 
-DECLARED = {                # declarations of operator classes for Elementwise, of any kind
+DECLARED = {                # declarations in operator classes for Elementwise, of any type
     "integers": "Any",
 }
 
@@ -195,11 +195,11 @@ SOURCES = {
 class Stub:
     """The stub of one module. `untyped` collects public names without a type."""
 
-    used = set()                                    # the entries of PARAMETERS and RESULTS that some stub needed
+    used = set()                                    # the entries of PARAMETERS and RESULTS that stubs have used
 
     def __init__(self, module, shown, untyped):
         self.module = module
-        self.shown = shown                          # ids of public objects, for which every type must be known
+        self.shown = shown                          # ids of public objects, which need a type for everything
         self.untyped = untyped
         self.package = hasattr(module, "__path__")
         self.lines = []
@@ -234,7 +234,7 @@ class Stub:
     def parameters(self, owner, parameters, strict, method=False):
         out, star = [], False
         for i, p in enumerate(parameters):
-            if i == 0 and (method or p.name == "self"):     # a Tensor method that is a function too calls it x
+            if i == 0 and (method or p.name == "self"):     # functions that are also Tensor methods call it x
                 out.append(p.name if method else f"{p.name}: Any")
                 continue
             if p.kind is p.VAR_POSITIONAL:
@@ -326,7 +326,7 @@ class Stub:
         elif name in DECLARED and hasattr(cls, "promotes"):
             self.lines.append(f"{name}: {DECLARED[name]}")
         elif name.startswith("_"):
-            if strict and name.startswith("__") and name not in SILENT:     # stubtest overlooks some
+            if strict and name.startswith("__") and name not in SILENT:     # stubtest does not check some of these
                 self.untyped.append(f"{self.module.__name__}: {key}: DUNDERS")
         elif surface.is_attribute(value):
             f = getattr(value, "fget", None) or getattr(value, "func", None)
@@ -349,7 +349,7 @@ class Stub:
         for name, value in surface.public(self.module).items() if self.package else ():
             if name in own: continue
             source = "cygrad" if inspect.ismodule(value) else self.source(name, value)
-            real = getattr(value, "__name__", name) if inspect.isclass(value) else name         # SGD is Sgd
+            real = getattr(value, "__name__", name) if inspect.isclass(value) else name         # SGD is an alias of Sgd
             self.lines.append(f"from {source} import {real} as {name}")
         if self.package: self.lines.append(f"__all__ = {sorted(self.module.__all__)!r}")
         order = sorted(own.items(), key=lambda item: (inspect.isclass(item[1]), item[0]))

@@ -1,4 +1,4 @@
-"""What cygrad asks of its own operators, asked of this one."""
+"""The tests that cygrad has for its own operators, for log_cosh."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_it_keeps_its_input_and_gives_it_back():
         del h
         y.backward()
     assert tape.saved_bytes == 0
-    assert sum(kind == "allocate" for kind, *_ in log) == 1         # the head gradient: the rest is written over h
+    assert sum(kind == "allocate" for kind, *_ in log) == 1         # the head gradient; the result is written over h
 
 
 def test_paused_it_is_not_recorded():

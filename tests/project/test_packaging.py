@@ -229,7 +229,7 @@ def test_a_machine_that_has_all_is_told_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("change, says", [
-    ("import sys; sys.version_info = (3, 10)", r"cygrad wants Python 3.11 or newer: make PYTHON="),
+    ("import sys; sys.version_info = (3, 10)", r"cygrad needs Python 3.11 or newer: make PYTHON="),
     ("import sys; sys.modules[\"venv\"] = None", r"has no venv module; .* apt install python3-venv"),
     ("import sysconfig; sysconfig.get_path = lambda _: \"/nowhere\"", r"there is no /nowhere/Python.h; .* python3-dev"),
 ])
