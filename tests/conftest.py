@@ -1,5 +1,5 @@
-"""Every test begins and ends in the same state: flags off, float32, the thread count it found, and not one byte more
-alive than before it. The garbage collector sleeps meanwhile, so that bytes go by counts alone."""
+"""Every test starts and ends in the same state: flags off, float32, the same number of threads, and no more live bytes
+than before. The garbage collector is off meanwhile, so only reference counts free memory."""
 
 import gc
 
@@ -9,7 +9,7 @@ import cygrad as cg
 
 
 class Guard:
-    """What must be after a test as it was before. `begin()` once, then `end()` says what is not, and puts it right."""
+    """The state that a test must not change. Call `begin()` once. `end()` reports and restores what has changed."""
 
     def begin(self):
         cg.set_recording(False)
@@ -19,7 +19,7 @@ class Guard:
         self.dtype = cg.get_default_dtype()
 
     def end(self):
-        """A list of complaints, empty for a test that left nothing behind."""
+        """A list of complaints, empty if the test has restored everything."""
         wrong = []
         if cg.set_recording(False):
             wrong.append("the recording flag is on")
@@ -34,7 +34,7 @@ class Guard:
         now = cg.memory.stats()
         for what in ("live_bytes", "live_buffers", "external_bytes"):
             if now[what] > self.stats[what]:
-                gc.collect()                        # only to say which kind of leak it is
+                gc.collect()                        # only to report the kind of leak
                 left = cg.memory.stats()[what] - self.stats[what]
                 wrong.append(
                     f"{now[what] - self.stats[what]} {what} more than before"
@@ -53,7 +53,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(autouse=True)
 def guard(request):
-    """The guard around each test. A test that failed by itself is not blamed for what its traceback holds."""
+    """The guard around each test. A failed test is not blamed for tensors that its traceback holds."""
     sentinel = Guard()
     sentinel.begin()
     gc.disable()
@@ -70,7 +70,7 @@ def pytest_configure(config):
 
 @pytest.fixture
 def two_threads():
-    """Kernels on two threads; skips where the build has one."""
+    """Kernels on two threads. Skips if the build has one."""
     before = cg.get_num_threads()
     cg.set_num_threads(2)
     if cg.get_num_threads() != 2:

@@ -24,7 +24,7 @@ class Cube(cg.autograd.Function):
 
 
 class Polar(cg.autograd.Function):
-    """r and r^2 of x and y, r kept."""
+    """r and r^2 of x and y. Saves r."""
 
     @staticmethod
     def forward(ctx, x, y):
@@ -141,7 +141,7 @@ def test_an_output_that_is_an_input():
 
 @pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:]], ids=["it", "a view"])
 def test_an_input_that_is_written_after_it_was_returned(part):
-    """The output shares its memory: its value is another than the one whose gradient was recorded."""
+    """The output shares its memory, so its value is not the one whose gradient was recorded."""
     class Same(cg.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -336,7 +336,7 @@ def test_marking_does_not_change_how_many_gradients_come(marked):
 
 
 class AddOne(cg.autograd.Function):
-    """x + 1, in place, with a gradient that is easily told."""
+    """x + 1, in place, with a gradient that is easy to recognize."""
 
     @staticmethod
     def forward(ctx, x):

@@ -1,4 +1,4 @@
-"""Hooks of all four kinds, and gradients of intermediates that are kept: contracts 3 and 4."""
+"""Hooks of all four kinds, and retained gradients of intermediates: contracts 3 and 4."""
 
 import gc
 import weakref
@@ -96,7 +96,7 @@ def test_a_hook_may_write_into_a_gradient_that_nobody_shares():
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize("kind", ["tensor", "before", "after"])
 def test_a_hook_that_writes_into_a_shared_gradient_is_told(kind, graph):
-    """a + b hands one gradient to both, and writing it for one would change the other's."""
+    """a + b passes one gradient to both operands, so a write for one would change that of the other."""
     def write(*grads):
         g = grads[0][0] if isinstance(grads[0], tuple) else grads[0]
         g *= 10
@@ -109,7 +109,7 @@ def test_a_hook_that_writes_into_a_shared_gradient_is_told(kind, graph):
     else: y.grad_fn.register_hook(write)
     with pytest.raises(cg.InplaceError, match="wrote in place into the gradient of shape .2,. that it was given"):
         y.backward(head, create_graph=graph)
-    assert b.grad.tolist() in ([0, 0], [1, 1])      # (whatever came first; not what was written)
+    assert b.grad.tolist() in ([0, 0], [1, 1])      # (the one that arrived first, not the written one)
 
 
 @pytest.mark.parametrize("value, error, words", [
@@ -237,7 +237,7 @@ def test_node_hooks_in_order_with_the_others():
 
 
 def test_a_leaf_takes_post_hooks():
-    """As PyTorch's accumulator: after .grad has all, and after the variable's own hooks, with no input gradients."""
+    """As for PyTorch's accumulator: after .grad is complete and after the variable's own hooks, without inputs."""
     x, order = leaf(1.0, 2.0), []
     with cg.record():
         y = x * 2 + x * 3
@@ -284,7 +284,7 @@ def test_wrong_counts_from_node_hooks():
         del y, z
 
 
-# ---- kept gradients --------------------------------------------------------------------------------------------------
+# ---- retained gradients ----------------------------------------------------------------------------------------------
 
 def test_retain_grad():
     x = leaf(1, 2)
@@ -311,7 +311,7 @@ def test_attach_grad_on_an_intermediate(req, twice):
     assert req == "null" or y.fresh_grad
     z.backward()
     assert (y.grad if twice is None else y.grad.tolist()) == twice
-    assert x.grad.tolist() == [18, 36]              # the graph stayed whole
+    assert x.grad.tolist() == [18, 36]              # the graph still exists
     y.drop_grad()
     assert y.grad is None and y.requires_grad
 
@@ -439,12 +439,12 @@ def test_a_pass_in_a_hook_cannot_take_a_wanted_gradient_away(ask):
         ask(z, h)
     handle.remove()
     assert x.grad.tolist() == [0, 0]
-    other.backward()                                # what did not run was not freed
+    other.backward()                                # nodes that did not run are not freed
     assert h.grad.tolist() == [5, 5] and x.grad.tolist() == [10, 10]
 
 
 def test_what_a_hook_refers_to_may_look_at_the_graph_as_it_dies():
-    """Its last reference goes while the node does that had the hook: by then no tape knows of that node."""
+    """Its last reference goes away while the node of the hook is freed. The tape does not list this node any more."""
     seen = []
 
     class Nosy:
@@ -469,7 +469,7 @@ def test_what_a_hook_refers_to_may_look_at_the_graph_as_it_dies():
 # ---- as soon as complete ---------------------------------------------------------------------------------------------
 
 def test_a_leafs_hook_runs_when_its_last_contribution_has_come():
-    """After the node of that contribution, and before nodes that were recorded earlier."""
+    """It runs after the node of that contribution and before nodes that were recorded earlier."""
     a, b, c = (cg.full(2, k).attach_grad() for k in (2.0, 3.0, 5.0))
     order = []
     with cg.record():
@@ -488,7 +488,7 @@ def test_a_kept_gradient_is_stored_when_it_is_complete():
     seen = []
     with cg.record():
         y = x * 2
-        z = x * 3                                   # recorded later, and waiting for the sum below
+        z = x * 3                                   # recorded later, but waits for the sum below
         u = z * 1.0
         u.register_hook(lambda g: seen.append(y.grad is not None and y.grad.tolist()))
         s = u + y
@@ -498,7 +498,7 @@ def test_a_kept_gradient_is_stored_when_it_is_complete():
 
 
 def test_a_solver_in_hooks_uses_each_gradient_up():
-    """One gradient of a weight at a time: the peak is that of the activations."""
+    """Only one gradient of a weight is live at a time, so the activations determine the peak."""
     layers, width, batch = 12, 64, 16
     x = cg.ones(batch, width)
     ws = [cg.full((width, width), 1 / width).attach_grad() for _ in range(layers)]

@@ -1,4 +1,4 @@
-"""The scopes of contract 2: what each sets, that each puts back what it found, and what decorates what."""
+"""The scopes of contract 2: what each sets and restores, and what it can decorate."""
 
 import asyncio
 import inspect
@@ -79,7 +79,7 @@ def test_scope_restores_after_exceptions_and_sets(make, recording, training, sta
     assert flags() == state
     with make():
         set_flags(not state[0], not state[1])
-    # a flag that the scope does not set is not its to restore
+    # the scope does not restore a flag that it does not set
     assert flags() == (not state[0] if recording is None else state[0], not state[1] if training is None else state[1])
     set_flags(False, False)
 
@@ -97,7 +97,7 @@ def test_one_scope_entered_again(make, recording, training):
 
 @every_scope
 def test_one_scope_in_two_threads(make, recording, training):
-    """Who enters first leaves first; each finds its own flags again."""
+    """The first to enter is the first to leave, and each thread gets its own flags back."""
     scope = make()
     second_entered, first_left = threading.Event(), threading.Event()
     seen = []
@@ -179,7 +179,7 @@ def test_decorated_method_and_recursion(scope, recording, training):
 
 @pytest.mark.parametrize("scope, recording, training", BARE)
 def test_decorated_generator(scope, recording, training):
-    """The body resumes with the flags that it was suspended with; the caller's are untouched."""
+    """The body resumes with the flags that it had when suspended. The caller's flags do not change."""
     for decorate in decorators(scope):
         @decorate
         def generate():
@@ -261,7 +261,7 @@ def test_generator_that_is_dropped_half_way():
 
 @pytest.mark.parametrize("scope, recording, training", BARE)
 def test_decorated_coroutine(scope, recording, training):
-    """Two coroutines take turns under other flags; neither sees the other's, nor does the loop."""
+    """Two coroutines with different flags take turns. Neither affects the other or the event loop."""
     inside = expected((False, False), recording, training)
     seen = []
     for decorate in decorators(scope):

@@ -55,7 +55,7 @@ def test_numbers_and_arrays_as_heads():
     for head in (a, a[::-1][::-1], np.broadcast_to(np.float32(1), 2) * a):
         y.backward(head, retain_graph=True)
         assert x.grad.tolist() == [2.0, 4.0]
-        x.grad.fill_(7)                             # (whatever took the head's memory)
+        x.grad.fill_(7)                             # (reuses the memory of the head)
         assert head.tolist() == [1.0, 2.0]
     assert cg.autograd.grad(y, x, 2, retain_graph=True).tolist() == [4.0, 4.0]
     assert cg.autograd.grad([y, z], [x], [np.int64(2), None], retain_graph=True)[0].tolist() == [7.0, 7.0]
@@ -89,7 +89,7 @@ def test_create_graph_is_named_where_it_is_missing():
     g = cg.autograd.grad(y, x, create_graph=True)
     cg.autograd.grad(g, x)
     with cg.record():
-        mixed = (g.detach() * x).sum()              # it has a graph of its own: nothing is missing
+        mixed = (g.detach() * x).sum()              # it has a graph of its own, so its gradient is complete
     mixed.backward()
     assert x.grad.tolist() == [2.0, 4.0]
 
@@ -147,7 +147,7 @@ def test_one_variable_in_all_places_of_an_operation(req):
 
 
 def test_head_is_never_written_over():
-    """The caller's head, also where every kernel on the way would like to write over it."""
+    """The caller's head stays unchanged, even if every kernel in the pass could overwrite it."""
     x = variable()
     head = cg.tensor([3.0, 4.0], dtype="float64")
     recorded(lambda: cg.tanh(cg.exp(-(x * 0.1)))).backward(head)
@@ -175,7 +175,7 @@ def test_wrong_heads(ask):
         with pytest.raises(error, match=match):
             ask(outputs, gradients)
         assert state(X) == before
-    cg.backward([y, z])                             # nothing was freed by the refused calls
+    cg.backward([y, z])                             # the refused calls freed nothing
     assert X.grad.tolist() == [5.0, 5.0]
 
 
@@ -260,7 +260,7 @@ def test_freed_through_a_new_graph():
 
 
 def test_what_leads_elsewhere_is_not_freed():
-    """Only the part that ran is freed: what another output needs beyond it is still there."""
+    """Only the nodes that ran are freed. What another output needs in addition still exists."""
     x, w = variable(), variable()
     a, b = recorded(lambda: (x * x, w * w))
     c = recorded(lambda: a * 2 + b * 3)
@@ -273,7 +273,7 @@ def test_what_leads_elsewhere_is_not_freed():
 
 
 def test_buffers_are_freed_as_nodes_run():
-    """Not at the end: the peak of a backward pass over a chain stays far below what the graph keeps."""
+    """Not at the end: the peak of a backward pass over a chain is far below the bytes that the graph saves."""
     x = cg.tensor(np.zeros(1000)).attach_grad()
     with cg.record() as tape:
         y = x
@@ -320,7 +320,7 @@ def test_create_graph_to_third_order():
 
 
 def test_create_graph_outside_record():
-    """A backward with create_graph records by itself, wherever it is called."""
+    """A backward with create_graph records also outside record()."""
     x = variable()
     y = recorded(lambda: x * x * x)
     first = grad(y, x, create_graph=True)
@@ -351,7 +351,7 @@ def test_create_graph_adds():
 
 
 def test_create_graph_leaves_no_cycle():
-    """The gradient carries a graph that leads to x, whose .grad it is: counts alone must free it all."""
+    """x.grad has a graph that leads to x. Reference counts alone must free everything."""
     with assert_no_leak():
         x = variable()
         y = recorded(lambda x=x: cg.exp(cg.tanh(x) * x).sum())
@@ -424,7 +424,7 @@ def test_grad_of_the_same_input_twice():
 
 
 def test_grad_where_paths_meet():
-    """The part that leads to the input is found whatever the order of the paths: g - sum(g) once lost half of it."""
+    """The nodes that lead to the input are found in any order of paths. g - sum(g) once lost half of its gradient."""
     x, v = variable(), cg.tensor([1.0, 10.0], dtype="float64")
     assert grad(recorded(lambda: x - cg.sum(x)), x, v).tolist() == [-10.0, -1.0]
     assert grad(recorded(lambda: cg.sum(x) - x), x, v).tolist() == [10.0, 1.0]
@@ -441,7 +441,7 @@ KINDS = [lambda a, b: a * b, lambda a, b: a - b, lambda a, b: cg.tanh(a), lambda
 
 
 def random_graph(seed, n=12):
-    """A graph whose nodes feed each other in every way; its leaves and its output."""
+    """A graph with random connections between its nodes. Returns its leaves and its output."""
     random = np.random.default_rng(seed)
     leaves = [variable(*random.uniform(-1, 1, 3)) for _ in range(3)]
     with cg.record():
@@ -454,7 +454,7 @@ def random_graph(seed, n=12):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_partial_passes_agree_with_the_whole(seed):
-    """For each subset of leaves and an intermediate, grad says what backward gives."""
+    """For each subset of the leaves, and for each intermediate, grad returns the gradients of backward."""
     leaves, nodes, y = random_graph(seed)
     y.backward(retain_graph=True)
     wanted = [x.grad.tolist() for x in leaves]
@@ -463,7 +463,7 @@ def test_partial_passes_agree_with_the_whole(seed):
         for i, g in zip(chosen, found, strict=True):
             said = 0 * np.array(wanted[i]) if g is None else g.numpy()
             np.testing.assert_allclose(said, wanted[i], rtol=1e-12, atol=1e-13)
-    for middle in nodes[3:]:                        # and once more by way of each intermediate
+    for middle in nodes[3:]:                        # and again through each intermediate
         g = grad(y, middle, retain_graph=True, allow_unused=True)
         by_create_graph = grad(y, middle, create_graph=True, allow_unused=True)
         assert (g is None) == (by_create_graph is None)
@@ -522,7 +522,7 @@ def test_grad_refuses():
 # ---- errors come before anything changes -----------------------------------------------------------------------------
 
 def test_nothing_has_changed_after_a_refusal():
-    """Two heads, of which the second cannot run: the first has not run either."""
+    """If the second of two heads cannot run, the first does not run either."""
     x, w = variable(), variable()
     good, old = recorded(lambda: (w * w, x * x))
     bad = recorded(lambda: old * 2)
@@ -585,7 +585,7 @@ def test_an_exception_carries_where_it_happened():
 def test_an_exception_counts_what_its_own_node_had_written():
     """linear writes dw straight into w.grad; then there is no memory for dx."""
     x, w = cg.ones((2, 3)).attach_grad(), cg.ones((4, 3)).attach_grad()
-    w.grad.fill_(0)                                 # (zeros without memory would not be written to)
+    w.grad.fill_(0)                                 # (zeros without memory would not be written)
     with cg.record():
         y = cg.linear(x * 1.0, w)
     head = cg.ones((2, 4))

@@ -19,7 +19,7 @@ def leaf(*values, req="write"):
 @pytest.mark.parametrize("req", ["write", "add"])
 def test_the_first_gradient_overwrites_and_further_ones_add(req):
     x = leaf(1, 2, req=req)
-    for _ in range(3):                              # each collector begins anew
+    for _ in range(3):                              # each collector starts with no variables
         with cg.GradientCollector() as gc:
             assert cg.is_recording() and cg.is_training()
             for k in (1, 2, 3):
@@ -172,7 +172,7 @@ def test_memory_that_is_gone_was_not_written_to():
     x = leaf(1, 2)
     with to_numpy(), cg.record():
         y = cg.exp(x * 1) * (x * 1)
-    for _ in range(10):                             # its blocks are used again
+    for _ in range(10):                             # its memory is reused
         t = cg.zeros(2, dtype="float64")
         t += 1
     y.backward()
@@ -256,7 +256,7 @@ def test_anomaly_under_create_graph_and_a_nan_from_outside():
     x = leaf(1.0)
     with detect_anomaly(), cg.record():
         y = x * x
-        y.backward(cg.tensor([float("nan")], dtype="float64"))      # not made here: passes
+        y.backward(cg.tensor([float("nan")], dtype="float64"))      # the NaN comes from outside: no error
         assert np.isnan(x.grad.item())
         z = (x - 1) ** 0.5
         with pytest.raises(RuntimeError, match="the backward of pow.*its incoming gradients had none"):
@@ -277,10 +277,10 @@ def test_in_place_errors_name_the_line_under_detect_anomaly():
     del e
 
 
-# ---- scopes that nobody leaves ---------------------------------------------------------------------------------------
+# ---- scopes that are never left --------------------------------------------------------------------------------------
 
 def in_a_thread(f):
-    """What `f` returns, in a thread whose flags nobody sees afterwards."""
+    """The result of `f` in a thread of its own, whose flags end with it."""
     found = []
     thread = threading.Thread(target=lambda: found.append(f()))
     thread.start()

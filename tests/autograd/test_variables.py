@@ -1,4 +1,4 @@
-"""Variables, contract 3: how gradients are asked for, where they arrive, and what a tensor says of itself."""
+"""Variables, contract 3: how gradients are requested, where they arrive, and the attributes of tensors."""
 
 import itertools
 
@@ -72,7 +72,7 @@ def test_all_mixtures(reqs):
 
 @pytest.mark.parametrize("req", ["write", "add"])
 def test_gradients_go_into_the_same_tensor(req):
-    """By every way that a gradient arrives: an elementwise kernel, a product straight into .grad, a broadcast sum."""
+    """For every way in which a gradient arrives: from an elementwise kernel, a product, a broadcast sum."""
     w, b = cg.tensor(np.ones((2, 3), "float32")).attach_grad(req), cg.tensor([0.0, 0.0]).attach_grad(req)
     x = cg.tensor(np.ones((4, 3), "float32"))
     gradients = w.grad, b.grad
@@ -108,7 +108,7 @@ def test_integers_have_no_gradient(dtype):
 
 
 def test_attaching_again_changes_how_it_takes_gradients():
-    """Graphs recorded before still reach it."""
+    """Graphs that were recorded before still reach it."""
     x = variable()
     with cg.record():
         y = x * 3
@@ -140,7 +140,7 @@ def test_the_pytorch_habit():
 
 
 def test_none_then_a_gradient_of_its_own():
-    """The first gradient must not be the head's memory, nor another variable's."""
+    """The first gradient must not share memory with the head or with another variable's gradient."""
     x, y = cg.tensor([1.0, 2.0], requires_grad=True), cg.tensor([1.0, 2.0], requires_grad=True)
     head = cg.tensor([5.0, 6.0])
     with cg.record():

@@ -1,5 +1,4 @@
-"""What users of other libraries ask for is understood where it has one meaning, and answered by its name here where
-not."""
+"""Names from other libraries: those with only one meaning work, and the others raise an error with cygrad's name."""
 
 import inspect
 
@@ -31,7 +30,7 @@ def test_solvers_answer_too():
 
 
 def test_what_the_answers_name_exists():
-    """The replacement that a sentence gives for a keyword is a parameter of some function; examples fit them."""
+    """The replacement for a keyword is a parameter of some function, and the examples are valid."""
     functions = [f for f in vars(cg).values() if inspect.isroutine(f)] + [cg.Tensor.backward, cg.Tensor.flatten]
     parameters = {name for f in functions for name in inspect.signature(f).parameters}
     parameters |= set(inspect.signature(cg.autograd.grad).parameters)

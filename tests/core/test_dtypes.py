@@ -1,4 +1,4 @@
-"""Which dtype an operation has, contract 1: the Array API's, weak Python numbers, arrays as operands."""
+"""The dtype of a result, contract 1: the Array API's promotion, weak Python numbers, arrays as operands."""
 
 import warnings
 
@@ -21,7 +21,7 @@ def api_promotion(a, b):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_table_of_dtypes(dtype):
-    """What include/cygrad/dtypes.h says of a dtype is what NumPy says."""
+    """include/cygrad/dtypes.h agrees with NumPy."""
     x = cg.ones(3, dtype=dtype)
     assert x.itemsize == dtype.itemsize and np.dtype(memoryview(x).format) == dtype
     assert np.from_dlpack(x).dtype == cg.from_dlpack(np.ones(3, dtype)).dtype == dtype
@@ -95,7 +95,7 @@ def test_mixed_dtypes_are_differentiated():
 
 
 def test_float64_data_with_float32_variables_warns():
-    """Once for each place, by the filters of `warnings`, at the line of the program; the result is what it was."""
+    """Once for each line of the program, with the filters of `warnings`. The result does not change."""
     x, data = cg.tensor([1.0, 2.0]).attach_grad(), np.ones(2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -121,9 +121,9 @@ def test_what_is_meant_does_not_warn():
     x * np.ones(2)                                  # nothing is recorded
     with cg.record():
         x * 2.5 + np.float64(2.5)                   # weak numbers
-        x.astype("float64") * wide                  # cast by hand
+        x.astype("float64") * wide                  # an explicit cast
         h = x * 2
-        with pytest.raises(TypeError):              # an error, so no warning too
+        with pytest.raises(TypeError):              # an error, and no warning
             h += np.ones(2)
         wide * cg.ones(2) * cg.ones(2, dtype="int64") + cg.ones(2)     # the variable is float64
         cg.ones(2, dtype="int64") * x

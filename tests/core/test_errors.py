@@ -1,4 +1,4 @@
-"""The wording of every error: what was wanted, what came and what to do. The cases are in wordings/.
+"""The wording of every error: what was expected, what was passed and what to do. The cases are in wordings/.
 
 `test_every_raise_is_tested` reads the raise statements of all files, so an error without a case there fails."""
 
@@ -13,7 +13,7 @@ from wordings import CASES
 
 import cygrad as cg
 
-# What no caller can bring about: a machine without memory (or with a lot), a mistake inside cygrad.
+# Errors that no caller can cause: a machine without memory (or with very much), a mistake inside cygrad.
 UNREACHABLE = [
     "this memory.profile.. is incomplete: there was no memory left for its events",
     "no memory for .*",
@@ -26,7 +26,7 @@ UNREACHABLE = [
     "there is no kernel named .*",
     "this tensor is read-only.*",         # Python's own readers say it in their words
 ]
-# Tested where a process of its own is at hand: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
+# Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
 ELSEWHERE = ["Replay: this replay is already running; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
              "profile.plot needs matplotlib, .*",
              "there is already a kernel named .*; .*",
@@ -39,7 +39,7 @@ def test_wording(f, error, wording):
     pattern = "^" + ".*".join(map(re.escape, wording.split("<*>"))) + "$"
     with pytest.raises(error) as caught:
         f()
-    assert re.search(pattern, str(caught.value)), str(caught.value)     # (match= would look at its notes too)
+    assert re.search(pattern, str(caught.value)), str(caught.value)     # (match= would search its notes too)
     assert type(caught.value) is error
     del caught
 
@@ -52,7 +52,7 @@ def test_threads_in_the_environment():
 
 
 def raised(path):
-    """(line, pattern) of each raise statement with a message: its literal text, with .* for what is put in."""
+    """(line, pattern) of each raise statement with a message: its literal text, with .* for inserted values."""
     source = path.read_text()
     for found in re.finditer(r"\braise [A-Za-z_.]+(\(\w+\))?\(", source):
         depth, end = 1, found.end()
@@ -72,7 +72,7 @@ def test_every_raise_is_tested():
     missing = []
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyx")]):
         if path.relative_to(package).parts[0] in ("demo", "__main__.py"):
-            continue                                # a command line's errors: test_demo.py has them, run as commands
+            continue                                # errors of a command line: test_demo.py runs the commands
         for line, pattern in raised(path):
             said = pattern.replace("\\", "").replace(".*", "x")
             if any(re.fullmatch(pattern, k, re.DOTALL) for k in known):

@@ -1,4 +1,4 @@
-"""Where the program is: the line of the user's program and the operator that runs, for messages and memory events."""
+"""The line of the user's program and the running operator, for messages and memory events."""
 
 import runpy
 import sys
@@ -26,7 +26,7 @@ def test_where_is_the_line_that_asks():
 
 
 def test_frames_of_the_package_are_passed_over():
-    """An allocation inside Python code of cygrad belongs to the line that called it."""
+    """An allocation inside cygrad's Python code is attributed to the line that called it."""
     lines = []
     with cg.memory.events(lambda event: lines.append(where())):
         x = cg.testing.gradcheck
@@ -36,7 +36,7 @@ def test_frames_of_the_package_are_passed_over():
 
 
 def test_no_frame_but_the_packages_own(tmp_path):
-    """What runs in the package's name alone (a demo is a program, though) has no line."""
+    """Without a frame outside the package there is no line. The demo counts as a program."""
     where_file = cg.memory.__file__
     code = compile("from cygrad.core.source import where\nfound = where()", where_file, "exec")
     names = {}

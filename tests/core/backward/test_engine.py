@@ -1,4 +1,4 @@
-"""The backward pass: depth, width, what is live when, what may be written over, every wrong gradient that was found."""
+"""The backward pass: depth, width, what is live when, what may be overwritten, every wrong gradient that was found."""
 
 import subprocess
 import sys
@@ -134,14 +134,14 @@ def test_a_chain_of_exp_runs_back_in_its_own_outputs():
         with cg.record():
             h = x
             for _ in range(4):
-                h = cg.exp(h * 0.5)                 # h * 0.5 keeps a number, exp its output: 1 MiB a turn
+                h = cg.exp(h * 0.5)                 # h * 0.5 saves a number, exp its output: 1 MiB per iteration
             loss = h.sum()
         del h
         assert cg.memory.stats()["by_category"]["saved"] == 4 * MIB
         loss.backward()
 
-    # forward, turn 4: three outputs, the product and its exp; loss and head are 4 bytes each, and both live when the
-    # last exp writes its gradient over its output; the others write over outputs and gradients too
+    # forward, iteration 4: three outputs, the product and its exp. Loss and head have 4 bytes each and are live when
+    # the last exp writes its gradient over its output. The others overwrite outputs and gradients too
     assert peak_of(step) == 5 * MIB
     assert x.grad[0].item() > 0
 
@@ -170,7 +170,7 @@ def test_a_number_and_a_strided_gradient():
             loss = (cg.tanh(x) * 2.0).sum()
         loss.backward()
 
-    # backward of * 2: tanh's output is kept, the gradient of the sum is a view of 4 bytes, the result is new
+    # backward of * 2: tanh's output is saved, the gradient of the sum is a view of 4 bytes, the result is new
     assert peak_of(step) == 2 * MIB + 8
 
 
@@ -182,7 +182,7 @@ def test_both_operands():
             loss = (cg.exp(x) * cg.tanh(y)).sum()
         loss.backward()
 
-    # the product's backward: its operands are kept by exp and tanh too, so both gradients are new
+    # backward of the product: exp and tanh save its operands too, so both gradients are new
     assert peak_of(step) == 4 * MIB + 8
 
     def alone():
@@ -190,7 +190,7 @@ def test_both_operands():
             loss = ((x * 2.0) * (y * 2.0)).sum()
         loss.backward()
 
-    # nobody else keeps the operands: each gradient is written over the operand that it reads, so the peak is forward's,
+    # nothing else holds the operands: each gradient overwrites the operand that it reads, so the peak is forward's,
     # two operands, their product and the loss
     assert peak_of(alone) == 3 * MIB + 4
 
@@ -208,8 +208,8 @@ def test_a_step_of_an_mlp():
 
     step()
     hidden, logits = 4 * n * sizes[1], 4 * n * sizes[2]
-    # backward of the second linear: relu's output (kept by relu still), its gradient (new), the gradient of the logits
-    # (in the logits' own memory), the loss; weight gradients go straight into .grad
+    # backward of the second linear: relu's output (still saved by relu), its gradient (new), the gradient of the logits
+    # (in the logits' own memory), the loss; weight gradients go directly into .grad
     assert peak_of(step) == 2 * hidden + logits + 4
 
 
@@ -252,12 +252,12 @@ def test_retain_graph_keeps_all_and_gives_the_same_again():
     assert compared > 20
 
 
-# ---- donation never touches what somebody holds ----------------------------------------------------------------------
+# ---- donation never overwrites memory that something else holds ------------------------------------------------------
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_is_held_does_not_change(part):
-    """Random intermediates, NumPy views of others, slices, heads and returned gradients stay as they are through
-    backward, while unheld memory is written over."""
+    """Random intermediates, NumPy views of others, slices, heads and returned gradients do not change in backward,
+    while memory that nothing else holds is overwritten."""
     compared = 0
     for seed in range(part, 240, 4):
         program = Program(seed)
@@ -307,7 +307,7 @@ def test_a_gradient_view_that_is_held():
     assert (window == kept).all()
 
 
-# ---- gradients that were wrong once ----------------------------------------------------------------------------------
+# ---- gradients that were once wrong ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("request_", ["write", "add"])
 @pytest.mark.parametrize("given", [True, False])
@@ -368,7 +368,7 @@ def test_a_gradient_that_the_graph_keeps_is_not_overwritten_silently():
     x = cg.tensor([[2.0]]).attach_grad()
     x.grad[...] = 10.0
     with cg.record():
-        y = x @ x.grad                              # read before it is written: right
+        y = x @ x.grad                              # read before it is written, so it is correct
     y.backward()
     assert x.grad.item() == 10.0
 
@@ -401,7 +401,7 @@ def test_writes_to_repeated_elements_are_refused():
 
 @pytest.mark.parametrize("n", [6, 5000])
 def test_two_tensors_over_one_array(n):
-    """Operands that lie across the target are read before they are written, as NumPy does it."""
+    """Operands that overlap the target are read before they are written, as in NumPy."""
     a, b = np.arange(float(n)), np.arange(float(n))
     x, y = cg.asarray(a[1:]), cg.asarray(a[:-1])
     x += y
@@ -433,8 +433,8 @@ def test_memory_that_must_not_be_written_is_no_gradient_and_no_parameter():
 # ---- re-entrancy -----------------------------------------------------------------------------------------------------
 
 def test_passes_inside_a_pass():
-    """A listener to memory events is Python in the middle of a pass; it may run passes of its own over other graphs
-    that share variables and parts that the first does not need."""
+    """A listener to memory events runs Python code during a pass. It may run passes over other graphs that share
+    variables, and nodes that the first pass does not need."""
     x, w, v = (cg.tensor([k]).attach_grad() for k in (2.0, 3.0, 4.0))
     with cg.record():
         h = x * 2.0
@@ -466,14 +466,14 @@ def test_a_pass_inside_a_pass_over_the_same_graph_raises():
             except RuntimeError as e:
                 errors[0] = str(e)
 
-    head = cg.ones(1)                               # the first event is then the pass's own
+    head = cg.ones(1)                               # then the pass causes the first event
     with cg.memory.events(listener):
         y.backward(head)
     assert "in another thread or in one of its own hooks" in errors[0]
 
 
 def test_python_that_runs_when_external_memory_ends_sees_a_sound_node():
-    """The end of a borrowed array runs Python code while a node lets go of it; to that code the slot is empty."""
+    """When a node releases a borrowed array, its deallocation runs Python code. That code sees an empty slot."""
     seen, looking = [], []
 
     class Watched(np.ndarray):
@@ -502,7 +502,7 @@ def test_a_scope_that_dies_open_leaves_no_dangling_tape():
         y = x * x
         assert tape.nodes == 1
         del tape
-        y = y * x                                   # recorded into the thread's tape still
+        y = y * x                                   # still recorded on the thread's tape
     finally:
         cg.set_recording(False), cg.set_training(False)
     y.backward()
@@ -530,10 +530,10 @@ def test_a_scope_left_by_another_thread():
 
     other = threading.Thread(target=close)
     other.start(), other.join()
-    del g                                           # and with it the scope, which is open here still
+    del g                                           # and with it the scope, which is still open here
     assert errors == ["this thread exits a scope that it has not entered"]
     try:
-        assert cg.is_recording()                    # this thread's flags are its own
+        assert cg.is_recording()                    # does not change this thread's flags
         y = x * x
     finally:
         cg.set_recording(False), cg.set_training(False)

@@ -1,4 +1,4 @@
-"""Formulas: gradients over tensors, recorded under create_graph; what of them is constant around almost every point."""
+"""Formulas: gradients over tensors, recorded under create_graph, including those that are piecewise constant."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ PIECEWISE = {
 
 @pytest.mark.parametrize("f", PIECEWISE.values(), ids=PIECEWISE)
 def test_further_derivatives_of_steps_are_zeros(f):
-    """Where the first derivative depends on the value, but in steps, all further ones are zeros."""
+    """If the first derivative is piecewise constant, all higher derivatives are zeros."""
     x = cg.tensor(X, requires_grad=True)
     with cg.record():
         g = cg.autograd.grad(f(x).sum(), x, create_graph=True)
@@ -59,7 +59,7 @@ def test_steps_within_a_function_that_bends():
 
 
 def test_steps_keep_no_values():
-    """What connects such a gradient with its input keeps nothing; where() keeps its masks, a byte for each element."""
+    """The node between such a gradient and its input saves nothing. where() saves its masks, one byte per element."""
     x = cg.tensor(X, requires_grad=True)
     with cg.record():
         y = cg.abs(x * 1.0).sum()
@@ -69,7 +69,7 @@ def test_steps_keep_no_values():
 
 
 def test_zeros_of_steps_are_not_computed_with():
-    """0 times inf is no number: nothing is multiplied by zeros that come from a derivative in steps."""
+    """0 times inf is NaN, so nothing is multiplied by the zero derivatives of piecewise constant functions."""
     x, w = cg.tensor([2.0, -2.0], requires_grad=True), cg.tensor([np.inf, 1.0], requires_grad=True)
     with cg.record():
         y = cg.where(x > 0, x * w, x)
@@ -80,7 +80,7 @@ def test_zeros_of_steps_are_not_computed_with():
 
 
 def test_zeros_of_steps_reach_what_asks_for_them():
-    """A kept intermediate, a hook, an edge, a function of two outputs; beside another contribution they add nothing."""
+    """A retained intermediate, a hook, an edge, a function of two outputs. Added to a contribution they change nothing."""
     class Both(cg.autograd.Function):
         @staticmethod
         def forward(ctx, x):

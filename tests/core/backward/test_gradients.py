@@ -1,5 +1,5 @@
-"""How a gradient arrives in .grad with "write": the two change places where nobody else sees either memory, and where
-somebody does the gradient is copied. Users cannot tell one from the other but by the time it takes."""
+"""How a gradient arrives in .grad with "write": if nothing else holds either memory, the two buffers are swapped;
+otherwise the gradient is copied. The two ways differ only in time."""
 
 import gc
 import weakref
@@ -22,14 +22,14 @@ def numbers(seed, dtype="float32", shape=N):
 
 
 def variable(dtype="float32"):
-    """A variable that a backward has reached once, and whose .grad is nobody else's."""
+    """A variable that a backward has reached once, and whose .grad has no other holder."""
     x = cg.tensor(numbers(0, dtype)).attach_grad()
     arrive(x, numbers(1, dtype))
     return x
 
 
 def arrive(x, gradient):
-    """One backward that brings `gradient` to x, in memory that nobody else has."""
+    """One backward that passes `gradient` to x, in memory without another holder."""
     one = cg.ones(x.shape, dtype=x.dtype)
     with cg.record():
         y = x * cg.asarray(gradient)
@@ -42,7 +42,7 @@ def address(x):
 
 @pytest.fixture
 def held():
-    """A function: the bytes of gradients, beyond those there were before the test."""
+    """A function that returns the bytes of gradients, minus those from before the test."""
     def count():
         return cg.memory.stats()["by_category"]["gradients"]
 
@@ -55,7 +55,7 @@ def same(x, a):
     return np.asarray(x.detach()).tobytes() == a.tobytes()
 
 
-# ---- changing places -------------------------------------------------------------------------------------------------
+# ---- swapped buffers -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_places_are_changed_where_nobody_looks(dtype, held):
@@ -73,7 +73,7 @@ def test_places_are_changed_where_nobody_looks(dtype, held):
 
 
 def test_the_new_memory_is_as_good_as_the_old(held):
-    """It can be written to, recorded, viewed, lent, kept for backward and freed."""
+    """It can be written, recorded, viewed, exported, saved for backward and freed."""
     x = variable()
     arrive(x, numbers(2))
     g = x.grad
@@ -93,7 +93,7 @@ def test_the_new_memory_is_as_good_as_the_old(held):
 
 
 def test_a_pass_without_a_scope_of_memory_may_follow_one_within():
-    """The tensor is x's; the memory that came inside the scope stays with it."""
+    """The tensor belongs to x, and keeps the memory that it received inside the scope."""
     x = variable()
     with cg.memory.scope():
         arrive(x, numbers(2))
@@ -102,7 +102,7 @@ def test_a_pass_without_a_scope_of_memory_may_follow_one_within():
     assert same(x.grad, numbers(3))
 
 
-# ---- copying into the memory that somebody has -----------------------------------------------------------------------
+# ---- copies into memory with other holders ---------------------------------------------------------------------------
 
 HOLDERS = {
     "the tensor": lambda g: g,
@@ -130,16 +130,16 @@ def test_what_others_hold_is_written_into(name, dtype):
     assert address(x.grad) == before and same(x.grad, a)
     assert x.grad is grad() and x.grad.version == version + 1
     if "dltensor" not in repr(other):
-        wanted = hold(cg.tensor(a))                 # the holder sees the new gradient, as its own kind sees any
+        wanted = hold(cg.tensor(a))                 # the holder sees the new gradient
         np.testing.assert_array_equal(np.asarray(other), np.asarray(wanted))
         del wanted
     del other
-    arrive(x, b)        # when nobody holds it any more, places are changed again, but not if it ever was a view's base
+    arrive(x, b)        # without other holders, buffers are swapped again, unless it was ever the base of a view
     assert same(x.grad, b) and (address(x.grad) == before) == ("view of" in name)
 
 
 def test_an_array_of_the_gradient_stays_the_gradient():
-    """Held over many steps it shows each, and what is written through it is in .grad."""
+    """It shows the gradient of each step, and writes through it change .grad."""
     x = variable()
     a = x.grad.numpy()
     for k in range(2, 5):
@@ -150,7 +150,7 @@ def test_an_array_of_the_gradient_stays_the_gradient():
 
 
 def test_the_callers_own_memory_is_written_into():
-    """mark_variables: a tensor that the caller has, and one over an array of his."""
+    """mark_variables: a tensor that the caller holds, and one over an array of the caller."""
     x, w, b = cg.ones(N), cg.ones(N), np.zeros(N, np.float32)
     a = cg.zeros(N)
     at = address(a)
@@ -163,7 +163,7 @@ def test_the_callers_own_memory_is_written_into():
 
 
 def test_the_head_stays_the_callers():
-    """What flows to x is the head's own memory: .grad does not take it."""
+    """The gradient of x is in the head's memory, so .grad does not take it."""
     x = variable()
     head = cg.tensor(numbers(2))
     with cg.record():
@@ -194,7 +194,7 @@ def test_what_a_hook_keeps_is_its_own():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_gradient_of_other_strides_is_copied(dtype):
-    """Only what lies as .grad does can take its place."""
+    """Only a gradient with the same strides can replace it."""
     x = cg.tensor(numbers(0, dtype, (3, 5))).attach_grad()
     a = numbers(1, dtype, (5, 3))
     for _ in range(2):
@@ -206,10 +206,10 @@ def test_a_gradient_of_other_strides_is_copied(dtype):
         assert address(x.grad) == before
 
 
-# ---- what the graph keeps --------------------------------------------------------------------------------------------
+# ---- gradients that the graph saves ----------------------------------------------------------------------------------
 
 def test_what_backward_keeps_of_the_gradient_is_missed():
-    """An operation on .grad kept it: the overwriting is a write, which its backward sees."""
+    """An operation on .grad saved it. Overwriting .grad is a write, which the backward of the operation detects."""
     x, w = variable(), cg.ones(N).attach_grad()
     with cg.record():
         z = w * x.grad
@@ -221,7 +221,7 @@ def test_what_backward_keeps_of_the_gradient_is_missed():
 
 
 def test_a_gradient_that_is_a_variable_is_left_alone():
-    """It has a graph of its own, so another tensor takes its place."""
+    """It has a graph of its own, so another tensor replaces it."""
     x = variable()
     g = x.grad
     g.attach_grad()
@@ -233,7 +233,7 @@ def test_a_gradient_that_is_a_variable_is_left_alone():
 # ---- one tensor, several variables -----------------------------------------------------------------------------------
 
 def test_one_tensor_is_the_gradient_of_two_variables(held):
-    """Both see each pass, and the counters know when the memory is no gradient any more."""
+    """Both receive each pass, and the counters change when the memory is not a gradient any more."""
     x, w, g = cg.ones(N).attach_grad(), cg.ones(N).attach_grad(), cg.zeros(N)
     x.grad = w.grad = g
     del g
@@ -277,8 +277,8 @@ def test_adding_never_changes_places():
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 def test_memory_that_another_thread_computes_with_stays():
-    """Kernels run without the GIL: while one reads or writes x.grad, a pass that overwrites it must not give the old
-    memory back, which would be somebody else's before the kernel has ended."""
+    """Kernels run without the GIL. While one reads or writes x.grad, a pass that overwrites it must not release the old
+    memory, because other data could use it before the kernel ends."""
     n = 1 << 19
     x, w, one = cg.full(n, 5.0).attach_grad(), cg.ones(n).attach_grad(), cg.ones(n)
     arrive(x, np.ones(n, np.float32))
@@ -289,7 +289,7 @@ def test_memory_that_another_thread_computes_with_stays():
             try:
                 for _ in range(150):
                     with cg.record():
-                        y = x * 1.0                 # 5 everywhere: what takes the old memory, had it been given back
+                        y = x * 1.0                 # 5 everywhere: would overwrite the old memory if it were released
                     y.backward(one)
             finally:
                 stop.append(True)
@@ -299,7 +299,7 @@ def test_memory_that_another_thread_computes_with_stays():
                 z = w * x.grad
             try:
                 z.backward(one)
-            except cg.InplaceError:                 # a pass came between
+            except cg.InplaceError:                 # another pass ran in between
                 continue
             seen.update(np.unique(w.grad.numpy()))
 

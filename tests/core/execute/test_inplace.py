@@ -1,4 +1,4 @@
-"""What writes in place do to recording and to backward, contract 5."""
+"""In-place writes while recording and before backward, contract 5."""
 
 import numpy as np
 import pytest
@@ -134,7 +134,7 @@ def test_arithmetic_in_place_is_differentiated():
 
 
 def test_what_was_overwritten_has_a_gradient_of_zero():
-    """Also where the gradient that arrives is infinite."""
+    """Also if the incoming gradient is infinite."""
     x = variable(1.0, 2.0)
     with cg.record():
         y = x * 3
@@ -155,7 +155,7 @@ def test_plain_tensor_becomes_an_intermediate():
 
 
 def test_a_plain_value_recorded_in_place():
-    """What takes part in recording by being written into keeps its old readers right or tells them."""
+    """A plain tensor to which a recorded value is written: operations that saved its old value are correct or raise."""
     x, t = variable(), cg.tensor([1.0, 2.0], dtype="float64")
     with cg.record():
         before = x * t

@@ -1,4 +1,4 @@
-"""Replay refuses what it would not do again, by name. That it computes eager's bits is test_table.py's."""
+"""Replay refuses by name what it cannot repeat. test_table.py compares its bits with eager code."""
 
 import copy
 import re
@@ -41,7 +41,7 @@ def test_a_write_in_place(write, inside):
 
 
 def test_a_write_over_memory_made_inside():
-    """Each run begins with what zeros() and its like had made, also where it was read before it was written."""
+    """Each run starts with the initial contents of zeros() and the like, even if they are read before a write."""
     def f(x):
         total, ones = cg.zeros(3), cg.ones((2, 3))
         first = total + x
@@ -112,7 +112,7 @@ def test_reading_values(read):
 ], ids=["max", "min", "cross_entropy", "var", "std", "norm", "prod", "largest", "norm3", "nll", "put", "largest_made",
         "norm3_made", "sort", "abs", "clip", "maximum", "minimum", "where", "topk", "bce_with_logits"])
 def test_a_gradient_that_reads_values(f):
-    """Either it is refused by name, or the replay computes it anew from other inputs."""
+    """Either it is refused by name, or the replay computes it again from other inputs."""
     x = cg.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 6.0]]).attach_grad()
 
     def gradient(x):
@@ -133,8 +133,8 @@ def test_a_gradient_that_reads_values(f):
 @pytest.mark.parametrize("order", [1, 2])
 @every_gradient
 def test_gradients_through_captured_results(row, args, kwargs, order):
-    """Formulas read what was kept, which is a result of the same capture. Every row computes the gradients of other
-    inputs to the bit, or is refused by name."""
+    """Formulas read saved values, which are results of the same capture. Every row computes the gradients of other
+    inputs bit for bit, or is refused by name."""
     xs = tensors(args)
     places = floating_places(args)
     leaves = [xs[i].requires_grad_() for i in places]
@@ -168,7 +168,7 @@ def test_gradients_through_captured_results(row, args, kwargs, order):
 
 
 def test_tensors_on_the_memory_of_a_captured_result():
-    """detach(), a view, a result that is another's memory: each follows the result, not the captured numbers."""
+    """detach(), a view, a result that shares memory: each follows the result, not the captured numbers."""
     x = cg.ones(4)
 
     def f(x):
@@ -181,7 +181,7 @@ def test_tensors_on_the_memory_of_a_captured_result():
 
 
 def test_hidden_outputs_are_planned():
-    """topk's gradient goes to the places that the replay finds."""
+    """The gradient of topk goes to the positions that the replay finds."""
     x = cg.tensor([3.0, 1.0, 2.0]).attach_grad()
 
     def gradient():
@@ -200,7 +200,7 @@ def test_hidden_outputs_are_planned():
     lambda x: cg.where(x > 1, x, x * x), lambda x: cg.bce_with_logits(x, cg.tensor([0.0, 1.0, 1.0])),
 ], ids=["abs", "clip", "maximum", "minimum", "sort", "where", "bce_with_logits"])
 def test_packed_codes_are_planned(f):
-    """Gradients follow the codes that the replay makes, also those that read them as a formula."""
+    """Gradients follow the codes that the replay computes, also in formulas."""
     x = cg.tensor([3.0, -1.0, 2.0]).attach_grad()
     w = cg.tensor([1.0, 10.0, 100.0])
 

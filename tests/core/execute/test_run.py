@@ -1,5 +1,4 @@
-"""How an operation is set up: operands are held from the moment when they are read, and counted before anything is
-written."""
+"""Setting up an operation: operands are held from when they are read, and their number is checked before any write."""
 
 import gc
 
@@ -21,7 +20,7 @@ class Late:
 
 
 def test_an_operand_that_a_callback_frees():
-    """The third operand's conversion frees the first: an error that says so, not a sum of what lies in freed memory."""
+    """The conversion of the third operand frees the first. This raises an error instead of reading freed memory."""
     x, y = cg.full(4, 2.0), cg.full(4, 3.0)
     with pytest.raises(RuntimeError, match="this tensor was freed"):
         cg.where(y > 0, x, Late(x.free))
@@ -47,7 +46,7 @@ def test_a_callback_that_changes_the_list_of_operands():
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_nobody_frees_an_operand_while_the_operation_runs(recorded):
-    """A listener to memory events, or a finalizer, may run in the middle of an operation, as it allocates."""
+    """A listener to memory events, or a finalizer, may run during an operation when it allocates."""
     x, said = cg.full(4, 2.0), []
 
     def listen(event):

@@ -22,7 +22,7 @@ FILES = ("base", "compare", "einsum", "elementwise", "functions", "gradient", "i
 
 
 def steps(f, xs, kwargs):
-    """The operators that f runs, each with its attributes: the garbage collector sees those of a Replay."""
+    """The operators that f runs, each with its attributes. The garbage collector finds those of a Replay."""
     try:
         replay = Replay(f, *xs, **kwargs)
     except RuntimeError as e:                       # its shape depends on values, or it runs no operation
@@ -37,7 +37,7 @@ def steps(f, xs, kwargs):
 
 
 def gradients(row, args, kwargs):
-    """The gradients of a call by formulas, as a function of its tensors."""
+    """The gradients of a call, by formulas, as a function of its tensors."""
     places = floating_places(args)
 
     def f(*xs):
@@ -50,7 +50,7 @@ def gradients(row, args, kwargs):
 
 @functools.cache
 def used():
-    """(name of a row, operator, attributes) for each operation that values and formulas of the table run."""
+    """(name of a row, operator, attributes) for each operation in values and formulas of the table."""
     found = []
     for row in SAMPLED.values():
         for args, kwargs in row.tries:
@@ -63,7 +63,7 @@ def used():
 
 @functools.cache
 def objects():
-    """One of each of the attributes that the operators of ops/ had."""
+    """One object of each class of attributes of the operators in ops/."""
     return list({a for _, operator, a in used() if isinstance(a, Attributes) and module_of(operator) in FILES})
 
 
@@ -72,7 +72,7 @@ def module_of(operator):
 
 
 def classes():
-    """The classes of attributes in ops/; those that others only derive from are not made."""
+    """The classes of attributes in ops/, without abstract bases."""
     found = [c for name in FILES for c in vars(importlib.import_module("cygrad.ops." + name)).values()
              if isinstance(c, type) and issubclass(c, Attributes) and c.__module__ == "cygrad.ops." + name]
     assert len(found) > 8
@@ -86,7 +86,7 @@ def test_every_operator_has_named_attributes_or_none():
 
 
 def test_the_table_uses_every_class():
-    """Those of views are not here: a capture has no step for a view."""
+    """Except those of views: a capture has no step for a view."""
     views = {"Dimensions", "Factor", "Order", "Section", "Shape", "Slices"}
     unused = {c for c in classes() if c not in {type(a) for a in objects()}}
     assert {c.__name__ for c in unused} <= views

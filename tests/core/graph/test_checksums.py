@@ -1,4 +1,4 @@
-"""CYGRAD_CHECK_SAVED=1: what NumPy writes behind a tensor's back is noticed when backward needs it (contract 1)."""
+"""CYGRAD_CHECK_SAVED=1: backward detects writes by NumPy to saved tensors (contract 1)."""
 
 import os
 import subprocess
@@ -111,7 +111,7 @@ RIGHT = {"nothing_was_written", "written_where_it_does_not_matter"}
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What the scenes said with the switch off and on: {switch: [(scene, outcome, message)]}."""
+    """The output of the scenes with the switch off and on: {switch: [(scene, outcome, message)]}."""
     script = tmp_path_factory.mktemp("check") / "scenes.py"
     script.write_text(SCENES)
     out = {}
@@ -142,7 +142,7 @@ def test_the_error_names_the_operation_and_its_line(said):
 
 
 def test_right_programs_stay_right():
-    """The random programs, with their writes, passes and graphs of gradients, raise nothing new."""
+    """The random programs, with writes, passes and graphs of gradients, raise no new errors."""
     code = ("from programs import Boom, Program, Refused, run\n"
             "import cygrad as cg\n"
             "def outcome(seed):\n"

@@ -1,5 +1,5 @@
-"""Reference cycles that a user makes through the graph: Python's collector frees them, and a program without them needs
-no collector."""
+"""Reference cycles that a user makes through the graph. Python's collector frees them, and a program without cycles
+needs no collector."""
 
 import gc
 import subprocess
@@ -28,7 +28,7 @@ def hook_on_a_result():
 
 
 def hook_on_what_came_before():
-    """The cycle passes through a hundred nodes that were recorded before there was any hook."""
+    """The cycle contains a hundred nodes that were recorded before the first hook."""
     x = variable()
     with cg.record():
         y = x
@@ -133,14 +133,14 @@ def test_a_cycle_is_freed_by_the_collector(make):
     gc.collect()
     before = alive()
     make()
-    assert alive() != before                        # counts alone do not free it
+    assert alive() != before                        # reference counts alone do not free it
     gc.collect()
     assert alive() == before
 
 
 @pytest.mark.parametrize("make", CYCLES, ids=lambda f: f.__name__)
 def test_nodes_that_exist_become_known_with_the_first_hook(make):
-    """In a process where nothing was hooked before: an old graph is alive at the first cycle, and stays whole."""
+    """In a new process without hooks: an old graph is alive at the first cycle, and stays intact."""
     program = f"""
 import gc
 import cygrad as cg
@@ -168,7 +168,7 @@ def test_a_cycle_that_is_in_use_stays():
     y.register_hook(lambda g: g * 2 if y is not None else g)
     gc.collect()
     y.backward()
-    assert x.grad.tolist() == [4, 4, 4]             # (and the pass has let go of the hook)
+    assert x.grad.tolist() == [4, 4, 4]             # (and the pass has released the hook)
 
 
 def test_callbacks_of_weak_references_run_once():
@@ -184,7 +184,7 @@ def test_callbacks_of_weak_references_run_once():
 
 
 def test_a_finalizer_may_use_what_is_in_the_cycle():
-    """Python calls finalizers before anything of the cycle is cleared: a backward through it still works."""
+    """Python calls finalizers before it clears the cycle, so a backward through the cycle still works."""
     seen = []
 
     class Last:
@@ -220,8 +220,8 @@ def test_no_collector_is_needed_without_cycles():
 
 
 def test_counting_the_memory_of_others_while_the_collector_frees_it():
-    """The count walks through what it may set free itself: what it makes starts the collector. It used to walk on in
-    freed memory, and for ever."""
+    """The objects that the count makes can start the collector, which frees tensors in the list that is being counted.
+    Before, the count continued in freed memory and did not end."""
     code = """
 import gc, numpy as np, cygrad as cg
 gc.disable()

@@ -1,4 +1,4 @@
-"""free() and memory.scope(): memory that comes back before its tensor dies."""
+"""free() and memory.scope(): memory that is released before its tensor dies."""
 
 import copy
 import gc
@@ -85,7 +85,7 @@ def test_the_bytes_come_back_now():
     assert live() == before + 4000
     assert x.free() is None
     assert live() == before
-    x.free()                                        # a second time harms nothing
+    x.free()                                        # a second time has no effect
     assert repr(x) == str(x) == f"{x}" == "<freed tensor>" and isinstance(x, cg.Tensor) and x in {x}
     ref = weakref.ref(x)
     del x
@@ -99,7 +99,7 @@ def test_every_use_raises_and_says_so(name):
 
 
 def test_every_slot_of_tensor_is_refused():
-    """A slot that Tensor gets and FreedTensor has not would compute with an empty tensor."""
+    """If Tensor had a slot that FreedTensor lacks, it would compute with an empty tensor."""
     harmless = {"__new__", "__init__", "__hash__", "__repr__"}
     by_attribute = {"__array__", "__reduce_ex__", "__deepcopy__", "__dlpack__", "__dlpack_device__"}    # of instances
     names = {n for n, v in vars(cg.Tensor).items() if n.startswith("__") and callable(v)} - harmless - by_attribute
@@ -110,7 +110,7 @@ def test_every_slot_of_tensor_is_refused():
 
 
 def test_a_freed_tensor_is_not_made():
-    """Made without a tensor that was alive, it would have no memory for free() to look at."""
+    """Without a live tensor before, it would have no memory for free() to read."""
     kind = type(freed())
     for make in (kind, lambda: kind.__new__(kind)):
         with pytest.raises(TypeError, match=r"Tensor is not instantiated; call cygrad.tensor\(data\)"):
@@ -118,7 +118,7 @@ def test_a_freed_tensor_is_not_made():
 
 
 def test_freed_tensors_die_like_others():
-    """Their place is used again; a million of them are a test of counts too."""
+    """Their memory is reused. A million of them test the reference counts too."""
     for _ in range(5000):
         x = cg.ones(3)
         x.free()
@@ -175,15 +175,15 @@ def test_variables_and_gradients():
     with pytest.raises(RuntimeError, match=r"the gradient of a variable; assign None to that \.grad"):
         g.free()
     assert live() == before + 32 and g.tolist() == [0] * 8 and live() == before + 64       # (when they are read)
-    v.free()                                        # its gradient goes with it, as far as it is the variable's
+    v.free()                                        # frees its gradient too, if only the variable holds it
     assert live() == before + 32 and g.tolist() == [0] * 8
     g.free()
     assert live() == before and cg.memory.stats()["by_category"]["parameters"] == 0
     w = cg.ones(4).attach_grad()
     with cg.record():
         y = w * 2
-    w.free()                                        # (a product with a number keeps nothing of it)
-    y.backward()                                    # its gradient has nowhere to go
+    w.free()                                        # (a product with a number does not save it)
+    y.backward()                                    # its gradient is dropped
     assert y.tolist() == [2] * 4
 
 
@@ -196,7 +196,7 @@ def test_graphs_go_with_their_last_tensor():
     del z
     assert tape.nodes == 3
     with pytest.raises(RuntimeError, match="1 kept for backward"):
-        y.free()                                    # e^x keeps its result
+        y.free()                                    # e^x saves its result
     with cg.record() as other:
         s = y * 2
     s.free()
@@ -212,7 +212,7 @@ def test_solver_states_and_replays_are_held():
     with cg.record():
         (v * 2).backward()
     v.free()
-    solver.update()                                 # nothing to update, and nothing that crashes
+    solver.update()                                 # nothing to update, and no crash
     x = cg.ones((4,))
     replay = Replay(lambda x: x * 2, x)
     replay.run()
@@ -248,7 +248,7 @@ def test_scope():
     for t in (x, *z):
         assert type(t) is FreedTensor
     assert y.tolist() == [3] * 10 and outside.tolist() == [1] * 10
-    cg.ones(3)                                      # not noted any more
+    cg.ones(3)                                      # not registered any more
     del t, z
 
 
@@ -263,7 +263,7 @@ def test_scopes_nest():
         outer.keep(b)
         f = b + c
     assert b.tolist() == [1, 1]
-    for t in (a, c, f):                             # what the inner one kept was the outer one's
+    for t in (a, c, f):                             # the outer scope owns what the inner one kept
         assert type(t) is FreedTensor
 
 
@@ -287,7 +287,7 @@ def test_memory_that_others_hold_stays_theirs():
             z = s.keep(y * y)
     assert type(x) is FreedTensor and type(y) is FreedTensor
     assert view.tolist() == [2, 3] and a.tolist() == [1, 2, 3]
-    z.backward()                                    # the graph had its own holds
+    z.backward()                                    # the graph still held the memory
     assert v.grad.tolist() == [4, 4, 4] and type(v.grad) is cg.Tensor
     del view, a, z, v
     assert live() == before
@@ -297,15 +297,15 @@ def test_variables_in_scopes():
     outside = cg.ones(3).requires_grad_()
     solver = cg.optim.Adam()
     with cg.memory.scope():
-        solver.set_parameters([outside])            # its states are the solver's
-        g = cg.ones(3).attach_grad("add").grad      # the variable is gone, so this is anybody's
+        solver.set_parameters([outside])            # the solver owns its states
+        g = cg.ones(3).attach_grad("add").grad      # the variable is dead, so the scope frees it
         v = cg.ones(3).attach_grad()
         h = v.grad
         with cg.record():
             (outside * v).sum().backward()
         solver.update()
     assert type(v) is type(g) is type(h) is FreedTensor
-    assert outside.grad.tolist() == [1] * 3         # made in the scope, but the variable's
+    assert outside.grad.tolist() == [1] * 3         # made in the scope, but owned by the variable
     with cg.record():
         (outside * 2).sum().backward()
     solver.update()
@@ -331,7 +331,7 @@ def test_capped_scopes():
         with cg.memory.scope(capped=True) as s:
             leaked, kept = x * 3, s.keep(x * 4)
     assert type(leaked) is FreedTensor and kept.tolist() == [4] * 10 and live() == before + 84
-    cg.ones(3)                                      # the scope was left: nothing is noted any more
+    cg.ones(3)                                      # the scope was left: nothing is registered any more
     with cg.memory.scope(capped=True):
         pass
 
@@ -388,7 +388,7 @@ def test_capped_scopes_nest():
     assert x.tolist() == [1, 1] and type(y) is FreedTensor
     with pytest.raises(RuntimeError, match="1 in all"), cg.memory.scope(capped=True):
         with cg.memory.scope(capped=True) as inner:
-            x = inner.keep(cg.ones(2))              # which is the outer one's then
+            x = inner.keep(cg.ones(2))              # the outer scope owns it then
     assert type(x) is FreedTensor
 
 
@@ -415,7 +415,7 @@ def test_scopes_are_the_threads_own():
 
 
 def test_long_scopes_stay_small():
-    """Dead tensors are forgotten: a loop in a scope does not grow a list for ever."""
+    """Dead tensors are removed from the list, so a loop in a scope does not make it grow."""
     x = cg.ones(1)
     with cg.memory.scope() as s:
         for _ in range(20000):

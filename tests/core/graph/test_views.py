@@ -1,4 +1,4 @@
-"""Writes in place through views, recorded: contract 5. Random programs: properties/test_against_torch.py."""
+"""Recorded in-place writes through views: contract 5. Random programs are in properties/test_against_torch.py."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_adding_to_a_part_is_one_write():
     with cg.record() as tape:
         y = x * 1
         before = tape.nodes
-        y[1:] += x[:2]                              # two views, the sum, its place in the whole
+        y[1:] += x[:2]                              # two views, the sum, its insertion into the whole
         assert tape.nodes == before + 4 and y.version == 1
         z = (y * y).sum()
     z.backward()
@@ -137,7 +137,7 @@ def test_what_was_saved_before_a_write_to_a_sibling_view():
         y = x * 1
         a, b = y[:1], y[1:]
         z = a * a
-        b += 1                                      # another part of the same memory, whose versions are one
+        b += 1                                      # another part of the same memory, with the same version
     with pytest.raises(cg.InplaceError, match="mul saved a tensor .* at version 0, but it has .* at version 1"):
         z.backward()
 
@@ -150,7 +150,7 @@ def test_detached_memory_is_apart():
         for stranger in (d, e):
             with pytest.raises(cg.InplaceError, match="is detached, by detach.* write to a copy"):
                 stranger += x[:1]
-        y *= 3                                      # their values change, their place does not
+        y *= 3                                      # their values change, but not their nodes
         assert not d.requires_grad and not e.requires_grad
         z = (y * d).sum()
     z.backward()
@@ -199,7 +199,7 @@ def test_steps_over_memory_of_others_are_refused():
     with cg.record():
         with pytest.raises(cg.InplaceError, match="is a strided array of external memory"):
             p[1:3] += x
-        p += 1.0 * x.sum()                          # the whole of it is no part
+        p += 1.0 * x.sum()                          # the whole tensor is not a part
         y = p.sum()
     y.backward()
     assert x.grad.tolist() == [4, 4] and array[:, 0].tolist() == [3] * 4
@@ -237,7 +237,7 @@ def test_views_leave_nothing_behind():
 # ---- each alias has the gradient of its own uses ---------------------------------------------------------------------
 
 def torch_and_ours(program):
-    """What `program(lib, x)` gives with PyTorch and with cygrad, as lists; x is a variable of six numbers."""
+    """The results of `program(lib, x)` in PyTorch and in cygrad, as lists. x is a variable of six numbers."""
     found = []
     for lib, x in ((torch, torch.arange(1.0, 7.0, dtype=torch.float64, requires_grad=True)),
                    (cg, cg.arange(1.0, 7.0, dtype="float64").attach_grad())):
@@ -289,7 +289,7 @@ def test_the_three_numbers_of_the_contract():
 
 @pytest.mark.parametrize("before", [False, True])
 def test_kept_gradients_of_aliases(before):
-    """Asked for before or after the write: a kept gradient goes with its tensor."""
+    """A retained gradient belongs to its tensor, whether requested before or after the write."""
     def program(lib, x):
         base = x * 1
         v1, v2 = base[:], base[:]
@@ -333,7 +333,7 @@ def test_a_view_whose_leaf_has_died():
 
 
 def test_a_part_of_steps_after_a_write_to_the_whole():
-    """A window on memory in steps is no window on the elements: an error, not a gradient at the wrong place."""
+    """A part of strided memory is not a strided view of the elements: an error instead of a wrong gradient."""
     p, x = cg.asarray(np.zeros((4, 2))[:, 0]), leaf(1, 2, 3, 4)
     v, whole = p[1:3], p[:]
     with cg.record():
@@ -345,10 +345,10 @@ def test_a_part_of_steps_after_a_write_to_the_whole():
     assert x.grad.tolist() == [3, 3, 3, 3]
 
 
-# ---- tensors that a write through another left behind ----------------------------------------------------------------
+# ---- tensors that are stale after a write through another one --------------------------------------------------------
 
 def left_behind(kind):
-    """A plain tensor, or a view of one, to whose memory a recorded value was written through another view."""
+    """A plain tensor, or a view of one. A recorded value was written to its memory through another view."""
     x, plain = leaf(1, 2, 3), cg.zeros(3, dtype="float64")
     other = plain[:]
     with cg.record():
@@ -388,13 +388,13 @@ def test_stale_tensors_know_their_node(kind):
     with pytest.raises(ValueError, match="not a variable"):
         cg.optim.Sgd().set_parameters([left_behind(kind)])
     assert "the result of" in str(cg.memory.why(left_behind(kind)).entries)
-    v = left_behind(kind)[:2]                       # a view taken outside of recording is out of the graph
+    v = left_behind(kind)[:2]                       # a view that is made while not recording is not in the graph
     assert not v.requires_grad
     left_behind(kind).sum().item()
 
 
 def test_a_variable_no_longer_that_is_left_behind():
-    """Its accumulator forgets it: an old graph that reaches that has no tensor to serve."""
+    """Its accumulator does not refer to it any more. An old graph that reaches the accumulator writes no gradient."""
     x, plain = leaf(1, 2, 3), cg.zeros(3, dtype="float64")
     v = plain[:].attach_grad()
     with cg.record():

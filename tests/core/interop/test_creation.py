@@ -154,7 +154,7 @@ def test_creation():
 
 
 def test_ranges_are_numpys_to_the_bit():
-    """Also beyond one block of what is computed at a time, with steps that round, in every dtype."""
+    """Also for more than one block, for steps that round, and in every dtype."""
     given = [(0, 20000, 1), (5, -20000, -3), (0.0, 9000.0, 1.0), (0.1, 3000.1, 0.1), (-1e9, 1e9, 12345.678), (3, 3, 1),
              (0, 10.5, 1), (2**53 - 1, 2.0**53 + 40, 3), (np.int64(4), np.int64(30), np.int64(7)), (3, -3, 1),
              (np.float32(0), np.float32(7), np.float32(0.1)), (np.int8(1), np.int8(90), np.int8(2)), (0, 0.5, 2e-5),

@@ -1,4 +1,4 @@
-"""Memory lent and borrowed: DLPack both ways, the buffer protocol, asarray of what others export."""
+"""Shared memory: DLPack in both directions, the buffer protocol, asarray of exported memory."""
 
 import array
 import ctypes
@@ -32,7 +32,7 @@ def sample(dtype, shape=(3, 4)):
 
 
 def views(x):
-    """Views of all kinds, of a matrix."""
+    """Views of a matrix, of all kinds."""
     return [x, x.T, x[1:], x[:, ::2], x[1], x[0, 1], x[:0]]
 
 
@@ -88,7 +88,7 @@ def test_copies_are_copies():
     v = cg.ones(3).attach_grad()
     a = np.from_dlpack(v, copy=True)
     assert a.flags.writeable and not np.shares_memory(a, v.numpy())
-    assert 'capsule object "dltensor"' in repr(v.__dlpack__(copy=True))     # nothing that it would have to say
+    assert 'capsule object "dltensor"' in repr(v.__dlpack__(copy=True))     # no errors
     assert np.shares_memory(np.from_dlpack(v, copy=False), v.numpy())
 
 
@@ -100,7 +100,7 @@ def test_variables_are_lent_for_reading():
         a = np.from_dlpack(x)
         assert not a.flags.writeable and np.shares_memory(a, x.numpy())
         with pytest.raises(BufferError, match="read-only"):
-            x.__dlpack__()                          # the older form cannot say so
+            x.__dlpack__()                          # the older form cannot mark it read-only
         with pytest.raises(BufferError, match="read-only"):
             x.__dlpack__(max_version=(0, 8))
     with cg.record():
@@ -156,7 +156,7 @@ def test_we_read_torchs_capsules(dtype, torch):
     assert y[0, 0].item() == 1
     del t, view, x
     gc.collect()
-    assert y[0, 0].item() == 1                      # its memory stays
+    assert y[0, 0].item() == 1                      # its memory stays alive
 
 
 def test_read_only_memory_stays_so():
@@ -189,7 +189,7 @@ def test_asarray_shares_with_torch(torch):
     assert cg.exp(t * 0).tolist() == [[1, 1, 1]] * 2
 
 
-# ---- capsules that lie -----------------------------------------------------------------------------------------------
+# ---- wrong capsules -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("major", [None, 1])
 def test_hand_made_capsules(major):
@@ -217,7 +217,7 @@ def test_memory_that_is_not_aligned_is_copied():
     e = Exporter(shape=(4,), offset=2)
     raw = bytes(e.numbers)
     assert cg.from_dlpack(e).tolist() == list(struct.unpack_from("4f", raw, 2))
-    assert e.deleted == 0                           # not consumed: the exporter's capsule has it still
+    assert e.deleted == 0                           # not consumed: the exporter's capsule still owns it
     with pytest.raises(ValueError, match="copy is False"):
         cg.from_dlpack(Exporter(shape=(4,), offset=2), copy=False)
 
@@ -250,7 +250,7 @@ def test_hostile_capsules(kwargs, error, words):
         e = Exporter(**{**kwargs, "major": major})
         with pytest.raises(error, match=words):
             cg.from_dlpack(e)
-        assert e.deleted == 0                       # not taken over, so not ours to delete
+        assert e.deleted == 0                       # not consumed, so cygrad does not delete it
     no_shape = Exporter()
     no_shape.managed.inner.shape = None
     with pytest.raises(ValueError, match="no shape"):
@@ -309,7 +309,7 @@ def test_memoryview(dtype):
         assert m.readonly is False and m.tolist() == a.tolist()
         assert bytes(view) == bytes(m) == a.tobytes()
     memoryview(x)[0, 1] = 1
-    assert x[0, 1].item() == 1 and x.version == 0   # not seen by versions, as through NumPy
+    assert x[0, 1].item() == 1 and x.version == 0   # changes no version, as through NumPy
 
 
 def test_buffers_hold_the_memory():
@@ -346,7 +346,7 @@ def test_buffers_of_variables_are_for_reading():
         y = v * 2
         with pytest.raises(RuntimeError, match=r"detach\(\)"):
             memoryview(v)
-        assert bytes(v) == bytes(v.detach())        # a copy, as printing is
+        assert bytes(v) == bytes(v.detach())        # a copy, as for printing
     for x in (v, y):
         assert memoryview(x).readonly and not np.asarray(x).flags.writeable
         with pytest.raises(TypeError, match="read-write"):
@@ -367,7 +367,7 @@ def test_asarray_of_buffers():
     a[1] = 9
     assert x.tolist() == [1, 9, 3] and x.dtype == "float64"
     with pytest.raises(BufferError):
-        a.append(1)                                 # it is lent
+        a.append(1)                                 # it is exported
     del x
     a.append(4)
     for data in (b"ab", bytearray(b"ab"), memoryview(b"ab"), memoryview(bytearray(b"ab"))):
@@ -415,4 +415,4 @@ def test_asarray_prefers_no_copy_of_what_has_both():
 def test_what_repeats_its_elements_is_lent_for_reading_only():
     x = cg.broadcast_to(cg.ones(3), (2, 3))
     assert not x.numpy().flags.writeable and memoryview(x).readonly
-    assert x[0].numpy().flags.writeable             # a row of it repeats nothing
+    assert x[0].numpy().flags.writeable             # a row of it repeats no elements

@@ -1,4 +1,4 @@
-"""To NumPy: memory is shared, read-only where gradients flow, and lives as long as its last reader."""
+"""Conversion to NumPy: memory is shared, read-only if gradients flow, and lives as long as its last reader."""
 
 import gc
 
@@ -64,7 +64,7 @@ def test_asarray_protocol_arguments():
     assert not np.shares_memory(np.array(x), x.numpy()) and np.array(x, copy=None) is not None
     with pytest.raises(ValueError, match="a float32 tensor cannot become float64 without a copy"):
         x.__array__("float64", copy=False)
-    with pytest.raises(ValueError, match="avoid copy"):         # NumPy asks the buffer protocol and says it itself
+    with pytest.raises(ValueError, match="avoid copy"):         # NumPy itself raises this error
         np.array(x, dtype="float64", copy=False)
 
 
@@ -141,7 +141,7 @@ def test_writing_a_tensor_into_an_array():
         0).choice(x.reshape(4)),
 ])
 def test_functions_of_arrays_take_tensors(f):
-    """They work as they do on the array itself."""
+    """They return what they return for the array."""
     x = cg.tensor([[1.0, 2.0], [4.0, 3.0]], dtype="float64")
     got, wanted = f(x), f(x.numpy())
     np.testing.assert_equal([np.asarray(g) for g in got] if isinstance(got, tuple) else np.asarray(got),

@@ -1,4 +1,4 @@
-"""Pickles and copies of tensors: data, dtype and how gradients are taken; never the graph, never code."""
+"""Pickles and copies of tensors: data, dtype and grad_req; never the graph, never code."""
 
 import copy
 import io
@@ -45,7 +45,7 @@ def test_pickles(protocol):
         alike(y, x)
         if x.size:
             assert not np.shares_memory(x.detach().numpy(), y.detach().numpy())
-        y.detach().fill_(3)                         # its own, whatever the original lay over
+        y.detach().fill_(3)                         # has memory of its own, whatever the original shares
         if y.grad is not None:
             assert not y.grad.numpy().any()
 
@@ -76,7 +76,7 @@ def test_what_is_recorded_comes_back_without_its_graph():
     v = cg.ones(3).attach_grad()
     with cg.record():
         y = v * 2
-        loaded = pickle.loads(pickle.dumps(y))      # works anywhere, as printing does
+        loaded = pickle.loads(pickle.dumps(y))      # works in any mode, as printing does
     assert loaded.requires_grad and loaded.is_leaf and loaded.grad is None and loaded.tolist() == [2, 2, 2]
     with cg.record():
         (loaded * 3).backward()
@@ -100,7 +100,7 @@ OLD_BYTES = {("_codecs", "encode"), ("__builtin__", "bytes")}          # how the
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pickle_names_nothing_but_the_loader(protocol):
-    """What a restricted unpickler has to let through."""
+    """The names that a restricted unpickler has to allow."""
 
     class OnlyOurs(pickle.Unpickler):
         def find_class(self, module, name):
@@ -115,7 +115,7 @@ def test_a_pickle_names_nothing_but_the_loader(protocol):
         assert sum(op.name == "REDUCE" for op, _, _ in pickletools.genops(data)) <= (2 if protocol < 3 else 1)
 
 
-# Pickles as version 0.1 wrote them: a variable and a generator.
+# Pickles of version 0.1: a variable and a generator.
 OLD = {
     "variable": b"\x80\x04\x95W\x00\x00\x00\x00\x00\x00\x00\x8c\x14cygrad.core.pickling\x94\x8c\x0bload_tensor"
                 b"\x94\x93\x94(C\x10\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x94\x8c\x07float32\x94K"

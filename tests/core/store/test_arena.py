@@ -1,4 +1,4 @@
-"""The arena: memory of one size serves others, what is held is bounded at any shape, and the system may refuse."""
+"""The arena: memory is reused for other sizes, held memory is bounded for any shapes, and the system may refuse."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ def test_what_was_freed_is_joined_and_split():
     blocks = [block(3 * MIB) for _ in range(8)]
     before, most = commits(), held()
     del blocks
-    x = block(24 * MIB)                             # they lay side by side
+    x = block(24 * MIB)                             # they were adjacent
     del x
     mixed = [block(n) for n in (10 * MIB, 5000, 300 * KIB, 7 * MIB, 5 * MIB)]
     assert commits() == before and held() == most
@@ -79,7 +79,7 @@ def sequences(name, rng):
 
 @pytest.mark.parametrize("name", ["lengths", "batches", "images", "graphs"])
 def test_held_memory_is_bounded_at_any_shape(name):
-    """A step takes its buffers, half of them live until its end; nothing is freed in the order in which it came."""
+    """A step allocates buffers, half of which live until its end. They are freed in random order."""
     rng = np.random.default_rng(0)
     parameters = [block(n) for n in (100_000, 64, 2 * MIB, 5000)]
     most = 0
@@ -98,7 +98,7 @@ def test_held_memory_is_bounded_at_any_shape(name):
 
 
 def test_where_free_memory_lies_in_the_wrong_places_pages_move():
-    """Every other block of 1 MiB lives: no free piece holds 2 MiB, and yet half of the memory is not held in vain."""
+    """Every other block of 1 MiB is live. No free piece has 2 MiB, but the free half of the memory is reused."""
     blocks = [block(MIB) for _ in range(128)]
     del blocks[::2]
     large = [block(2 * MIB) for _ in range(32)]
@@ -117,7 +117,7 @@ def test_what_was_live_long_ago_is_not_held_for_ever():
 def test_a_request_that_fails_does_not_count_as_live():
     blocks = [block(3 * MIB // 2) for _ in range(100)]
     with pytest.raises(MemoryError):
-        block(1 << 48)                              # more than there are addresses
+        block(1 << 48)                              # more than the address space
     cg.memory.reset_peak()
     del blocks[::2]
     x = block(70 * MIB)                             # fits into no gap: pages must move
@@ -126,7 +126,7 @@ def test_a_request_that_fails_does_not_count_as_live():
 
 
 def test_at_the_limit_a_gap_between_live_buffers_is_used():
-    """... though no page of it can be decommitted, so that nothing can be committed instead."""
+    """No page of it can be decommitted, so no other page can be committed instead."""
     with cg.memory.limit(4 * MIB):
         blocks = []
         with pytest.raises(MemoryError):
@@ -153,7 +153,7 @@ def test_threads_share_what_they_free():
 
 
 def test_threads_with_shapes_of_their_own():
-    """Four threads, 2,000 steps each of other programs: what one has freed serves the others, at any size."""
+    """Four threads run 2,000 steps each of different programs. The others reuse the memory that one frees."""
     finished, most, errors = [0] * 4, 0, []
 
     def work(k, name):
@@ -180,7 +180,7 @@ def test_threads_with_shapes_of_their_own():
 
 
 def test_little_address_space_is_enough():
-    """With a limit on addresses segments are as small as they must be, and those that are free go back."""
+    """With a limit on addresses, segments are as small as possible, and free ones are released."""
     code = """
 import resource, cygrad as cg
 cg.zeros(1)
@@ -199,7 +199,7 @@ print(cg.memory.stats()["cached_bytes"] <= 150 << 20)
 
 @pytest.fixture(scope="module")
 def witness(tmp_path_factory):
-    """The witness as a library, and what preloads it."""
+    """The witness library, and the environment that preloads it."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None or sys.platform != "linux": pytest.skip("there is no C compiler, or no preloading")
     library = tmp_path_factory.mktemp("witness") / "witness.so"

@@ -1,4 +1,4 @@
-"""The pool: sizes, reuse, giving back, tracemalloc, the counters, a steady state, and memory that runs out."""
+"""The pool: sizes, reuse, release, tracemalloc, the counters, a steady state, and failing allocations."""
 
 import tracemalloc
 
@@ -30,7 +30,7 @@ def test_capacity_is_enough_and_not_too_much(nbytes):
     x = cg.empty(nbytes, "uint8")
     live, cached = stats("live_bytes", "cached_bytes")
     assert live == x.nbytes == nbytes
-    x.numpy()[...] = 255                            # all of it is there (AddressSanitizer looks on)
+    x.numpy()[...] = 255                            # all of it can be written (AddressSanitizer checks)
     if nbytes > 4096:
         assert cached <= max(nbytes // 8, 4096), cached
     assert x.numpy().ctypes.data % 64 == 0
@@ -54,7 +54,7 @@ def test_the_best_fit_is_taken_among_large_blocks():
     blocks, between = [], []
     for n in ((1 << 20) + 28 * 4096, (1 << 20) + 4 * 4096, (1 << 20) + 12 * 4096):
         blocks.append(cg.empty(n, "uint8"))
-        between.append(cg.empty(2 << 20, "uint8"))  # so that they are not joined when they are free
+        between.append(cg.empty(2 << 20, "uint8"))  # so that free ones are not joined
     places = [b.numpy().ctypes.data for b in blocks]
     del blocks
     x = cg.empty((1 << 20) + 8 * 4096, "uint8")
@@ -89,11 +89,11 @@ def test_empty_cache_gives_back_all_that_is_free():
     assert stats("live_bytes") == live and stats("cached_bytes") < cached
     assert [t.tolist()[0] for t in held] == [0, 0, 0]
     slabs = stats("cached_bytes")
-    assert slabs < 4096 * 6                         # of each of the three at most two pages that others shared
+    assert slabs < 4096 * 6                         # of each of the three at most two shared pages
     del held
     cg.memory.empty_cache()
     assert stats("cached_bytes") == stats("live_bytes") == 0
-    x = cg.ones(10)                                 # and it goes on
+    x = cg.ones(10)                                 # allocation still works
     assert x.tolist() == [1] * 10
 
 
@@ -162,7 +162,7 @@ def test_categories_follow_the_roles():
     x = cg.zeros(100)
     assert nonzero() == {"other": 400}
     x.attach_grad()
-    assert nonzero() == {"parameters": 400}         # (the zeros have no memory until somebody reads them)
+    assert nonzero() == {"parameters": 400}         # (zeros have no memory until they are read)
     with cg.record():
         y = cg.exp(x)
     assert nonzero() == {"parameters": 400, "saved": 400}
@@ -203,7 +203,7 @@ def test_reset_peak_leaves_open_tracks_alone():
 
 
 def test_tracks_leave_the_peak_alone():
-    """What memory.stats() calls the peak is since the start or reset_peak(), in a track as elsewhere."""
+    """The peak of memory.stats() is the one since the start or reset_peak(), also in a track."""
     cg.memory.reset_peak()
     cg.zeros(1000)
     with cg.memory.track() as t:
@@ -244,7 +244,7 @@ def test_track_nests():
 # ---- listeners -------------------------------------------------------------------------------------------------------
 
 def test_a_listener_is_not_told_of_what_it_does_itself():
-    """It would be called for that too, and so without end."""
+    """Otherwise it would be called for its own events, without end."""
     seen = []
 
     def listener(event):
@@ -307,8 +307,8 @@ def test_from_step_three_on_nothing_is_taken_from_the_system():
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_every_allocation_of_a_step_can_fail(persistent):
-    """MemoryError; the bytes as before; parameters bit-equal; the next step is that of a twin that never failed, which
-    shows the solver's states to be untouched too."""
+    """It raises MemoryError, live bytes are as before, and parameters keep their bits. The next step equals that of a
+    model that never failed, so the states of the solver are unchanged too."""
     parameters, step = trainer()
     twins, twin_step = trainer()
     for _ in range(2):
@@ -401,7 +401,7 @@ def test_external_memory_counts_apart():
 
 
 def test_our_own_memory_is_no_memory_of_others():
-    for n in (1, 1000, 1 << 20):                    # of a slab, a class, a span
+    for n in (1, 1000, 1 << 20):                    # in a slab, a size class, a span
         x = cg.ones(n)
         borrowed = [cg.asarray(x.numpy()), cg.from_dlpack(x), cg.asarray(x.numpy()[::-1])]
         assert stats("external_bytes") == 0 and stats("live_bytes") == 4 * n
@@ -417,7 +417,7 @@ def test_our_own_memory_is_no_memory_of_others():
 @pytest.mark.parametrize("indices, together, first, second", [
     ((slice(None), slice(None)), 8000, 8000, 8000),                     # the same array
     ((slice(600), slice(400, None)), 8000, 4800, 4800),                 # ranges that overlap
-    ((slice(500), slice(500, None)), 8000, 4000, 4000),                 # and that only touch
+    ((slice(500), slice(500, None)), 8000, 4000, 4000),                 # that are adjacent
     ((slice(100), slice(900, None)), 1600, 800, 800),
     ((slice(None), slice(100, 200)), 8000, 8000, 800),                  # one inside the other
     ((slice(None), slice(None, None, -1)), 8000, 8000, 8000),
@@ -444,7 +444,7 @@ def test_external_memory_counts_once(indices, together, first, second):
 
 
 def test_external_memory_of_many_arrays():
-    """Against a set of addresses, for arrays without gaps."""
+    """Compared with a set of addresses, for arrays without gaps."""
     rng = np.random.default_rng(0)
     memories, held = [np.ones(200) for _ in range(4)], []
     for _ in range(300):
@@ -472,15 +472,15 @@ def test_external_memory_that_repeats_its_elements():
 
 
 def test_nothing_is_lost_when_python_has_no_memory():
-    """Each allocation that an operation asks of Python fails once: objects of tensors and nodes, lists, numbers."""
+    """Each allocation that an operation makes with Python's allocator fails once: tensors, nodes, lists, numbers."""
     python = pytest.importorskip("_testcapi", reason="this Python cannot fail an allocation on request")
     x, labels = cg.ones((3, 4)).attach_grad(), cg.tensor([0, 1, 2])
-    with cg.record():                               # dead tensors and nodes wait for the next ones: use them all up
+    with cg.record():                               # use up the free lists of tensors and nodes
         held = [x * 1.0 for _ in range(1100)]
     for f in (lambda: x * x, lambda: cg.exp(x), lambda: x[1:], lambda: x.T.reshape(12), lambda: x @ x.T,
               lambda: cg.cross_entropy(x, labels)):
         failures = 0
-        for n in range(30):                         # the most that any of these asks for
+        for n in range(30):                         # more than any of these needs
             before, y = cg.memory.stats()["live_bytes"], None
             with cg.record():
                 python.set_nomemory(n, n + 1)
@@ -503,7 +503,7 @@ def test_an_array_over_a_tensor_keeps_its_memory():
     del x
     assert stats("live_bytes") == 8000
     cg.memory.empty_cache()
-    y = cg.asarray(a)                               # and round again
+    y = cg.asarray(a)                               # and the other way around
     z = y * 1.0
     del a, y
     assert stats("live_bytes") == 4000 and z.tolist() == [7.0] * 1000
