@@ -1,5 +1,5 @@
-"""Packed codes, a bit or two for each element: what abs, maximum, minimum, clip, where and relu_gradient keep. Against
-the same gradients in NumPy at every size around a word, a strip and a block, with one thread and two."""
+"""Packed codes of one or two bits per element, which abs, maximum, minimum, clip, where and relu_gradient save.
+Gradients are compared with NumPy's at sizes around a word, a strip and a block, with one thread and two."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def clip_like(x, y, z, g):
     return [np.where(chosen, g, 0) for chosen in ((x >= y) & (x <= z), (x < y) & (y < z), (x > z) | (z < y))]
 
 
-# By operator: how many inputs, its gradients in NumPy, and bits kept for an element where all gradients are wanted.
+# By operator: the number of inputs, its gradients in NumPy, and the bits saved per element if all gradients are wanted.
 OPERATORS = {"abs": (1, abs_like, 2), "maximum": (2, maximum_like, 2), "minimum": (2, minimum_like, 2),
              "clip": (3, clip_like, 2)}
 
@@ -91,7 +91,7 @@ def test_threads_strides_and_broadcasting(name, dtype, threads):
     shapes = [(3, 30_001), (30_001,), (3, 1)][:count]
     arrays = [numbers(np.prod(shape), dtype, i).reshape(shape) for i, shape in enumerate(shapes)]
     g = numbers(3 * 30_001, dtype, 9).reshape(3, 30_001)
-    g[~np.isfinite(g)] = 3.0                        # sums over what is broadcast are compared below
+    g[~np.isfinite(g)] = 3.0                        # sums over broadcast axes are compared below
     whole = like(*[np.broadcast_to(a, g.shape) for a in arrays], g)
     for strided in (False, True):
         leaves = [cg.asarray(a.T.copy().T if strided and a.ndim > 1 else a).attach_grad() for a in arrays]
@@ -124,14 +124,14 @@ def test_where_keeps_a_bit_of_each_condition(dtype):
         with cg.record() as tape:
             z = cg.where(condition, x, y)
         assert tape.saved_bytes == bytes_of(n, 1)
-        condition[...] = False                      # harms nobody: the bits are its own
+        condition[...] = False                      # has no effect: the operation has saved its own bits
         z.backward(cg.tensor(g))
         same(x.grad.numpy(), np.where(c, g, 0).astype(dtype))
         same(y.grad.numpy(), np.where(c, 0, g).astype(dtype))
 
 
 def test_where_keeps_a_condition_that_is_broadcast():
-    """One mask for many calls is kept once, whatever the number of calls."""
+    """One mask for many calls is saved once."""
     mask = cg.tensor(np.tri(8, dtype=bool))
     x = cg.tensor(np.arange(128.0).reshape(2, 8, 8)).attach_grad()
     with cg.record() as tape:
@@ -149,7 +149,7 @@ def test_where_keeps_a_condition_that_is_broadcast():
 
 
 def test_what_is_kept_is_its_own():
-    """A write to an input after forward harms no gradient, and raises nothing."""
+    """A write to an input after forward changes no gradient and raises no error."""
     a = np.array([-2.0, 0.0, 3.0])
     leaf = cg.tensor(a).attach_grad()
     with cg.record():
@@ -161,7 +161,7 @@ def test_what_is_kept_is_its_own():
 
 
 def test_the_inputs_die():
-    """Live bytes while the graph waits: the result and its bits, no input."""
+    """Between forward and backward, the result and its bits are live, but no input."""
     leaves = [cg.tensor(numbers(10_000, "float32", i)).attach_grad() for i in range(2)]
     before = cg.memory.stats()["live_bytes"]
     with cg.record():
@@ -171,7 +171,7 @@ def test_the_inputs_die():
 
 
 def test_only_some_gradients_are_asked_for():
-    """What is kept follows from what was recorded, whatever a pass wants of it."""
+    """The recording decides what is saved, whichever gradients a pass requests."""
     arrays = [numbers(100, "float64", i) for i in range(3)]
     leaves = [cg.tensor(a).attach_grad() for a in arrays]
     with cg.record():
@@ -193,7 +193,7 @@ def test_relu_gradient_keeps_bits_for_one_input_alone():
 
 @every_operator
 def test_every_order(name):
-    """Further derivatives are zeros, and are connected with the inputs."""
+    """Higher derivatives are zeros that depend on the inputs."""
     count, like, _ = OPERATORS[name]
     arrays = [numbers(50, "float64", i) for i in range(count)]
     leaves = [cg.tensor(a).attach_grad() for a in arrays]

@@ -1,4 +1,4 @@
-"""The levels of instructions that the kernels are built for: each computes what the others do."""
+"""The instruction levels of the kernels: all give the same results."""
 
 import importlib.util
 import os
@@ -16,18 +16,18 @@ from cygrad.kernels import cpu
 TESTS = Path(__file__).parents[1]
 POSSIBLE = cpu.LEVELS[:cpu.LEVELS.index(cpu.best_level()) + 1]
 BUILT = [level for level in POSSIBLE if importlib.util.find_spec(f"cygrad.kernels._{level}")]
-SIZE = 1000                                         # more than a strip, and no multiple of a vector
+SIZE = 1000                                         # more than a strip, and not a multiple of a vector
 
 
 def longer(row, args):
-    """The same case with more elements, where the operator goes element by element: whole vectors, and what is left."""
+    """The same case with more elements, if the operator is elementwise: whole vectors, and a remainder."""
     shapes = {a.shape for a in args if isinstance(a, np.ndarray)}
     if row.family not in ELEMENTWISE or len(shapes) > 1 or 0 in max(shapes): return args
     return [np.resize(a, SIZE) if isinstance(a, np.ndarray) else a for a in args]
 
 
 def everything():
-    """Values and gradients of every row, in a list of (name, array)."""
+    """Values and gradients of every row, as a list of (name, array)."""
     found = []
     for dtype in DTYPES:
         for case in CASES:

@@ -1,5 +1,5 @@
-"""Results too large for the cache, which are stored past it: bit for bit what NumPy computes, or where an operator has
-a rounding of its own, what it computes in pieces that the cache holds."""
+"""Results larger than the cache, which are streamed past it. They equal NumPy's bit for bit or, if an operator rounds
+differently, the operator's own results in pieces that fit into the cache."""
 
 import functools
 import math
@@ -17,8 +17,8 @@ STREAM = 1 << int(re.search(r"^    STREAM = 1 << (\d+) ", KERNELS.joinpath("driv
 MADE = int(re.search(r"^    STREAM_STRIP = (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
 STRIP = int(re.search(r"^    STRIP = (\d+) ", KERNELS.joinpath("driver.pxd").read_text(), re.M)[1])
 DTYPES = ["float32", "float64"]
-# Elements beyond the first length that is streamed: one fewer; whole strips; one in the last strip, a cache line of
-# float32; strips and a bit, of both lengths.
+# Elements beyond the shortest streamed length: one fewer; whole strips; one in the last strip; a cache line of float32;
+# strips and a remainder, for both strip lengths.
 BEYOND = [-1, 0, 1, 16, 3 * STRIP + 77, MADE + 77]
 
 
@@ -34,8 +34,7 @@ def threads(request):
 
 @functools.cache
 def supply(dtype):
-    """Random numbers of both signs, and zeros of both. They repeat after a prime number of elements, so no strip of
-    them is like another."""
+    """Random numbers and zeros of both signs. They repeat after a prime number of elements, so all strips differ."""
     few = np.random.default_rng(0).standard_normal(65521)
     few[::1000], few[1::1000] = 0.0, -0.0
     a = np.resize(few.astype(dtype), STREAM // (1 if dtype == "float32" else 4) + 100 * STRIP)      # for bools: more
@@ -50,23 +49,23 @@ def no_supply_is_kept():
 
 
 def numbers(shape, dtype, seed=0):
-    """Some of them, other ones for another seed."""
+    """Some of these numbers, selected by a seed."""
     return supply(dtype)[1001 * seed:][:math.prod(shape)].reshape(shape)
 
 
 def length(dtype):
-    """The fewest elements that are streamed."""
+    """The smallest number of elements that is streamed."""
     return STREAM // np.dtype(dtype).itemsize
 
 
 def check(f, wanted):
-    """That f() is `wanted` to the last bit, in memory that held something else before."""
+    """Check that f() equals `wanted` bit for bit, in memory that held other data before."""
     dirty = cg.full(wanted.shape, True if wanted.dtype == bool else 1e30, dtype=str(wanted.dtype))
     at = dirty.numpy().ctypes.data
     del dirty
     y = f()
     a = y.numpy()
-    assert a.ctypes.data == at                      # so nothing is right because it was right before
+    assert a.ctypes.data == at                      # so the result is not left over from before
     assert same(a, wanted)
 
 
@@ -91,7 +90,7 @@ def test_flat_operands_and_numbers(dtype, more):
 
 @pytest.mark.parametrize("more", BEYOND)
 def test_comparisons(more):
-    """A result of bools: a strip of it is a quarter of its operands' bytes, an eighth of float64."""
+    """A bool result: its strips have a quarter of the bytes of float32 operands, an eighth of float64."""
     n = length("bool") + more
     a, b = numbers((n,), "float32"), numbers((n,), "float32", 1)
     x, w = cg.asarray(a), cg.asarray(b)
@@ -99,7 +98,7 @@ def test_comparisons(more):
     check(lambda: x == 0, a == 0)
 
 
-# At the first length that is streamed, a row below it, and one that ends inside of a strip and of a cache line.
+# At the shortest streamed length, one row less, and a length that ends inside a strip and a cache line.
 @pytest.mark.parametrize("rows, columns", [(2048, STREAM // 2048), (2047, STREAM // 2048), (4111, STREAM // 4096 + 8)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_broadcast_and_transposed_operands(dtype, rows, columns):
@@ -113,7 +112,7 @@ def test_broadcast_and_transposed_operands(dtype, rows, columns):
     check(lambda: y - z, row - column)
     check(lambda: t.T / x.abs().add(1), turned.T / (np.abs(a) + 1))
     check(lambda: t.T.copy(), np.ascontiguousarray(turned.T))
-    positive = t.T > 0                              # (made here, so that it does not take the memory in question)
+    positive = t.T > 0                              # (made here, so that it does not use the memory under test)
     check(lambda: cg.where(positive, x, y), np.where(turned.T > 0, a, row))
 
 
@@ -130,7 +129,7 @@ def test_functions_are_what_they_are_in_pieces(name, dtype, more):
 @pytest.mark.parametrize("more", [-1, 0, 77])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gradients(dtype, more):
-    """What backward computes is streamed too, where no operand of it is written over."""
+    """Gradients are streamed too, if they overwrite no operand."""
     n = length(dtype) + more
     a, b, c = (numbers((n,), dtype, k) for k in range(3))
     x, w, head = cg.tensor(a).attach_grad(), cg.tensor(b).attach_grad(), cg.asarray(c)
@@ -143,7 +142,7 @@ def test_gradients(dtype, more):
 @pytest.mark.parametrize("more", [-1, 0, 77])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_in_place(dtype, more):
-    """The result is an operand: it is in the cache already, strip by strip, and read before it is written."""
+    """The result is an operand, so its strips are in the cache already, and it is read before it is written."""
     n = length(dtype) + more
     a, b = numbers((n,), dtype), numbers((n,), dtype, 1)
     x, w = cg.tensor(a), cg.asarray(b)
@@ -155,7 +154,7 @@ def test_in_place(dtype, more):
     assert same(x.numpy(), wanted * wanted)
 
 
-# The number of elements that the target begins behind its memory's start: nothing, not at a cache line, at one.
+# The offset of the target in its memory, in elements: zero, not at a cache line, at a cache line.
 @pytest.mark.parametrize("behind", [0, 1, 3, 16])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_written_into_a_part(dtype, behind):
@@ -166,7 +165,7 @@ def test_what_is_written_into_a_part(dtype, behind):
     found = x.numpy()
     assert same(found[behind:behind + n], a)
     assert (found[:behind] == 7).all() and (found[behind + n:] == 7).all()
-    x[behind:behind + n] += x[5:5 + n]             # operands that lie across what is written
+    x[behind:behind + n] += x[5:5 + n]             # an operand that overlaps the target
     old = np.full_like(found, 7)
     old[behind:behind + n] = a
     assert same(x.numpy()[behind:behind + n], a + old[5:5 + n])

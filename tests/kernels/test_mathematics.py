@@ -1,4 +1,4 @@
-"""Functions of a number: a sample of tests/support/ulps.py against its bounds; special numbers against NumPy."""
+"""Functions of one number: a sample of tests/support/ulps.py against its bounds, special numbers against NumPy."""
 
 import math
 
@@ -26,7 +26,7 @@ def special(dtype):
 
 
 def same(y, wanted, ulp):
-    """The same NaN, infinities and zeros, signs included; otherwise equal within `ulp` and one of NumPy's own."""
+    """The same NaN, infinities and zeros, with the same signs; else equal within `ulp` plus one for NumPy's error."""
     assert y.dtype == wanted.dtype
     exact = ~np.isfinite(wanted) | (wanted == 0)
     np.testing.assert_array_equal(y[exact], wanted[exact])
@@ -63,8 +63,8 @@ def test_special_powers(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("p", [-1, 3, 1.5, 2.5])
 def test_powers_of_special_numbers(p, dtype):
-    """Exponents that need no logarithm, and one that does, as NumPy's and within the bounds; special ones among many,
-    where strips are packed."""
+    """Exponents that need no logarithm, and one that does, agree with NumPy within the bounds. Special exponents are
+    among others, in packed strips."""
     x = np.concatenate([special(dtype), np.linspace(1e-6, 9, 1200).astype(dtype), special(dtype)])
     with np.errstate(all="ignore"):
         wanted = np.power(x, np.full(x.size, p, dtype))
@@ -75,7 +75,7 @@ def test_powers_of_special_numbers(p, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "erf", "sin", "gelu", "pow", "atan", "asinh"])
 def test_place_does_not_matter(name, dtype):
-    """A number alone, at the end of a strip, or beside one that sin sends to the C library: the same bits."""
+    """A single number, one at the end of a strip, or one next to an argument for the C library's sin: the same bits."""
     x = np.linspace(0.01, 8, 97).astype(dtype)
     more = {"pow": (1.7,)}.get(name, ())
     function = getattr(cg, name)
@@ -87,7 +87,7 @@ def test_place_does_not_matter(name, dtype):
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_far_angles_in_gradients(name):
-    """Beyond 1e7, infinite and NaN: kernels go another way for the whole strip, in the gradient too."""
+    """Arguments beyond 1e7, infinite or NaN: kernels take another path for the whole strip, in the gradient too."""
     x = np.array([1, 1e8, -3e30, np.inf, np.nan, 2], np.float32)
     wide = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -100,7 +100,7 @@ def test_far_angles_in_gradients(name):
 
 
 def test_gelu_of_very_negative_numbers():
-    """All digits, in value and gradient, where erfc of x / sqrt 2 would have lost them to rounding: x phi(x)."""
+    """Value and gradient are accurate, although rounding x / sqrt 2 would make erfc inaccurate."""
     x = np.array([-5, -8.123, -10.7, -12.5], np.float32)
     exact = [ulps.CASES["gelu"].exact(ulps.mpmath.mpf(float(v))) for v in x]
     slope = [ulps.normal(ulps.mpmath.mpf(float(v))) + float(v) * ulps.mpmath.npdf(float(v)) for v in x]

@@ -1,4 +1,4 @@
-"""memory.profile.advice: what it says would lower the peak does."""
+"""memory.profile.advice: following the advice lowers the peak."""
 
 import re
 from functools import reduce
@@ -32,7 +32,7 @@ def advised(p, text):
 
 
 def test_advice_holds():
-    """Who follows it has a peak that is lower by what it says, or by nearly as much where another moment is next."""
+    """Following the advice lowers the peak by the stated bytes, or by less if another moment is nearly as high."""
     w1, w2 = weights((256, 64), (64, 256))
     x = random(512, 64)
 
@@ -77,7 +77,7 @@ def test_advice_holds():
 
 
 def test_halves_of_a_batch_have_the_gradients_of_the_whole():
-    """Who follows the advice to the letter gets the same gradients at the lower peak, step after step."""
+    """Following the advice exactly gives the same gradients at the lower peak, in every step."""
     w1, w2 = weights((64, 32), (1, 64))
     x, y = random(256, 32), random(256, 1)
     solver = cg.optim.Sgd(0.0)
@@ -100,14 +100,14 @@ def test_halves_of_a_batch_have_the_gradients_of_the_whole():
         assert part in said
     for make in (lambda w: w.attach_grad("add"), lambda w: w.requires_grad_()):
         make(w1), make(w2)
-        halves = peak_of(lambda: step(2, 0.5))      # (two steps: the second would have both)
+        halves = peak_of(lambda: step(2, 0.5))      # (two steps: the second would add to the first)
         assert whole.peak_bytes - halves.peak_bytes >= 0.8 * advised(whole, "half of the rows").bytes
         for w, g in zip((w1, w2), expected, strict=True):
             np.testing.assert_allclose(w.grad.numpy(), g, rtol=1e-4, atol=1e-8)
 
 
 def test_advice_is_readable():
-    """Printed, it is text of at most 120 columns; the numbers and the text are still there."""
+    """When printed, it has at most 120 columns, with all numbers and words."""
     w, = weights((64, 64))
     solver = cg.optim.Adam()
     solver.set_parameters([w])
@@ -123,7 +123,7 @@ def test_advice_is_readable():
 
 
 def test_zero_grad_gives_gradients_back():
-    """What is advised in place of x.grad = None saves the same bytes."""
+    """zero_grad() saves the same bytes as x.grad = None."""
     w1, w2 = weights((256, 64), (64, 256))
     x = random(64, 64)
     solver = cg.optim.Sgd()
@@ -190,7 +190,7 @@ def test_advice_on_numbers_and_solvers():
 
 
 def test_advice_names_what_is_there():
-    """Every name of cygrad's in the texts exists."""
+    """Every cygrad name in the texts exists."""
     text = Path(advising.__file__).read_text()
     names = set(re.findall(r"\b([a-z_]+(?:\.[A-Za-z_]+)?)\((?:\\?[\"x]|\))", text)) & {
         "attach_grad", "requires_grad_", "update", "linear", "log", "astype"} | {

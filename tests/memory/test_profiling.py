@@ -1,4 +1,4 @@
-"""memory.profile: every byte of the peak has a category, an operation and a line, and all of it can be looked at."""
+"""memory.profile: every byte of the peak has a category, an operation and a line, in all reports."""
 
 import gc
 import html.parser
@@ -26,7 +26,7 @@ HERE = os.path.relpath(__file__)
 
 
 def line(text, nth=0):
-    """"file:line" of the nth line of this file that holds `text`, as a report shows it."""
+    """"file:line" of the nth line of this file that contains `text`, as in a report."""
     source = Path(__file__).read_text().splitlines()
     return f"{HERE}:{[i for i, s in enumerate(source, 1) if text in s][nth]}"
 
@@ -38,12 +38,12 @@ def rows(p):
 def test_the_peak_to_the_byte():
     old = cg.zeros(10)
     with cg.memory.profile() as p:
-        x = cg.ones(1000).attach_grad()             # a: 4,000, and none for zeros as a gradient
+        x = cg.ones(1000).attach_grad()             # a: 4,000, and none for the zero gradient
         with cg.record():
-            h = cg.exp(x)                           # b: kept by exp
-            y = (h * 2.0).sum()                     # c: the product goes at once
+            h = cg.exp(x)                           # b: saved by exp
+            y = (h * 2.0).sum()                     # c: the product is freed at once
             del h
-        y.backward()                                # d: the product's gradient, and what the head was
+        y.backward()                                # d: the product's gradient, and the head
     assert rows(p) == {
         ("other", "before", ""): 40,
         ("parameters", "tensor", line("# a:")): 4000,
@@ -89,7 +89,7 @@ def test_solver_states_and_gradients_have_names():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_add_up(seed):
-    """The rows add up to the peak, which is the counters' own; the shadow allocator agrees that nothing is amiss."""
+    """The rows add up to the peak of the counters, and the shadow allocator finds no error."""
     with Shadow():
         with cg.memory.track() as track, cg.memory.profile() as p:
             try:
@@ -114,7 +114,7 @@ def training(steps=3):
 
 
 def test_old_events_are_folded_and_nothing_is_lost(monkeypatch):
-    """A profile that keeps 100 events says what one says that keeps them all, wherever the peak lies."""
+    """A profile that keeps 100 events gives the same report as one that keeps all, wherever the peak is."""
     def late():
         training(8)
         return cg.zeros(10000)
@@ -141,7 +141,7 @@ def test_old_events_are_folded_and_nothing_is_lost(monkeypatch):
 
 
 def test_a_collection_in_the_middle_of_an_allocation():
-    """Garbage with tensors in it is freed by the collector, which may start anywhere."""
+    """The collector frees garbage with tensors and may start at any time."""
     class Cycle:
         def __init__(self):
             self.tensor, self.me = cg.zeros(100), self
@@ -245,7 +245,7 @@ def test_picture_without_matplotlib(profiled, tmp_path, monkeypatch):
 
 
 def test_trace(profiled, tmp_path):
-    """The counters are the live bytes at every event, and the slices the lives of the buffers."""
+    """The counters are the live bytes at every event, and the slices are the lifetimes of the buffers."""
     profiled.save(tmp_path / "memory.json")
     events = json.loads((tmp_path / "memory.json").read_text())["traceEvents"]
     counters = [e for e in events if e["ph"] == "C"]
@@ -263,7 +263,7 @@ def test_trace(profiled, tmp_path):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page consists of: its tags, what it would load, the cells of its tables, its data."""
+    """The parts of a page: its tags, the files that it would load, the cells of its tables, its data."""
 
     def __init__(self, text):
         super().__init__()
@@ -296,7 +296,7 @@ def number(text): return int(text.replace(",", ""))
 
 
 def test_page_by_itself(profiled, tmp_path):
-    """One file, well formed, that loads nothing; its tables are the profile's."""
+    """The page is one well-formed file that loads nothing, and its tables are those of the profile."""
     profiled.save(tmp_path / "memory.html")
     text = (tmp_path / "memory.html").read_text()
     page = Page(text)
@@ -316,7 +316,7 @@ def test_page_by_itself(profiled, tmp_path):
 
 
 def test_names_cannot_write_the_page(tmp_path):
-    """A file name is text, whatever is in it."""
+    """A file name is inserted as text, whatever characters it has."""
     script = tmp_path / "<script>alert(1)<" / "a&b.py"
     script.parent.mkdir()
     script.write_text("import cygrad as cg\nx = cg.zeros(10) if 1 < 2 else '<b>'\n")
@@ -327,7 +327,7 @@ def test_names_cannot_write_the_page(tmp_path):
 
 
 def test_page_in_a_browser(profiled, tmp_path):
-    """The page opens, its script runs to the end without an error, and the picture has been drawn."""
+    """The page opens, its script runs without an error, and the picture is drawn."""
     path = tmp_path / "memory.html"
     profiled.save(path)
     result = subprocess.run(

@@ -1,4 +1,4 @@
-"""What memory.profile says of causes: stacks, shapes, who keeps a buffer and why, phases; what it says of two runs."""
+"""The causes in memory.profile: stacks, shapes, what holds a buffer and why, phases; and the comparison of two runs."""
 
 import gc
 import json
@@ -21,12 +21,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def line(text, nth=0):
-    """The number of the nth line of this file that holds `text`."""
+    """The number of the nth line of this file that contains `text`."""
     return [i for i, s in enumerate(FILE.read_text().splitlines(), 1) if text in s][nth]
 
 
 def row(p, operation, category=None, mark=None):
-    """The row of the peak of an operation, and of the line with a mark."""
+    """The row of the peak with an operation and the line with a mark."""
     found = [r for r in p.at_peak() if r.operation == operation and category in (None, r.category)
              and (mark is None or r.line.endswith(f":{line(mark)}"))]
     assert len(found) == 1, found
@@ -99,7 +99,7 @@ def page_rows(p, path):
 
 
 def test_a_transformer_with_long_sequences(tmp_path):
-    """The scores grow with the square of the length: the first two rows are they and their gradient."""
+    """The scores grow with the square of the length, so the first two rows are the scores and their gradient."""
     p = transformer(256)
     first, second = p.at_peak()[:2]
     assert (first.operation, second.operation) == ("matmul (backward)", "softmax")
@@ -114,7 +114,7 @@ def test_a_transformer_with_long_sequences(tmp_path):
 
 
 def test_a_transformer_with_a_wide_network(tmp_path):
-    """Short sequences, 32 times as wide inside: gelu's input and output; a helper made the former."""
+    """Short sequences and a hidden layer 32 times as wide: the input of gelu, which a helper made, and its output."""
     p = transformer(16, wide=32)
     saved = [r for r in p.at_peak() if r.category == "saved"][:2]
     assert {r.operation for r in saved} == {"linear", "gelu"}
@@ -122,7 +122,7 @@ def test_a_transformer_with_a_wide_network(tmp_path):
     assert "gelu needs its input" in inner.kept_by and inner.kept_by["gelu needs its input"] == 1
     assert inner.shapes[(2, 16, 1024), "float32"] == 1 and inner.buffers == 4
     table = p.table(by="why").splitlines()
-    assert max(map(len, table)) <= 120              # what is too wide goes on in the next line
+    assert max(map(len, table)) <= 120              # long text is wrapped
     first = next(k for k, text in enumerate(table) if " linear " in text and f":{line('[project]')}" in text)
     last = next(k for k in range(first + 1, len(table)) if re.match(" *[0-9,]+  ", table[k]))
     shape, why, end = (table[1].index(name) for name in ("shape", "why", "line"))
@@ -130,12 +130,12 @@ def test_a_transformer_with_a_wide_network(tmp_path):
              for left, right in ((shape, why), (why, end))]
     assert cells == [inner.shape, inner.why] and "gelu needs its input" in inner.why
     assert "matmul needs its second input (of 2), its first input (of 1)" in inner.why
-    callers = {stack[-2][2]: nbytes for stack, nbytes in inner.stacks.items()}     # the helper swallows nothing
+    callers = {stack[-2][2]: nbytes for stack, nbytes in inner.stacks.items()}     # the helper hides no caller
     assert callers["block"] == 2 * 16 * 1024 * 4 and sum(callers.values()) <= inner.bytes
 
 
 def test_an_lstm(tmp_path):
-    """Every step leaves its gates: the first row says which, how many, why, and from where."""
+    """Every step saves its gates. The first row names them, with their number, reason and line."""
     p = lstm(50)
     first = p.at_peak()[0]
     assert (first.category, first.operation) == ("saved", "sigmoid") and first.line.endswith(f":{line('[gate]')}")
@@ -179,7 +179,7 @@ def test_stacks_add_up():
     assert ("test_stacks_add_up", "twice", "make") in ends and ("test_stacks_add_up", "<lambda>", "make") in ends
     found = numbers_of(p.table(by="stack"))
     assert sum(n for depth, n in found[:-1] if depth == 0) == found[-1][1] == p.peak_bytes
-    for k, (depth, n) in enumerate(found[:-1]):     # what is below a function is all of its own
+    for k, (depth, n) in enumerate(found[:-1]):     # a function's bytes are those of its callees
         below = []
         for d, m in found[k + 1:-1]:
             if d <= depth: break
@@ -189,7 +189,7 @@ def test_stacks_add_up():
 
 
 def test_the_same_function_from_the_same_line_through_different_callers():
-    """Frames come back at the same addresses; the callers tell them apart."""
+    """Frames reuse the same addresses, and the callers distinguish them."""
     def one(n): return make(n)                      # [one]
     def two(n): return make(n)                      # [two]
     with cg.memory.profile() as p:
@@ -208,7 +208,7 @@ def test_deep_generators_and_threads():
         yield make(10)
 
     with cg.memory.profile() as p:
-        held = [deep(300, lambda: make(100)), *generated()]         # more frames than are looked at
+        held = [deep(300, lambda: make(100)), *generated()]         # more frames than are read
     stacks = {nbytes: [f[2] for f in stack] for stack, nbytes in row(p, "tensor").stacks.items()}
     assert len(stacks[400]) == 257 and stacks[400][0] == "(callers beyond 256 frames)"
     assert stacks[400][-3:] == ["deep", "<lambda>", "make"]
@@ -248,7 +248,7 @@ def test_flame_graph(tmp_path):
     for c, w in tops: by_category[c] = by_category.get(c, 0) + w / 1100 * p.peak_bytes
     for r in p.at_peak(): by_category[r.category] = by_category.get(r.category, 0) - r.bytes
     assert all(abs(left) < 0.02 * p.peak_bytes for left in by_category.values())
-    for y in {y for _, _, y, _ in rects}:           # in a row nothing covers anything
+    for y in {y for _, _, y, _ in rects}:           # no boxes overlap in a row
         spans = sorted((x, x + w) for _, x, at, w in rects if at == y)
         assert all(a[1] <= b[0] + 0.02 for a, b in zip(spans, spans[1:], strict=False))
     titles = [t.text for t in root.iter(SVG + "title")]
@@ -279,7 +279,7 @@ def test_shapes_and_counts():
     del held, y
 
 
-KEEPS = {                   # a computation on x: the operation that made what is kept, and the reasons
+KEEPS = {                   # a computation on x: the operation that made the saved value, and the reasons
     "gelu needs its input": ("exp", lambda x: cg.gelu(cg.exp(x))),
     "exp needs its output": ("exp", lambda x: cg.exp(x)),
     "mul needs its second input": ("exp", lambda x: cg.zeros(64).requires_grad_() * cg.exp(x)),
@@ -301,12 +301,12 @@ def test_reasons(reason):
 
 
 def test_who_has_let_go_is_not_named():
-    """Each operand is kept by two operations; at the peak, inside of backward, one has run."""
+    """Two operations save each operand. At the peak, which is in backward, one of them has run."""
     x = cg.linspace(-1, 1, 1000).requires_grad_()
     held = []
     with cg.memory.profile() as p:
         with cg.record():
-            y = cg.exp(x)                           # kept by exp (output), gelu and square (input)
+            y = cg.exp(x)                           # saved by exp (output), gelu and square (input)
             z = cg.gelu(y)
             w = cg.square(y)
         w.backward()
@@ -316,7 +316,7 @@ def test_who_has_let_go_is_not_named():
 
 
 def test_reasons_are_those_of_the_graph():
-    """At any moment the slots that memory.why finds are those that the profile names."""
+    """At any moment the slots of memory.why are those of the profile."""
     def count(t):
         return sum(n for n, who in cg.memory.why(t).entries if who.startswith("saved for backward"))
 
@@ -365,7 +365,7 @@ def test_gradients_stay_or_are_on_their_way():
         y.register_hook(lambda g: held.append(cg.zeros(100000)))
         z.backward()
     assert {r.operation: r.why for r in p.at_peak() if r.category == "gradients" and r.operation != "before"} == {
-        "head gradient": "a pending gradient"}   # (which mul writes over)
+        "head gradient": "a pending gradient"}   # (which mul overwrites)
     held.clear()
     del y, z, big
 
@@ -416,7 +416,7 @@ def test_phases():
 
 
 def test_idle_time_takes_no_room(tmp_path):
-    """Two runs of one program, one of which waits: the pictures by events are the same."""
+    """Two runs of one program, of which one waits, have the same pictures by events."""
     drawn = []
     for pause in (0, 0.03):
         p = training(2, pause)
@@ -483,7 +483,7 @@ def test_trace_has_phases_and_shapes(tmp_path):
 
 
 def test_the_collector_does_not_run_for_a_profile():
-    """Looking at stacks makes no objects that the collector counts."""
+    """Reading stacks makes no objects that the collector counts."""
     if not hasattr(gc, "get_count"): pytest.skip("no counts")
     with cg.memory.profile():
         twice(1)

@@ -1,4 +1,4 @@
-"""memory.why: every holder of a tensor's memory is counted, and named where it can be."""
+"""memory.why: every holder of a tensor's memory is counted, and named if possible."""
 
 import gc
 
@@ -64,7 +64,7 @@ def test_views_leases_and_external_memory():
     x = cg.zeros((3, 4))
     views = [x[1:], x.T, x.detach()]
     a = x.numpy()
-    b = a[1:]                                       # NumPy's own view has no lease of ours
+    b = a[1:]                                       # cygrad has no record of NumPy's own view
     assert reasons(x) == {"this tensor of shape (3, 4)": 1, "NumPy arrays or other objects that share it": 1,
                           "other tensors (views of it, detached ones)": 3}
     assert reasons(views[1])["other tensors (views of it, detached ones)"] == 3
@@ -104,7 +104,7 @@ def test_the_line_that_made_it():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_numbers_add_up_in_random_programs(seed, monkeypatch):
-    """Of every tensor at every event, also in the middle of a backward pass."""
+    """For every tensor at every event, also during a backward pass."""
     held, wrong = [], []
 
     def spy(program, values, *rest):

@@ -1,5 +1,4 @@
-"""What a profile's reports look like, and what they cost: traces, pages, pictures and tables of long, deep and wide
-programs."""
+"""The form and the cost of a profile's reports: traces, pages, pictures and tables of long, deep and wide programs."""
 
 import json
 import re
@@ -19,12 +18,12 @@ FILE = Path(__file__)
 
 
 def here(text):
-    """The line of this file that holds `text`, as a report shows it."""
+    """The line of this file that contains `text`, as in a report."""
     return f"tests/memory/{FILE.name}:{[i for i, s in enumerate(FILE.read_text().splitlines(), 1) if text in s][0]}"
 
 
 def many(n):
-    """A profile of 4 n events and a few."""
+    """A profile of a few more than 4 n events."""
     x = cg.ones(10)
     with cg.memory.profile() as p:
         for _ in range(n):
@@ -35,14 +34,14 @@ def many(n):
 
 
 def told(path):
-    """What the first line of a trace says."""
+    """The data in the first line of a trace."""
     with open(path) as file: return json.loads(file.readline() + "]}")["otherData"]
 
 
 # ---- long profiles ---------------------------------------------------------------------------------------------------
 
 def test_a_trace_is_written_event_by_event(tmp_path):
-    """Of a long profile the text of the trace is never in memory, and each buffer takes little of the file."""
+    """The text of a long trace is never in memory as a whole, and a buffer takes few bytes of the file."""
     p = many(5000)
     tracemalloc.start()
     try:
@@ -51,11 +50,11 @@ def test_a_trace_is_written_event_by_event(tmp_path):
     finally:
         tracemalloc.stop()
     size = (tmp_path / "t.json").stat().st_size
-    assert used < 8e6 and size < 10000 * 2 * 210      # (20,000 events: all of it at once takes 40 MB, and 6 MB of file)
+    assert used < 8e6 and size < 10000 * 2 * 210      # (20,000 events: as a whole 40 MB of memory, and 6 MB of file)
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert sum(e["ph"] == "b" for e in events) == sum(e["ph"] == "e" for e in events) == 10000
-    assert sum(e["ph"] == "C" for e in events) == len(p._log) + 2 == 20002       # and the start, and the end
-    assert {key for e in events if e["ph"] == "C" for key in e["args"]} == {"other"}        # what has bytes
+    assert sum(e["ph"] == "C" for e in events) == len(p._log) + 2 == 20002       # and those of the start and the end
+    assert {key for e in events if e["ph"] == "C" for key in e["args"]} == {"other"}        # the categories with bytes
     assert {e["args"]["line"] for e in events if e["ph"] == "b"} == {here("y = x + 1"), here("y = y * 2")}
 
 
@@ -87,7 +86,7 @@ def test_reports_say_what_was_folded(monkeypatch, tmp_path):
 
 
 def test_lives_are_told_while_the_program_goes_on(monkeypatch):
-    """Nothing is folded away from under a trace that is being written; afterwards the log is folded again."""
+    """No events are folded while a trace is written. Afterwards the log is folded again."""
     monkeypatch.setattr(profiling, "MOST_EVENTS", 64)
     x = cg.ones(10)
     with cg.memory.profile() as p:
@@ -102,7 +101,7 @@ def test_lives_are_told_while_the_program_goes_on(monkeypatch):
         assert found == expected and len(found) == 20
         cg.exp(x)
         assert log.dropped > 0
-        next(log.lives())                           # (one that nobody finishes lets go, too)
+        next(log.lives())                           # (an unfinished iterator releases the log too)
         dropped = log.dropped
         for _ in range(200): cg.exp(x)
         assert log.dropped > dropped
@@ -118,7 +117,7 @@ def test_phases_are_counted_though_they_are_folded(monkeypatch):
 
 
 def test_a_gradient_at_a_peak_that_was_folded_away(monkeypatch):
-    """Whether it stayed is no longer known, and is not guessed."""
+    """The report does not guess whether it stayed live."""
     monkeypatch.setattr(profiling, "MOST_EVENTS", 64)
     x = random(1000).requires_grad_()
     with cg.memory.profile() as p:
@@ -144,11 +143,11 @@ def deep(n):
 
 
 def test_recursion_is_told_once():
-    """Frames that repeat stand once, with how often they were there."""
+    """Repeated frames are shown once, with their number."""
     text = deep(40).table(by="stack").splitlines()
     f, g = here("# [f]"), here("# [g]")
     assert [re.sub(r"  [ \d,.%-]+$", "", s) for s in text[2:]] == [
-        f"{g} g", "  add [other]", f"  {f} f", "    tensor [other]", "all"]     # (the rest is above all that was live)
+        f"{g} g", "  add [other]", f"  {f} f", "    tensor [other]", "all"]     # (the rest is smaller)
 
     def alone(n): return cg.ones(10) if n == 0 else alone(n - 1)        # [alone]
     def pair(n): return [cg.ones(10), *(pair(n - 1) if n else [cg.ones(5)])]        # [pair]
@@ -173,14 +172,14 @@ def test_callers_that_are_too_far_out_are_marked(tmp_path):
     root = ET.parse(tmp_path / "f.svg").getroot()
     assert float(root.get("height")) < 300
     assert any(t.text.startswith("(callers beyond") for t in root.iter(SVG + "title"))
-    with cg.memory.profile() as p:                  # a stack of as many frames as are looked at has them all
+    with cg.memory.profile() as p:                  # a stack of exactly the number of frames that are read is complete
         held = cg.ones(1)
     assert "beyond" not in p.table(by="stack")
     del held
 
 
 def test_a_deep_tree_is_no_wider_than_the_page():
-    """Forty functions, each called by the one before, in a file with a long name."""
+    """Forty nested calls of functions in a file with a long name."""
     names = [f"a_function_with_a_long_name_{k}" for k in range(40)]
     bodies = [f"def {name}(): return {then}()" for name, then in zip(names, [*names[1:], "made"], strict=True)]
     program = {"made": lambda: cg.ones(100)}
@@ -210,12 +209,12 @@ def test_what_is_not_known_is_no_number():
 # ---- pictures --------------------------------------------------------------------------------------------------------
 
 def contrast(a, b):
-    """How far two colours are apart, of 765."""
+    """The distance of two colours, at most 765."""
     return sum(abs(int(a[k:k + 2], 16) - int(b[k:k + 2], 16)) for k in (1, 3, 5))
 
 
 def test_one_palette(tmp_path):
-    """The flame graph has the colours of the picture and of the page, each other than its neighbours; the bands are
+    """The flame graph has the colours of the picture and of the page. Neighbouring colours differ, and the bands are
     grey."""
     p = lstm(5)
     p.save(tmp_path / "p.html")
@@ -234,7 +233,7 @@ def test_one_palette(tmp_path):
 
 
 def test_bands_and_the_peak_have_labels(tmp_path):
-    """An update takes few events; its band has a label as the others have. The legend has all three."""
+    """The band of an update is narrow but has a label like the others. The legend has all three."""
     p = training(2)
     with mpl.rc_context({"svg.fonttype": "none"}):
         for axis in ("events", "time"): p.plot(tmp_path / f"{axis}.svg", axis=axis)
@@ -252,7 +251,7 @@ def test_bands_and_the_peak_have_labels(tmp_path):
 
 
 def test_a_flame_graph_by_itself(tmp_path):
-    """It has a legend of colours; boxes of one name have their category; names that do not fit stand below."""
+    """It has a legend of colours. Boxes with the same name show their category. Long names are listed below."""
     parameters = weights((64, 64), (64, 64))
     solver = cg.optim.Adam()
     solver.set_parameters(parameters)
@@ -281,7 +280,7 @@ def test_a_flame_graph_by_itself(tmp_path):
 
 
 def test_cells_of_the_page_do_not_break(tmp_path):
-    """A category keeps its square, a shape its line; stacks are offered where there is more than one."""
+    """A category and its square, and the parts of a shape, stay on one line. Stacks are shown if there are several."""
     p = transformer(64)
     page_rows(p, tmp_path / "t.html")
     text = (tmp_path / "t.html").read_text()
@@ -297,7 +296,7 @@ def test_cells_of_the_page_do_not_break(tmp_path):
 # ---- two profiles ----------------------------------------------------------------------------------------------------
 
 def test_compare_by_what_a_row_says(tmp_path):
-    """By shape, reason or stack, of a profile as of the file of one; what is told adds up."""
+    """By shape, reason or stack, with a profile or its file. The rows add up."""
     before, after = lstm(10), lstm(20)
     before.save(tmp_path / "before.json")
     for by in ("operation", "category", "line", "shape", "why", "stack"):
@@ -312,14 +311,14 @@ def test_compare_by_what_a_row_says(tmp_path):
 
 
 def test_compare_reads_the_first_line(tmp_path):
-    """The events of a trace are not read: it may be large."""
+    """compare() does not read the events of a trace, because the file may be large."""
     p = training(1)
     p.save(tmp_path / "t.json")
     head = (tmp_path / "t.json").read_text().partition("\n")[0]
     (tmp_path / "head.json").write_text(head + "\n" + "no json at all\n" * 3)
     assert p.compare(tmp_path / "head.json").change == 0
     (tmp_path / "other.json").write_text(json.dumps(json.loads((tmp_path / "t.json").read_text()), indent=1))
-    assert p.compare(tmp_path / "other.json").change == 0       # written anew by something else
+    assert p.compare(tmp_path / "other.json").change == 0       # rewritten by another program
     (tmp_path / "picture.json").write_bytes(b"\x89PNG\xff\xfe")
     with pytest.raises(ValueError, match="picture.json' has no peak in it; pass a .json that memory.profile's save"):
         p.compare(tmp_path / "picture.json")
@@ -366,4 +365,4 @@ def test_all_kinds_of_paths(tmp_path, monkeypatch):
             message = rf"^{write.__name__}: (the path of|the (report|picture) must be)"
             with pytest.raises((TypeError, ValueError), match=message):
                 write(wrong)
-    assert sorted(tmp_path.iterdir()) == made       # nothing is written that was not asked for
+    assert sorted(tmp_path.iterdir()) == made       # writes no other files

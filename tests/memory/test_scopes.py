@@ -1,4 +1,4 @@
-"""memory.limit: not a byte more of the system, and all as before the operation that asked for it."""
+"""memory.limit: no byte more is taken from the system, and everything is as before the refused operation."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def held():
 
 
 def test_what_the_error_says():
-    x = cg.zeros(65536).attach_grad()               # 256 KiB, and as many for the gradient
+    x = cg.zeros(65536).attach_grad()               # 256 KiB, and 256 KiB for the gradient
     x.grad.fill_(1)                                 # ... which has no memory while it is zero
     with cg.memory.limit("1MiB"), pytest.raises(cg.MemoryLimitError) as caught:
         cg.exp(x.broadcast_to((4, 65536)))          # the line
@@ -60,14 +60,14 @@ def test_what_is_said_to_fit_fits(room):
 def test_the_cache_goes_back_first():
     with cg.memory.limit("4MiB"):
         for n in (3 * MIB, 2 * MIB, 3 * MIB + 4096, 100 * KIB, 3900 * KIB):
-            cg.empty(n, "uint8")                    # none of them fits into what another has left
+            cg.empty(n, "uint8")                    # none fits into the memory of another
             assert held() <= 4 * MIB
         before = cg.memory.stats()["system_allocations"]
         cg.empty(3900 * KIB, "uint8")
-        assert cg.memory.stats()["system_allocations"] == before        # but what fits is used again
+        assert cg.memory.stats()["system_allocations"] == before        # but memory that fits is reused
     cg.empty(8 * MIB, "uint8")
     with cg.memory.limit("1MiB"):
-        assert held() <= MIB                        # entering it, too
+        assert held() <= MIB                        # also on entry
 
 
 def test_what_was_live_before_stays():
@@ -124,7 +124,7 @@ def test_small_tensors_are_limited_too():
                 many.append(cg.zeros(100))
         assert len(many) > 300 and held() <= 200 * KIB
         del many[::2]
-        many += [cg.zeros(100) for _ in range(100)]         # what is free in a slab is there
+        many += [cg.zeros(100) for _ in range(100)]         # free parts of a slab can be used
     del many
 
 
@@ -153,8 +153,8 @@ def test_a_backward_that_fails_says_what_it_left(retain):
 
 
 def test_every_limit_on_a_training_step():
-    """From one that nothing fits in to one that all fits in: never a byte over it; a step that fails leaves parameters
-    and solver as they were, and the step after it is that of a twin that never failed."""
+    """Limits from one that nothing fits into to one that everything fits into are never exceeded. A failed step changes
+    neither parameters nor solver, and the next step equals that of a model that never failed."""
     parameters, step = trainer()
     twins, twin_step = trainer()
     step(), twin_step()
@@ -194,7 +194,7 @@ try:
 except MemoryError as e:
     print(type(e).__name__, e)
 """
-    # A thread of NumPy's BLAS takes address space of its own when it first runs, which may be after `used` was read.
+    # A thread of NumPy's BLAS reserves address space when it first runs, which may be after `used` is read.
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
                             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     assert result.stderr == ""
@@ -220,7 +220,7 @@ def test_sizes_in_words():
 
 
 def test_stats_profile_and_limit_agree():
-    """The same bytes: a limit of what a step holds at its peak is enough, and its profile's peak is the counters'."""
+    """They count the same bytes: a limit of the bytes held at the peak is enough, and both peaks are equal."""
     _, step = trainer()
     step()
     cg.memory.empty_cache()

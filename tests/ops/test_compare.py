@@ -1,4 +1,4 @@
-"""Bools whose bytes are other than 0 and 1, as memory of others may hold them: each is true unless it is 0."""
+"""Bools whose bytes are not 0 or 1, as in memory of other libraries: every byte except 0 is true."""
 
 import operator
 
@@ -12,7 +12,7 @@ N = 4097
 
 
 def odd(truth):
-    """The same bools, the true ones bytes from 1 to 255."""
+    """The same bools, with bytes from 1 to 255 for true."""
     bytes_ = np.random.default_rng(truth.size).integers(1, 256, truth.shape, dtype="uint8")
     return np.where(truth, bytes_, 0).astype("uint8").view(bool)
 
@@ -35,7 +35,7 @@ def bools(shape=N, seed=0):
 
 @every_case
 def test_every_operation_of_bools(row, args, kwargs):
-    """Floating arrays and bools become bools; what then raises does so for ordinary bools too."""
+    """Floating arrays and bools become bools. Operations that then raise also raise for ordinary bools."""
     def given(change):
         return [cg.asarray(change(a > 0 if a.dtype.kind == "f" else a)) if is_array(a) and a.dtype.kind in "fb" else
                 cg.tensor(a) if is_array(a) else a for a in args]

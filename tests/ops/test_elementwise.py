@@ -1,5 +1,5 @@
-"""Elementwise operators beside PyTorch in float64: value, first and second gradients at ordinary, special and kink
-points; and what the table test does not ask: dtypes, syntax, masks, names.
+"""Elementwise operators compared with PyTorch in float64: value, first and second gradients at ordinary and special
+points and at kinks. And what the table test does not cover: dtypes, syntax, masks, names.
 
 The rows' own samples are compared in tests/ops/test_table.py; here are the points where formulas go wrong."""
 
@@ -51,7 +51,7 @@ BINARY = {
 
 
 def derivatives(f, xs, variable, grad):
-    """Value, first and second gradients as arrays; zeros where there is none. Heads are ones: nothing cancels."""
+    """Value, first and second gradients as arrays, with zeros for missing ones. Heads are ones, so nothing cancels."""
     xs = [variable(x) for x in xs]
     y = f(*xs)
     first = grad([y.sum()], xs, create_graph=True, allow_unused=True)
@@ -87,8 +87,8 @@ def plain(f, *xs):
 
 
 def close(found, wanted, but=False):
-    """Equal to rounding, infinities and nan included, but for points where `but`; a 0 may stand where PyTorch has nan,
-    in second gradients."""
+    """Equal up to rounding, including infinities and nan, except at points where `but` is true. In second gradients, a
+    0 is accepted where PyTorch has nan."""
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
         free = but | (np.isnan(b) & (a == 0) & (k > len(found) // 3))
         np.testing.assert_allclose(np.where(free, 0, a), np.where(free, 0, b), rtol=1e-11, atol=1e-12,
@@ -96,7 +96,7 @@ def close(found, wanted, but=False):
 
 
 def grid(points):
-    """All pairs of points: each with itself among them."""
+    """All pairs of points, including each point with itself."""
     return [np.array(v) for v in zip(*itertools.product(points, points), strict=True)]
 
 
@@ -108,8 +108,8 @@ def test_unary_as_in_torch(name, points):
     with np.errstate(invalid="ignore"):
         but = {
             "sign": np.isnan(x),                    # NumPy: nan
-            "acosh": x == -1,                       # outside of its domain
-            "x to the power of 0.5": (x == 0) & np.signbit(x) | (x == -np.inf),     # PyTorch takes it for sqrt
+            "acosh": x == -1,                       # outside its domain
+            "x to the power of 0.5": (x == 0) & np.signbit(x) | (x == -np.inf),     # PyTorch computes sqrt
         }.get(name, False)
     close(ours(mine, x), theirs(like, x), but)
     close(plain(mine, x), theirs(like, x)[:2], but)
@@ -120,15 +120,15 @@ def test_unary_as_in_torch(name, points):
 def test_binary_as_in_torch(name, points):
     mine, like = BINARY[name]
     x, y = grid(points)
-    but = (y == np.inf) & (name == "clip from below")       # beside no upper bound, which is inf for us
+    but = (y == np.inf) & (name == "clip from below")       # no upper bound is inf in cygrad
     constant = (y == 0) & (name == "power")         # for PyTorch; see the next test
     close(ours(mine, x, y), theirs(like, x, y), but | constant)
     close(plain(mine, x, y), theirs(like, x, y)[:3], but)
 
 
 def test_power_at_zero():
-    """Where formulas have 0 log 0 and 0 / 0: the first gradients are PyTorch's, the second are right where those of
-    PyTorch are nan, or 0 because it takes y = 0 for a constant."""
+    """Where formulas have 0 log 0 and 0 / 0, the first gradients are PyTorch's. The second are right where PyTorch's
+    are nan, or 0 because it treats y = 0 as a constant."""
     x, y = cg.tensor([0.0, 0.0, 2.0], "float64", True), cg.tensor([0.0, 2.0, 0.0], "float64", True)
     with cg.record():
         dx, dy = cg.autograd.grad(x**y, [x, y], cg.ones_like(x), create_graph=True)
@@ -142,7 +142,7 @@ def test_power_at_zero():
 
 @pytest.mark.parametrize("name", [*UNARY])
 def test_third_derivative(name):
-    """Formulas of formulas of formulas, against finite differences, inside of the domain and off the kinks."""
+    """Third derivatives by formulas, compared with finite differences, inside the domain and away from kinks."""
     f, _ = UNARY[name]
     at = dict.fromkeys(("atanh", "asin", "acos"), [-0.4, 0.6]) | {"acosh": [1.4, 3.0]}
     at = at.get(name, [0.3, 0.7, 1.2])
@@ -198,7 +198,7 @@ def test_comparisons_and_logic_of_every_dtype(dtype):
 
 
 def test_large_comparisons_by_two_threads(two_threads):
-    """Bools beside floats: strips of operands of different sizes, in one piece and packed."""
+    """Bools and floats: strips of operands with different element sizes, contiguous and packed."""
     n = 2 * 32768 + 777
     x, y = np.random.default_rng(0).normal(size=(2, n, 2))
     for a, b in [(x, y), (x.T, y.T), (x, y[:, :1]), (x[:, 0], y[::-1, 1])]:
@@ -218,14 +218,14 @@ def test_where_leaves_its_condition_alone():
     assert cg.where(cg.tensor([2.0, 0.0]), 1.0, -1.0).tolist() == [1, -1]
     with cg.record() as tape:
         y = cg.where(x > 1.5, x, -x)
-    assert tape.saved_bytes == 1                    # a bit an element
+    assert tape.saved_bytes == 1                    # a bit per element
 
 
 # ---- syntax and names ------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_operands_of_one_element_at_every_size(dtype):
-    """Small results have them filled whole, larger ones in strips, numbers alone as they are."""
+    """They are expanded as a whole for small results, in strips for larger ones, and not at all for single numbers."""
     for n in (0, 1, 2, 63, 64, 65, 511, 512, 513, 1100):
         a, one = np.linspace(-1, 1, n).astype(dtype), np.array([0.25], dtype)
         x, y = cg.tensor(a), cg.tensor(one)
@@ -269,8 +269,8 @@ def test_names_of_the_array_api():
 
 
 def test_a_number_may_be_the_variable_side():
-    """Numbers are constants: nothing of them is kept, whichever side they stand on. (Of the choices a byte each: two
-    bits an element, and one.)"""
+    """Numbers are constants, of which nothing is saved on either side. (The choices take a byte each: two bits per
+    element, and one.)"""
     x = cg.tensor(np.full(4, 0.5)).attach_grad()
     with cg.record() as tape:
         ys = [cg.maximum(0.2, x), cg.clip(x, 0, 1), 3**x]

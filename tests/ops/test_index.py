@@ -1,5 +1,5 @@
-"""Indexing in NumPy's semantics, reading and writing: random expressions against NumPy and PyTorch; what is refused;
-what is kept; that what is written later is found or harmless."""
+"""Indexing as in NumPy, for reading and writing: random expressions compared with NumPy and PyTorch, refused indices,
+saved bytes, and later writes, which are detected or have no effect."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def slice_entry(rng):
 
 
 def expression(rng, shape, arrays=True):
-    """A random index for a tensor of that shape."""
+    """A random index for a tensor of this shape."""
     entries, d, many = [], 0, (3,) if rng.random() < 0.5 else (2, 3)
     while d < len(shape):
         kind = rng.random()
@@ -60,7 +60,7 @@ def expression(rng, shape, arrays=True):
 
 
 def as_tensors(index):
-    """The same index with tensors for its arrays."""
+    """The same index with tensors in place of arrays."""
     if isinstance(index, tuple):
         return tuple(cg.tensor(e) if isinstance(e, np.ndarray) else e for e in index)
     return cg.tensor(index) if isinstance(index, np.ndarray) else index
@@ -70,7 +70,7 @@ SHAPES = [(4,), (3, 4), (2, 3, 4), (3, 1, 2), (2, 3, 2, 3), (0, 3), (3, 0, 2), (
 
 
 def cases(n, arrays=True, start=0):
-    """`n` pairs of an array and an index that NumPy takes."""
+    """`n` pairs of an array and an index that NumPy accepts."""
     found = 0
     seed = start
     while found < n:
@@ -86,7 +86,7 @@ def cases(n, arrays=True, start=0):
             continue
         if x.size == 0 and any(isinstance(e, np.ndarray) and e.dtype == bool
                                for e in (index if isinstance(index, tuple) else (index,))):
-            continue                                # NumPy lets masks of wrong shapes pass where nothing comes out
+            continue                                # NumPy accepts masks of wrong shapes if the result is empty
         found += 1
         yield seed, x, index
 
@@ -113,7 +113,7 @@ def test_reading_is_numpys():
             found = t[at]
             assert found.shape == wanted.shape and found.dtype == wanted.dtype, (given.shape, index)
             assert np.array_equal(found.numpy(), wanted), (given.shape, index)
-            if wanted.ndim:                         # (NumPy gives a number where we give a view of none)
+            if wanted.ndim:                         # (NumPy returns a number where cygrad returns a 0-d view)
                 assert np.shares_memory(found.numpy(), t.numpy()) == np.shares_memory(wanted, given)
         arrays += any(isinstance(e, (np.ndarray, list)) for e in (index if isinstance(index, tuple) else (index,)))
     assert arrays > 600
@@ -168,7 +168,7 @@ def test_gradients_are_pytorchs():
         wanted = theirs[at]
         rng = np.random.default_rng(seed)
         if tuple(wanted.shape) != x[index].shape:
-            continue                                # PyTorch puts the dimensions of a number among arrays elsewhere
+            continue                                # PyTorch has another order of dimensions for a number among arrays
         head, direction = rng.normal(size=x[index].shape), rng.normal(size=x.shape)
         with cg.record():
             y = ours[index]
@@ -195,7 +195,7 @@ def test_gradients_of_writes_are_pytorchs():
         shape = x[index].shape
         places = np.arange(x.size).reshape(x.shape)[index]
         if at is None or len(set(places.ravel().tolist())) != places.size:
-            continue                                # of two writes to one place PyTorch keeps any
+            continue                                # of two writes to one position PyTorch keeps an arbitrary one
         v = rng.normal(size=shape if seed % 2 else ())
         head = rng.normal(size=x.shape)
         theirs, tv = torch.tensor(x, requires_grad=True), torch.tensor(v, requires_grad=True)
@@ -240,7 +240,7 @@ def test_of_several_writes_to_one_place_the_last_has_the_gradient():
 
 
 def test_writes_that_read_themselves():
-    """The value, or the index, lies in what is written."""
+    """The value, or the index, shares memory with the target."""
     for write in (lambda x: x.__setitem__(slice(None, None, -1), x), lambda x: x.__setitem__([2, 0, 1], x),
                   lambda x: x.__setitem__(slice(1, None), x[:-1]), lambda x: x.__setitem__(x, x[::-1]),
                   lambda x: x.__setitem__(x > 0, x[:2])):
@@ -273,7 +273,7 @@ def test_updates_in_place_through_an_index():
     assert np.array_equal(t.numpy(), a)
 
 
-# ---- what is kept, and what is written later -------------------------------------------------------------------------
+# ---- saved bytes, and later writes -----------------------------------------------------------------------------------
 
 def test_kept_bytes():
     x = cg.ones((4, 6), dtype="float64").attach_grad()
@@ -281,10 +281,10 @@ def test_kept_bytes():
     with cg.record():
         with cg.record() as tape:
             y = x[mask]
-        assert tape.saved_bytes == 3                # the mask: a bit an element
+        assert tape.saved_bytes == 3                # the mask: a bit per element
         with cg.record() as tape:
             z = x[rows[:, None] * 0 + rows, rows]
-        assert tape.saved_bytes == 9 * 8 + 3 * 8    # arrays as they came, not broadcast
+        assert tape.saved_bytes == 9 * 8 + 3 * 8    # arrays before broadcasting
         with cg.record() as tape:
             u = x[1:, ::2].T[None]
         assert tape.saved_bytes == 0
@@ -364,14 +364,14 @@ def test_large_takes_of_two_threads(two_threads):
 
 
 def test_along_an_axis_is_numpys():
-    """gather, scatter_add and take over runs shorter and longer than a strip, indices from both ends, strided indices;
-    one bad index anywhere is refused."""
+    """gather, scatter_add and take over runs shorter and longer than a strip, with indices from both ends and strided
+    indices. One bad index anywhere is refused."""
     rng = np.random.default_rng(7)
     shapes = ((530,), (3, 530), (530, 3), (1, 5), (5, 1), (2, 1, 3), (2, 3, 520), (520, 2, 2))
     for shape, dtype in [(s, d) for s in shapes for d in DTYPES[:5]]:
         x = rng.integers(0, 50, shape).astype(dtype)
         for axis, low in [(a, b) for a in range(x.ndim) for b in (0, -x.shape[a])]:
-            many = 1030 if x.size <= 10 * x.shape[axis] else 30             # beyond a strip in either case
+            many = 1030 if x.size <= 10 * x.shape[axis] else 30             # more than a strip in either case
             wanted = tuple(rng.choice([1, 4, many]) if d == axis else n for d, n in enumerate(shape))
             index = rng.integers(low, x.shape[axis], wanted)
             src = rng.integers(0, 9, wanted).astype(dtype)
@@ -421,7 +421,7 @@ def test_masks_and_rows_longer_than_a_strip():
 
 
 def test_gradients_that_repeat_one_element():
-    """The gradient of a sum has strides of 0: a whole row goes with one element of it."""
+    """The gradient of a sum has strides of 0, so one element stands for a whole row."""
     i = np.array([[0, 2], [2, 2]])
     x = cg.ones((3, 5)).attach_grad()
     with cg.record():
@@ -431,7 +431,7 @@ def test_gradients_that_repeat_one_element():
 
 
 def test_iterating_over_a_0_d_tensor_raises_at_once():
-    """Libraries ask by iter() whether something has elements: what raises at the first next() has some, it seems."""
+    """Libraries call iter() to test for elements. An error only at the first next() would look like elements."""
     x = cg.tensor(1.5)
     for look in (iter, list, tuple, np.iterable):
         if look is np.iterable: assert not look(x)

@@ -1,4 +1,4 @@
-"""linear with an activation: the same numbers as in two operations, in one node, with less memory."""
+"""linear with an activation: the same numbers as two operations, in one node, with less memory."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def apart(x, w, b, activation):
 @pytest.mark.parametrize("shape", [(ROWS,), (5, 4, 2)])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_same_bits_as_in_two(activation, shape, dtype):
-    """Value and gradients, with gradients of the output that may be written over (square), that may not (the caller's),
-    and that are one number (sum)."""
+    """Value and gradients, for gradients of the output that may be overwritten (square), that may not (the caller's),
+    and that are one repeated number (sum)."""
     found = []
     for f in (fused, apart):
         xs = operands(dtype, shape)
@@ -53,7 +53,7 @@ def test_same_bits_as_in_two(activation, shape, dtype):
 
 
 def test_relu_comes_down_to_bits():
-    """Where nobody else has the output, a bit an element is kept of it; also under create_graph."""
+    """If nothing else holds the output, one bit per element of it is saved, also under create_graph."""
     x, w, b = operands()
     with cg.record() as tape:
         loss = (fused(x, w, b, "relu") * cg.ones(N_OUT)).sum()
@@ -87,7 +87,7 @@ def test_one_node_and_one_array_less(activation):
 @pytest.mark.parametrize("dtype, strip", [("float32", 1024 * 4 * 4), ("float64", 512 * 4 * 8)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_rows_that_do_not_lie_side_by_side_are_packed_in_strips(dtype, strip, bias):
-    """16 KiB at a time, not all of x and all of its gradient; the numbers are those of a copy of x."""
+    """16 KiB at a time, not all of x and of its gradient. The numbers equal those for a copy of x."""
     rng = np.random.default_rng(0)
     a, m = rng.normal(size=(9, 22, 24, 4)).astype(dtype), rng.normal(size=(16, 4)).astype(dtype)
     h, b = rng.normal(size=(20, 9, 20, 16)).astype(dtype), rng.normal(size=16).astype(dtype)
@@ -100,7 +100,7 @@ def test_rows_that_do_not_lie_side_by_side_are_packed_in_strips(dtype, strip, bi
         x, w, c = (cg.tensor(v).attach_grad() for v in (a, m, b))
         with cg.memory.events(look):
             with cg.record(): y = cg.linear(make(x), w, c if bias else None)
-            g = cg.permute(cg.tensor(h), (1, 0, 2, 3))      # which lies as little flat
+            g = cg.permute(cg.tensor(h), (1, 0, 2, 3))      # whose rows are not contiguous either
             y.backward(g)
         found.append([t.numpy().copy() for t in (y.detach(), x.grad, w.grad, *([c.grad] if bias else []))])
     for mine, theirs in zip(*found, strict=True):

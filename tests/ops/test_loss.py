@@ -1,4 +1,4 @@
-"""What bce_with_logits keeps: x and, of targets that are 0 or 1 and have no gradient, a bit each."""
+"""The bytes that bce_with_logits saves: x, and one bit per target if targets are 0 or 1 without gradients."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_a_later_write_to_hard_targets_is_harmless():
 
 @pytest.mark.parametrize("strided", [False, True])
 def test_every_order(strided):
-    """Also with targets in steps, and with what an unpack hook returns in steps."""
+    """Also with strided targets, and with strided results of an unpack hook."""
     t = cg.asarray(np.repeat([0.0, 1.0, 1.0, 0.0], 2)[::2]) if strided else cg.tensor(np.array([0.0, 1.0, 1.0, 0.0]))
     x = cg.tensor(np.array([0.5, -1.5, 0.25, 2.0])).attach_grad()
     assert cg.testing.gradcheck(lambda x: cg.bce_with_logits(x, t), [x], order=2)

@@ -1,4 +1,4 @@
-"""x[mask] and x[mask] = v: what is kept of a mask is a bit for each element, or the places of the true ones."""
+"""x[mask] and x[mask] = v: of a mask, one bit per element is saved, or the positions of the true elements."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ DTYPES = ("float32", "float64")
 
 
 def case(n, true, seed=0):
-    """A mask of n elements of which so many are true."""
+    """A mask of n elements with this number of true ones."""
     mask = np.zeros(n, bool)
     mask[np.random.default_rng(seed).choice(n, true, replace=False)] = True
     return mask
 
 
-# Elements, how many are true, and bytes kept: whatever is less of a bit for each and 2 or 4 bytes for each true one.
+# Elements, true elements, and saved bytes: the smaller of a bit per element and 2 or 4 bytes per true element.
 KEPT = [(0, 0, 0), (1, 1, 1), (8, 8, 1), (9, 1, 2), (17, 1, 2), (100, 0, 0), (100, 6, 12), (100, 7, 13), (100, 100, 13),
         (65_536, 4095, 8190), (65_536, 4096, 8192), (65_537, 2048, 8192), (65_537, 2049, 8193)]
 
@@ -31,7 +31,7 @@ def test_select_keeps_bits_or_places(n, true, nbytes, dtype):
         with cg.record() as tape:
             y = x[chosen]
         assert tape.saved_bytes == nbytes
-        chosen[...] = True                          # a later write harms nobody
+        chosen[...] = True                          # a later write has no effect
         (dx,) = cg.autograd.grad(y, [x], cg.tensor(g), **how)
         wanted = np.zeros(n, dtype)
         wanted[mask] = g
@@ -55,7 +55,7 @@ def test_a_write_keeps_bits_or_places(n, true, nbytes):
 @pytest.mark.parametrize("shape, ndim", [((4, 3), 1), ((4, 3), 2), ((2, 3, 5), 2), ((3, 1, 1), 1), ((3, 1, 1), 3),
                                          ((0, 3), 1), ((2, 0), 1)])
 def test_masks_over_the_first_dimensions(shape, ndim):
-    """How many they are is known again in backward, also where the others have one element."""
+    """Backward gets the number of dimensions right, also if the others have one element."""
     rng = np.random.default_rng(3)
     mask = rng.random(shape[:ndim]) < 0.5
     a = rng.normal(size=shape)

@@ -22,7 +22,7 @@ VECTORS = """
 ffffffff ffffffff ffffffff ffffffff   ffffffff ffffffff   408f276d 41c83b0e a20bc7c6 6d5451fd
 243f6a88 85a308d3 13198a2e 03707344   a4093822 299f31d0   d16cfe09 94fdcceb 5001e420 24126ea1
 """
-N = 2 * 32768 + 777                                 # beyond the grain of two threads, and no multiple of a block
+N = 2 * 32768 + 777                                 # more than the grain of two threads, and not a multiple of a block
 
 
 def whole(words):
@@ -36,7 +36,7 @@ def test_known_answers(line):
 
 
 def test_the_blocks_of_a_draw_are_those_of_the_generator():
-    """Made side by side in the kernels, one by one in Python."""
+    """Kernels compute them in parallel, Python one by one."""
     for counter in (0, 5, 2**32 - 3, 2**64 - 2):    # (a carry into the second word, and the end of the numbers)
         g = Generator(2**63 + 11)
         g.state = 2**63 + 11, counter
@@ -118,7 +118,7 @@ def test_module_functions_draw_from_the_default_generator():
 
 
 def test_known_numbers():
-    """Numbers that stay what they are: a seed in a paper must mean the same next year."""
+    """These numbers must not change: a seed in a paper must give the same numbers next year."""
     g = Generator(2024)
     assert g.uniform(3, dtype="float64").tolist() == KNOWN["uniform"]
     np.testing.assert_allclose(g.normal(3, dtype="float64").numpy(), KNOWN["normal"], rtol=1e-15)
@@ -231,7 +231,7 @@ def test_uniform(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_uniform_never_gives_the_upper_bound(dtype):
-    """Where few numbers lie between the bounds, rounding would reach it."""
+    """If few floating-point numbers are between the bounds, rounding could reach the upper one."""
     low = np.array(1, dtype)
     high = np.nextafter(np.nextafter(low, np.array(2, dtype)), np.array(2, dtype))
     x = Generator(3).uniform((1000,), float(low), float(high), dtype=dtype).numpy()
@@ -243,7 +243,7 @@ def test_integers_are_unbiased():
     for high in (2, 3, 6, 7, 100, 1000):
         x = Generator(high).integers((n,), 0, high).numpy()
         assert stats.chisquare(np.bincount(x, minlength=high)).pvalue > 0.005, high
-    wide = 3 * 2**62                                # a remainder of 64 bits would come a third too often below 2^62
+    wide = 3 * 2**62                                # a remainder of 64 bits would be below 2^62 too often
     x = Generator(1).integers((n,), 0, wide, dtype="uint64").numpy()
     assert stats.chisquare(np.bincount((x >> np.uint64(62)).astype(int), minlength=3)).pvalue > 0.005
     assert stats.kstest(x.astype("float64") / wide, "uniform").pvalue > 0.005
@@ -425,4 +425,4 @@ def test_scale_gradient():
         y = cg.scale_gradient(x, 2.0) ** 3
         (first,) = cg.autograd.grad([y], [x], create_graph=True)
         (second,) = cg.autograd.grad([first], [x])
-    assert first.item() == 2 * 27 and second.item() == 2 * 2 * 18       # scaled once on each way back
+    assert first.item() == 2 * 27 and second.item() == 2 * 2 * 18       # scaled once on each path back

@@ -1,5 +1,5 @@
-"""Reductions, scans and losses beyond the table: against PyTorch and NumPy in float64 at ordinary points, ties, kinks
-and special numbers; axes and strides; dtypes of integers; bytes kept."""
+"""Reductions, scans and losses beyond the table: compared with PyTorch and NumPy in float64 at ordinary points, ties,
+kinks and special numbers; axes and strides; dtypes of integers; saved bytes."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-import torch._dynamo  # PyTorch's backward imports it when it needs it first, and then keeps the frames of that moment
+import torch._dynamo  # otherwise PyTorch's backward imports it on first use and keeps the frames of that moment alive
 
 import cygrad as cg
 
@@ -16,7 +16,7 @@ INF, NAN = math.inf, math.nan
 F = torch.nn.functional
 
 
-# ---- value, first and second gradient beside PyTorch -----------------------------------------------------------------
+# ---- value, first and second gradient compared with PyTorch ----------------------------------------------------------
 
 def derivatives(f, arrays, library):
     """The value, the first gradients of sum(y head) and the second of sum(dx direction), as NumPy arrays."""
@@ -41,8 +41,8 @@ def derivatives(f, arrays, library):
 
 
 def agree(ours, theirs, arrays, second=True):
-    """cygrad's `ours` has the derivatives of PyTorch's `theirs` (without `second` the first ones only, at a kink);
-    fused gradients are those of the formulas."""
+    """cygrad's `ours` has the derivatives of PyTorch's `theirs` (without `second` only the first ones, at a kink), and
+    fused gradients equal those of the formulas."""
     found, wanted = derivatives(ours, arrays, cg), derivatives(theirs, arrays, torch)
     last = None if second else 1 + len(arrays)
     for a, b in zip(found[:last], wanted[:last], strict=True):
@@ -100,7 +100,7 @@ def test_reductions_along_any_axes(name, axis, keepdims):
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_long_runs(name):
-    """Beyond a block of the walk and a strip of the driver, along and across."""
+    """Longer than a block of the walk and a strip of the driver, along rows and columns."""
     ours, theirs = REDUCTIONS[name]
     for shape, axis in (((3, 1300), 1), ((1300, 3), 0), ((2, 700, 3), (0, 1)), ((5, 20, 30), None)):
         x = 1 + 0.1 * random(*shape)
@@ -124,7 +124,7 @@ def test_equal_extremes_share_the_gradient(name, axis, x):
 
 
 def test_extremes_of_nan():
-    """The NaNs take the gradient, in equal parts (as in PyTorch's max() of all; its amax makes the whole row NaN)."""
+    """The NaNs receive the gradient in equal parts, as in PyTorch's max() of all. Its amax makes the whole row NaN."""
     x = cg.tensor([[1.0, NAN, 3, NAN], [1, 2, 3, 3]]).attach_grad()
     for f, wanted in ((cg.max, [0, 0, 0.5, 0.5]), (cg.min, [1, 0, 0, 0])):
         with cg.record():
@@ -141,7 +141,7 @@ def test_products_with_zeros(x):
 
 @pytest.mark.parametrize("n", range(1, 10))
 def test_third_derivative_of_a_product(n):
-    """The formula is a tree over the elements: any number of them, to any order."""
+    """The formula is a tree over the elements, for any number of elements and any order."""
     def third(x, library):
         grad, y = library.autograd.grad, x.prod() * (x * x).sum()
         for power in (1, 2):
@@ -157,7 +157,7 @@ def test_third_derivative_of_a_product(n):
 
 
 def test_products_that_underflow_have_gradients():
-    """A quotient of the product by each factor would be 0 here."""
+    """Dividing the product by each factor would give 0 here."""
     x = cg.tensor(np.array([1e-200, 1e-200, 2])).attach_grad()
     with cg.record():
         y = x.prod()
@@ -172,7 +172,7 @@ ORDERS = [2, 1, INF, -INF, 0, 3, 4, 0.5, 1.5, -1, -2]
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_norms(order):
     def theirs(axis, keepdims):
-        # (of order 0 PyTorch has no gradient, and of some its zeros cannot be read: a zero times x is the same)
+        # (PyTorch has no gradient of order 0, and some of its zeros cannot be read; a zero times x is the same)
         return lambda x: torch.linalg.vector_norm(x, order, axis, keepdims) + 0 * x.sum()
 
     for axis, keepdims in ((None, False), (1, False), ((0, 2), True)):
@@ -245,8 +245,8 @@ ALONG = {"softmax": (cg.softmax, torch.softmax), "log_softmax": (cg.log_softmax,
 @pytest.mark.parametrize("shape", COLUMNS, ids=str)
 @pytest.mark.parametrize("name", ALONG)
 def test_softmax_down_columns(name, shape):
-    """Where what lies side by side belongs to different columns: whole vectors of them and not, whole tiles and not, as
-    many rows as go at a time and others; large numbers, operands written over, in single precision too."""
+    """Adjacent elements belong to different columns. Numbers of columns and rows are multiples of vectors and tiles,
+    and others; large numbers, overwritten operands, also in single precision."""
     f, g = ALONG[name]
     x, axis = 30 * random(*shape), len(shape) - 2
     agree(lambda x: f(x, axis), lambda x: g(x, axis), [x])
@@ -269,7 +269,7 @@ def test_softmax_down_columns(name, shape):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("columns", [32, 37])
 def test_softmax_of_specials_down_columns(name, dtype, columns):
-    """Special numbers among others, in columns of their own: as along rows, to the kind of special number."""
+    """Columns with special numbers among others give the same kinds of special numbers as rows."""
     f, largest = ALONG[name][0], float(np.finfo(dtype).max)
     for n in (1, 2, 15, 16, 17, 40):
         x = np.random.default_rng(n).normal(size=(n, columns)).astype(dtype)
@@ -301,7 +301,7 @@ def test_columns_of_threads_agree_bit_for_bit(name, dtype, shape, axis, two_thre
 
 @pytest.mark.parametrize("name", ALONG)
 def test_softmax_down_columns_takes_its_results_alone(name):
-    """Nothing is turned or copied: above operand and head there are the result and the gradient."""
+    """Nothing is transposed or copied: besides operand and head, only the result and the gradient are live."""
     x = cg.tensor(random(200, 100).astype("float32")).attach_grad()
     with cg.record():
         head = cg.ones((100,) if name == "logsumexp" else (200, 100))
@@ -359,7 +359,7 @@ def test_bce_is_stable():
 
 
 def test_mse_of_integers():
-    """A difference below zero is no unsigned integer."""
+    """A negative difference is not an unsigned integer."""
     x, y = cg.tensor(np.array([1, 2], "uint8")), cg.tensor(np.array([3, 2], "uint8"))
     assert cg.mse(x, y).item() == 2 and cg.mse(x, y).dtype == cg.float32
     assert cg.mse(x, cg.tensor([1.5, 2.0])).item() == 0.125
@@ -382,7 +382,7 @@ def test_labels_that_are_kept_are_checked():
         y.backward()
 
 
-# ---- values beside NumPy ---------------------------------------------------------------------------------------------
+# ---- values compared with NumPy --------------------------------------------------------------------------------------
 
 SPECIALS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -2.5]
 VALUES = {name: getattr(np, name) for name in ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")}
@@ -419,7 +419,7 @@ def test_integers_become_the_default_dtype(name):
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_numbers(name, dtype):
-    """Every triple of special numbers, along rows, across columns, and in runs longer than few lanes and than many."""
+    """Every triple of special numbers, along rows and columns, and in runs longer than few and many lanes."""
     a = np.array(list(itertools.product(SPECIALS, repeat=3)), dtype)
     f = VALUES[name]
     with np.errstate(all="ignore"):
@@ -430,14 +430,14 @@ def test_special_numbers(name, dtype):
             np.testing.assert_array_equal(getattr(cg.tensor(wide), name)(1).numpy(), f(wide, 1))
         if "arg" not in name: return
         lone = np.full((len(SPECIALS) * 200, 200), -INF if name == "argmax" else INF, dtype)
-        lone[np.arange(len(lone)), np.arange(len(lone)) % 200] = np.repeat(SPECIALS, 200)   # each at each place
+        lone[np.arange(len(lone)), np.arange(len(lone)) % 200] = np.repeat(SPECIALS, 200)   # each at each position
         np.testing.assert_array_equal(getattr(cg.tensor(lone), name)(1).numpy(), f(lone, 1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 100, 127, 128, 129, 200, 256])
 def test_extremes_of_rows(n, dtype):
-    """Rows of any length, negative ones, denormal ones; in some a NaN of either sign, an infinity, zeros of both."""
+    """Rows of any length, negative or denormal, some with a NaN of either sign, an infinity, or zeros of both signs."""
     a = np.random.default_rng(n).normal(size=(7 * n, n)).astype(dtype)
     rows, places = np.arange(n), np.arange(n)
     a[rows, places] = -NAN if n % 2 else NAN
@@ -457,7 +457,7 @@ def test_extremes_of_rows(n, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [4095, 4096, 4097, 4159, 4161, 8192, 16 * 4096, 17 * 4096 + 77, 34 * 4096 - 1])
 def test_long_rows_in_blocks(n, dtype):
-    """Rows of one block and of several, with rests shorter and longer than lanes are many."""
+    """Rows of one block and of several, with remainders shorter and longer than the number of lanes."""
     a = np.random.default_rng(0).normal(1, 0.1, size=(3, n)).astype(dtype)
     a[1, n - 1], a[2, n // 2] = 3, -3
     x, wide = cg.tensor(a), a.astype("float64")
@@ -473,7 +473,7 @@ def test_long_rows_in_blocks(n, dtype):
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
 @pytest.mark.parametrize("shape", [(2, 3, 70), (19, 3, 2), (3, 130, 1)])
 def test_products_of_all_others(shape, axis, dtype):
-    """The gradient of prod, with one zero, several or none in a product: in rows, in columns, in axes apart."""
+    """The gradient of prod with no, one or several zeros in a product, along rows, columns and separate axes."""
     rng = np.random.default_rng(3)
     a = rng.uniform(0.9, 1.1, shape)
     a[rng.random(shape) < 0.01] = 0
@@ -496,7 +496,7 @@ def test_products_of_all_others(shape, axis, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 7, 8, 33, 64, 127, 128, 255, 256, 300])
 def test_sums_of_rows(n, dtype):
-    """Rows shorter and longer than what goes in few lanes, side by side, apart, and from the last to the first."""
+    """Rows shorter and longer than few lanes, contiguous, with gaps, and in reverse order."""
     a = np.random.default_rng(n).standard_normal((12, n + 3)).astype(dtype)
     for x in (a[:, :n].copy(), a[:, :n], a[::-1, 1:n + 1], a[::-3, 3:], a[:, n::-1]):
         wanted, sizes = x.astype("float64").sum(1), np.abs(x).sum(1)
@@ -506,7 +506,7 @@ def test_sums_of_rows(n, dtype):
 
 
 def test_nothing():
-    """Sums, products, any and all of nothing have a value; extremes raise (see test_errors.py)."""
+    """Empty sums, products, any and all have a value. Empty extremes raise (see test_errors.py)."""
     x = cg.zeros((2, 0))
     assert x.sum(1).tolist() == [0, 0] and x.prod(1).tolist() == [1, 1]
     assert x.any(1).tolist() == [False, False] and x.all(1).tolist() == [True, True]
@@ -516,7 +516,7 @@ def test_nothing():
 
 @pytest.mark.parametrize("shape, axis", [((100, 1000), 1), ((1000, 100), 0), ((10, 100, 100), (0, 2))])
 def test_variance_does_not_cancel(shape, axis):
-    """A small spread about a large mean in float32: the sum of squares less the square of the sum would be noise."""
+    """A small spread around a large mean in float32: the sum of squares minus the square of the sum would be noise."""
     x = (1e4 + np.random.default_rng(0).normal(size=shape)).astype("float32")
     np.testing.assert_allclose(cg.tensor(x).var(axis).numpy(), x.astype("float64").var(axis), rtol=1e-5)
 
@@ -542,7 +542,7 @@ def kept_by(f, *shapes, dtype="float32"):
 
 
 def test_bytes_kept():
-    """What the table's samples do not show."""
+    """Cases that the samples of the table do not have."""
     assert kept_by(lambda x: x.max(1), (100, 100)) == 1250      # PyTorch's amax: 40,400
     assert kept_by(lambda x: x.norm(1), (100, 100)) == 40000
     assert kept_by(lambda x: x.norm(0), (100, 100)) == 0
@@ -552,7 +552,7 @@ def test_bytes_kept():
 
 
 def test_nothing_is_kept_without_recording():
-    """The bits of max are made for backward alone."""
+    """The bits of max are computed for backward only."""
     x = cg.ones((100, 100)).attach_grad()
     before = cg.memory.stats()["live_bytes"]
     cg.memory.reset_peak()
@@ -568,7 +568,7 @@ def test_nothing_is_kept_without_recording():
 
 
 def test_mse_of_what_broadcasts_both_ways_warns():
-    """(4, 1) with (4,) is a matrix of all pairs, and seldom what was meant."""
+    """(4, 1) with (4,) gives a matrix of all pairs, which is rarely intended."""
     x, y = cg.ones((4, 1)).attach_grad(), cg.arange(4.0)
     with pytest.warns(UserWarning) as caught:
         assert cg.mse(x, y, "none").shape == (4, 4)
@@ -579,4 +579,4 @@ def test_mse_of_what_broadcasts_both_ways_warns():
         "mse: x is (4,) and y is (4, 1), which broadcast to (4, 4); reshape one of them to compare element by element"]
     assert all(w.filename == __file__ for w in caught)
     for a, b in ((x, cg.ones((4, 3))), (y, cg.ones((3, 4))), (x, 0.5), (y, cg.ones((1, 4))), (cg.ones((1, 1)), y)):
-        cg.mse(a, b)                                # one of them is repeated, as a rule on purpose
+        cg.mse(a, b)                                # one operand is repeated, usually on purpose

@@ -1,4 +1,4 @@
-"""Shapes, joining, cutting, order and einsum beyond the table: random calls against NumPy and PyTorch, views, modes."""
+"""Shapes, joining, splitting, order and einsum beyond the table: random calls compared with NumPy and PyTorch."""
 
 import itertools
 
@@ -17,7 +17,7 @@ def numbers(rng, shape, dtype="float64"):
 
 
 def strided(rng, a):
-    """The same numbers behind steps of their own."""
+    """The same numbers with other strides."""
     order = rng.permutation(a.ndim)
     a = np.ascontiguousarray(a.transpose(order)).transpose(np.argsort(order)) if a.ndim else a
     flips = tuple(slice(None, None, -1) if rng.random() < 0.3 else slice(None) for _ in range(a.ndim))
@@ -61,7 +61,7 @@ def test_writes_through_views_reach_the_tensor():
     assert x.tolist() == [[2, 5, 1], [3, 5, 1]]
 
 
-# ---- joining and cutting ---------------------------------------------------------------------------------------------
+# ---- joining and splitting -------------------------------------------------------------------------------------------
 
 def test_joining_is_numpys():
     for seed in range(200):
@@ -108,7 +108,7 @@ def test_many_inputs_and_one_tensor_twice():
 
 
 def test_concat_gradients_take_no_memory():
-    """They are parts of the one gradient: what is live in backward is that and nothing more."""
+    """They are parts of one gradient, which is all that is live in backward."""
     xs = [cg.zeros(10000).attach_grad("write") for _ in range(4)]
     with cg.record():
         y = cg.concat([x * 2.0 for x in xs])
@@ -179,7 +179,8 @@ def test_order_is_numpys_and_stable():
 @pytest.mark.parametrize("k", [1, 5, 64, 65, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_first_of_many(k, dtype):
-    """Short lists are kept in order as a row is read, for longer ones it is sorted: the same places, ties and nan."""
+    """topk keeps a short list in order while it reads a row, and sorts the row for a long list. Both give the same
+    positions, for ties and nan too."""
     rng = np.random.default_rng(k)
     for a in (rng.normal(size=(3, 300)), rng.integers(0, 9, (3, 300)), np.arange(900.0).reshape(3, 300),
               np.where(rng.random((3, 300)) < 0.3, np.nan, rng.integers(0, 9, (3, 300))), np.full((3, 300), np.nan)):

@@ -1,5 +1,5 @@
-"""The attributes of views, joins, indices and products: equal, hashed, printed, pickled and checked, and their C fields
-made again by unpickling."""
+"""The attributes of views, joins, indices and products: comparison, hashes, repr, pickling and checks. Unpickling
+restores their C fields."""
 
 import pickle
 
@@ -51,7 +51,7 @@ def test_attributes_are_values(module, name, attributes, inputs, wanted, printed
     again = pickle.loads(pickle.dumps(attributes))
     assert again == attributes and hash(again) == hash(attributes) and again is not attributes
     assert repr(attributes) == printed
-    if name == "put":                               # each column takes X[0, column] in its place of every row
+    if name == "put":                               # each column of every row gets X[0, column]
         inputs = [inputs[0], np.broadcast_to(X[:1].T, (6, 4)), inputs[2]]
         wanted = np.broadcast_to(X[0], (4, 6))
     for a in (attributes, again):
@@ -85,7 +85,7 @@ def test_attributes_are_checked(make, message):
 
 @pytest.mark.parametrize("chosen", [[1, 1, 3], [1, 2, 3]], ids=["repeated", "once"])
 def test_the_gradient_of_put_is_captured(chosen):
-    """Which write to a place is the last follows from the indices of the replay, not of the capture."""
+    """The indices of the replay, not of the capture, decide which write to a position is the last."""
     x, v, indices = cg.zeros((4,)).attach_grad(), cg.ones((3,)).attach_grad(), cg.tensor([[2, 0, 2]])
     weights = cg.tensor([1.0, 2.0, 3.0, 4.0])
 
@@ -102,7 +102,7 @@ def test_the_gradient_of_put_is_captured(chosen):
 
 
 def test_the_gradient_of_a_masked_write_is_captured():
-    """That of x reads the mask of the replay; the number of true elements must stay."""
+    """The gradient of x reads the mask of the replay. The number of true elements must not change."""
     x, mask = cg.zeros((2, 3)).attach_grad(), cg.tensor([[True, False, False], [False, True, False]])
 
     def gradient():

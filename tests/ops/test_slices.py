@@ -1,5 +1,5 @@
-"""Slices, views and writes of plain tensors, contract 1. Indices that are arrays: test_index.py; recorded writes:
-test_inplace.py, test_views.py."""
+"""Slices, views and writes of plain tensors, contract 1. Array indices are in test_index.py, recorded writes in
+test_inplace.py and test_views.py."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_wrong_indices(index, error, match):
 
 
 def test_reshape_of_any_strides():
-    """A view where NumPy makes one, and a copy where it has to: slices, orders of axes and broadcasting together."""
+    """A view if NumPy returns a view, else a copy, for slices, orders of axes and broadcasting in combination."""
     rng, views = np.random.default_rng(0), 0
     for _ in range(400):
         a = np.arange(24.0).reshape([(24,), (2, 12), (4, 6), (2, 3, 4), (2, 1, 12)][rng.integers(5)])
@@ -103,7 +103,7 @@ def test_setitem_broadcasts_and_casts():
     x[0, 2:] = np.float64(7)
     x[:, :1] = np.array([[8.0], [9.0]])
     assert x.tolist() == [[8.0, 5.0, 7.0], [9.0, 2.0, 3.0]]
-    x[...] = x.T.T[::-1]                            # from itself, the other way round
+    x[...] = x.T.T[::-1]                            # from itself, reversed
     assert x.tolist() == [[9.0, 2.0, 3.0], [8.0, 5.0, 7.0]]
     n = cg.zeros(2, dtype="int64")
     n[0] = 3
@@ -140,7 +140,7 @@ def test_in_place_shapes_and_dtypes():
 
 
 def test_in_place_over_itself():
-    """An operand that lies across what is written is read first."""
+    """An operand that overlaps the target is read first."""
     x = cg.arange(6, dtype="float64")
     x[1:] += x[:-1]
     assert x.tolist() == [0.0, 1.0, 3.0, 5.0, 7.0, 9.0]
@@ -163,7 +163,7 @@ def test_in_place_over_itself():
                                    lambda y: cg.split(y, 6), lambda y: [y[:, ::-1], y[1:5], y[0]]],
                          ids=["rows", "overlapping", "split", "several"])
 def test_slices_of_one_tensor_add_their_gradients_in_one_place(parts, leaf):
-    """No array of the whole size for each slice."""
+    """A slice needs no array of the whole size."""
     a = np.random.default_rng(0).normal(size=(6, 50))
     x = cg.tensor(a).attach_grad()
     x.grad.fill_(0)                                 # (zeros would have no memory)

@@ -1,4 +1,4 @@
-"""Softmax and its kin where there is no number: as in PyTorch, along any axis, with their gradients."""
+"""Softmax, log_softmax and logsumexp of NaN and infinities: as in PyTorch, along any axis, with their gradients."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ FUNCTIONS = {
 
 
 def matrices(n, dtype):
-    """Rows of n elements, each once, and enough of each for whole vectors; as rows, columns and in steps."""
+    """Rows of n elements, each once and repeated for whole vectors, as rows, columns and strided."""
     rows = np.array([(row * (n // 4 + 1))[:n] for row in ROWS], dtype)
     for times in (1, 6):
         a = np.repeat(rows, times, 0)

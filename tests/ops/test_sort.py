@@ -1,5 +1,5 @@
-"""Order: what kernels find is NumPy's to the bit, for every dtype, ties, NaN of all kinds, both zeros, any strides.
-What sort and topk keep: places along the axis in the smallest integers that have room for them."""
+"""Sorting: results equal NumPy's bit for bit, for every dtype, ties, all NaNs, both zeros and any strides. sort and
+topk save positions along the axis in the smallest integers that can hold them."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ from rows import ALL_DTYPES, same_bits
 import cygrad as cg
 
 LENGTHS = (0, 1, 2, 15, 16, 17, 33, 100, 127, 128, 129, 257, 383, 384, 385, 767, 768, 769, 3000, 5000)
-SIZES = [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)]    # of an axis, and bytes of a place on it
+SIZES = [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)]    # of an axis, and bytes of a position on it
 
 
 def numbers(rng, shape, dtype, kind):
-    """Numbers with ties; kind 1: of the dtype's whole range; 2: in order; 3: in falling order."""
+    """Numbers with ties. kind 1: of the whole range of the dtype; 2: ascending; 3: descending."""
     n = int(np.prod(shape))
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
@@ -31,7 +31,7 @@ def numbers(rng, shape, dtype, kind):
 
 
 def order(a, axis, descending):
-    """NumPy's order, of equal elements the first first."""
+    """NumPy's stable order."""
     a = a.view(np.uint8) != 0 if a.dtype == bool else a
     if not descending:
         return np.argsort(a, axis, kind="stable")
@@ -96,7 +96,7 @@ def peak(f):
 
 
 def test_workspace_is_counted():
-    """The places of a row lie in the result itself; a column is packed and has two rows of 32 bits beside it."""
+    """The positions of a row are in the result itself. A column is packed and needs two rows of 32 bits."""
     n = 10000
     x = cg.ones((n, 2), "float64")
     before = cg.memory.stats()["live_bytes"]
@@ -111,7 +111,7 @@ def test_workspace_is_counted():
 
 
 def test_sorting_in_place_is_recomputed_alike():
-    """A strided view of a bool tensor, whose bytes are not 0 and 1 alone."""
+    """A strided view of a bool tensor with bytes other than 0 and 1."""
     a = np.arange(12, dtype="uint8").view(bool).reshape(3, 4)
     x = cg.asarray(a)
     assert cg.argsort(x.T, 0).tolist() == order(a.T, 0, False).tolist()
@@ -138,7 +138,7 @@ def test_sort_keeps_the_smallest_places(n, size, descending):
 
 @pytest.mark.parametrize("n, size", SIZES)
 def test_topk_keeps_the_smallest_places(n, size):
-    """The places that users get are int64; what backward keeps is its own, and a write to them harms nobody."""
+    """The returned positions are int64. Backward saves positions of its own, so writing to the former has no effect."""
     k = min(n, 3)
     a = np.random.default_rng(0).permutation(2 * n).astype("float32").reshape(2, n)
     x = cg.tensor(a).attach_grad()

@@ -1,6 +1,6 @@
-"""Every row of the table, by itself: value, gradients, bytes kept, strides, sizes of 0, kinks, threads.
+"""Every row of the table: value, gradients, saved bytes, strides, sizes of 0, kinks, threads.
 
-A row that is added is tested by this file without a change to it."""
+New rows are tested without a change to this file."""
 
 import itertools
 import re
@@ -94,7 +94,7 @@ def test_value(row, args, kwargs, dtype):
                                   and not row.name.startswith("bitwise")])
 @both_dtypes
 def test_value_at_special_numbers(name, dtype):
-    """NaN, infinities, signed zeros, the largest, the smallest and denormal numbers: as in NumPy, to the last sign."""
+    """NaN, infinities, signed zeros, the largest, the smallest and denormal numbers give the same as in NumPy."""
     row = SAMPLED[name]
     info = np.finfo(dtype)
     specials = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, info.max, -info.max, info.tiny, info.smallest_subnormal,
@@ -137,7 +137,7 @@ def test_value_of_integers(row):
 
 @every_gradient
 def test_gradient_and_second_gradient(row, args, kwargs):
-    narrow = row.name == "astype" and args[1] == "float32"      # its output has seven digits: take long steps
+    narrow = row.name == "astype" and args[1] == "float32"      # its output has seven digits, which needs large steps
     tolerances = dict(eps=1e-2, rtol=1e-4, atol=1e-4) if narrow else dict(rtol=2e-5, atol=2e-7)
 
     def f(*xs):
@@ -158,10 +158,10 @@ def test_gradient_and_second_gradient(row, args, kwargs):
 @both_dtypes
 @every_gradient
 def test_formula_is_kernel(row, args, kwargs, dtype):
-    """The formula over tensors, the kernel over buffers, and the kernel when it may write over what it was lent."""
+    """The formula over tensors, the kernel over buffers, and the kernel when it may overwrite its operands."""
     args = in_dtype(args, dtype)
     value, by_formula = gradients(row, args, kwargs, "graph")
-    through_copies = dict(through=lambda x: x * 1.0)            # intermediates that the graph alone holds
+    through_copies = dict(through=lambda x: x * 1.0)            # intermediates that only the graph holds
     for how in (dict(), dict(how="retain"), through_copies, dict(how="retain", **through_copies)):
         same_value, by_kernel = gradients(row, args, kwargs, **how)
         same_bits(value, same_value)
@@ -176,7 +176,7 @@ def test_formula_is_kernel(row, args, kwargs, dtype):
 @both_dtypes
 def test_ties(row, dtype):
     at, wanted = (ties if isinstance(ties, tuple) else (ties,) for ties in row.ties)
-    zero = np.zeros(4, dtype)                       # added: of which sign a zero is does not matter here
+    zero = np.zeros(4, dtype)                       # added, because the signs of zeros do not matter here
     for how in ("plain", "graph"):
         y, found = gradients(row, [np.full(4, x, dtype) for x in at], {}, how)
         for dx, slope in zip(found, wanted, strict=True):
@@ -184,7 +184,7 @@ def test_ties(row, dtype):
 
 
 def test_kinks_are_in_the_table():
-    """Rows that compare their input with something must say what happens where the two are equal."""
+    """Rows that compare their input with something must define the gradient where the two are equal."""
     rows = {row.name for row in TABLE if row.ties}
     assert rows == {"relu", "abs", "sign", "maximum", "minimum", "clip", "floor", "ceil", "trunc", "round", "max",
                     "min", "var", "std", "norm"}
@@ -231,7 +231,7 @@ def test_strided_inputs(row, args, kwargs, dtype, stride):
 @both_dtypes
 @every_gradient
 def test_strided_views_and_heads(row, args, kwargs, dtype):
-    """Inputs that are recorded views of something larger, and a head gradient with steps of its own."""
+    """Inputs that are recorded views of larger tensors, and a strided head gradient."""
     args = in_dtype(args, dtype)
     value, plain = gradients(row, args, kwargs)
     places = floating_places(args)
@@ -251,7 +251,7 @@ def test_strided_views_and_heads(row, args, kwargs, dtype):
     close(head.numpy(), head_for(y).numpy(), dtype)
 
 
-# ---- bytes kept ------------------------------------------------------------------------------------------------------
+# ---- saved bytes -----------------------------------------------------------------------------------------------------
 
 def patterns(args):
     places = floating_places(args)
@@ -260,7 +260,7 @@ def patterns(args):
 
 
 def declared(row, args, kwargs, wanted):
-    """What the row says it keeps when gradients of the inputs `wanted` are asked for."""
+    """The declared saved values of the row if gradients of the inputs `wanted` are requested."""
     kept = row.kept(*args, **kwargs)
     tokens = {token for i in wanted if kept for token in kept.get(parameters(row)[i], "").split()}
     return {"targets" if token == "hard" and wanted != [0] else token for token in tokens}
@@ -274,7 +274,7 @@ def declared_bytes(row, args, kwargs, xs, y, wanted):
         if token in HIDDEN:
             total += HIDDEN[token](args, y, wanted)
         else:
-            x = dict(zip(names, xs, strict=False)).get(token)      # none: a default
+            x = dict(zip(names, xs, strict=False)).get(token)      # none: the default
             total += x.nbytes if isinstance(x, cg.Tensor) else 0
     return total
 
@@ -290,7 +290,7 @@ def test_bytes_kept(row, args, kwargs, dtype):
         leaves = [cg.tensor(args[i]).attach_grad() for i in wanted]
         with cg.record():
             for i, leaf in zip(wanted, leaves, strict=True):
-                xs[i] = leaf * 1.0                  # an intermediate that counts; its own node keeps a constant
+                xs[i] = leaf * 1.0                  # an intermediate that counts; its own node saves a constant
             with cg.record() as tape:
                 y = row.tested(*xs, **kwargs)
         assert tape.saved_bytes == declared_bytes(row, args, kwargs, xs, y, wanted)
@@ -298,7 +298,7 @@ def test_bytes_kept(row, args, kwargs, dtype):
         if not wanted:
             assert y.grad_fn is None
         before = cg.memory.stats()["by_category"]["saved"]
-        assert before == tape.saved_bytes           # nothing else is kept in this test
+        assert before == tape.saved_bytes           # nothing else is saved in this test
 
 
 @both_dtypes
@@ -336,7 +336,7 @@ def test_one_buffer_counts_once():
 
 @every_case
 def test_no_node_without_need(row, args, kwargs):
-    """Paused, or without a variable among the inputs: no node, nothing kept."""
+    """While paused, or without a variable among the inputs, there is no node and nothing is saved."""
     variables = [cg.tensor(a).attach_grad() if is_floating(a) else cg.tensor(a) if is_array(a) else a for a in args]
     with cg.record() as tape, cg.pause():
         y = row.tested(*variables, **kwargs)
@@ -351,7 +351,7 @@ def test_no_node_without_need(row, args, kwargs):
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
-N = 2 * 32768 + 777                                 # beyond the grain of two threads, and no multiple of a strip
+N = 2 * 32768 + 777                                 # more than the grain of two threads, and not a multiple of a strip
 LARGE = {
     "add": lambda r: [r.normal(size=N), r.normal(size=N)],
     "mul": lambda r: [r.normal(size=(3, N)), r.normal(size=N)],
@@ -370,7 +370,7 @@ LARGE = {
 }
 
 
-# BLAS multiplies row panels of other heights with two threads, and may round otherwise: these agree to rounding alone.
+# With two threads, BLAS uses row panels of other heights and may round differently: equal up to rounding only.
 PRODUCTS = {
     "matmul": lambda r: [r.normal(size=(129, 300)), r.normal(size=(300, 257))],
     "linear": lambda r: [r.normal(size=(400, 65)), r.normal(size=(130, 65)), r.normal(size=130)],
@@ -413,7 +413,7 @@ def test_threads_agree_on_products(name, dtype, two_threads):
 @both_dtypes
 @every_case
 def test_replay(row, args, kwargs, dtype):
-    """Forward into memory planned beforehand: 1,000 times eager's bits, and not one allocation."""
+    """Forward into planned memory: 1,000 times the bits of eager code, without an allocation."""
     args = in_dtype(args, dtype)
     xs = tensors(args)
     if row.name == "astype" and args[1] == dtype:
@@ -431,9 +431,9 @@ def test_replay(row, args, kwargs, dtype):
     system = cg.memory.stats()["system_allocations"]
     for turn in range(2):
         for a in arrays:
-            a *= 1 + turn                           # what the inputs hold at that time
+            a *= 1 + turn                           # the inputs change before each run
         if own and scratch.flags.writeable:
-            scratch[...] = 1                        # what was there does not matter
+            scratch[...] = 1                        # the old contents do not matter
         with cg.memory.events() as log:
             for _ in range(1000 - 999 * turn):
                 y = replay.run()

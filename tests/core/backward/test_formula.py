@@ -80,7 +80,7 @@ def test_zeros_of_steps_are_not_computed_with():
 
 
 def test_zeros_of_steps_reach_what_asks_for_them():
-    """A retained intermediate, a hook, an edge, a function of two outputs. Added to a contribution they change nothing."""
+    """A retained intermediate, a hook, an edge, a function of two outputs. They change no other contribution."""
     class Both(cg.autograd.Function):
         @staticmethod
         def forward(ctx, x):
