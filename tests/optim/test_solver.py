@@ -1,4 +1,4 @@
-"""Sgd and Adam, against NumPy and against PyTorch."""
+"""Sgd and Adam, compared with NumPy and PyTorch."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ def variable(a, dtype="float64"):
 
 
 def push(x, g):
-    """Let a backward bring the gradient g to x."""
+    """Run a backward that gives x the gradient g."""
     with cg.record():
         y = x * cg.tensor(np.asarray(g, x.dtype))
     y.backward()
@@ -59,9 +59,9 @@ def test_adam_by_numpy(settings, dtype, rtol):
 
 
 def test_adam_against_pytorch():
-    """PyTorch divides by sqrt(v) / sqrt(1 - beta2^t) + eps, where ours (nnabla's, and the paper's faster form) divides
-    by sqrt(v) + eps and puts the correction into the rate: its eps in step t is ours divided by sqrt(1 - beta2^t). With
-    that eps both agree to rounding; with equal ones they differ by eps alone."""
+    """PyTorch divides by sqrt(v) / sqrt(1 - beta2^t) + eps. cygrad, like nnabla and the faster form of the paper,
+    divides by sqrt(v) + eps and corrects the learning rate instead. PyTorch's eps in step t is cygrad's divided by
+    sqrt(1 - beta2^t). With this eps both agree up to rounding; with equal ones they differ only by eps."""
     torch = pytest.importorskip("torch")
     beta2, eps, gradients = 0.99, 1e-4, GRADIENTS[4:]
 
@@ -74,7 +74,7 @@ def test_adam_against_pytorch():
             solver.step()
         return p.detach().numpy()
 
-    def ours():                                     # (a frame of its own: PyTorch's cycles keep the test's)
+    def ours():                                     # (a separate frame, because PyTorch's cycles keep the frame alive)
         x = variable(START)
         solver = cg.optim.Adam(0.01, 0.9, beta2, eps)
         solver.set_parameters([x])
@@ -99,7 +99,7 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     moved = x.tolist()
     assert moved != [1.0, 2.0] and y.tolist() == [3.0] and (x.version, y.version) == (1, 0)
     assert not x.fresh_grad
-    solver.update()                                 # the gradient was used
+    solver.update()                                 # the gradient is used already
     assert x.tolist() == moved
     push(x, [1.0, 1.0])
     solver.zero_grad()
@@ -119,7 +119,7 @@ def test_a_gradient_of_zero_is_a_gradient():
     solver.update()
     before = x.item()
     push(x, [0.0])
-    solver.update()                                 # the mean of before carries on
+    solver.update()                                 # the old mean continues
     assert x.item() < before
 
 
@@ -163,7 +163,7 @@ def test_learning_rate():
 
 def test_one_parameter_needs_no_list_and_a_rate_may_be_zero():
     x = variable([1.0, 2.0])
-    solver = cg.optim.Sgd(0)                        # where a schedule ends
+    solver = cg.optim.Sgd(0)                        # the end of a schedule
     solver.set_parameters(x)
     assert solver.get_parameters() == {"0": x}
     for rate, wanted in ((0, [1.0, 2.0]), (1, [0.5, 1.5])):
@@ -212,7 +212,7 @@ def test_a_solver_goes_on_where_its_pickle_was_made(make, again):
     solver.set_parameters(model)
     for g in GRADIENTS[:3]:
         push(model["w"], g)
-        if g is not GRADIENTS[1]: push(model["b"], g[0])        # (so that their counts of updates differ)
+        if g is not GRADIENTS[1]: push(model["b"], g[0])        # (so that their step counts differ)
         solver.update()
     solver.zero_grad()
     loaded, twin = again((model, solver))

@@ -103,7 +103,8 @@ def test_pictures_are_drawn(tmp_path):
 
 @pytest.mark.parametrize("disturbed", [False, True])
 def test_pictures_say_what_was_disturbed(disturbed):
-    """Pale bars are in the legend; of the million operations, whose shades are the phases, it stands behind the sum."""
+    """The legend lists pale bars. In the picture of a million operations, whose shades are phases, the word follows the
+    sum."""
     pytest.importorskip("matplotlib")
     from benchmarks import pictures
 
@@ -135,7 +136,7 @@ def test_compare_says_what_moved_and_only_that():
 
 
 def test_compare_says_first_what_differs_between_the_runs():
-    """Products by other kernels are neither better nor worse."""
+    """Products with other BLAS kernels are neither better nor worse."""
     old, new = results(), results()
     old["machine"] |= dict(core_type="SkylakeX", numpy="1.0", cores=4)
     new["machine"] |= dict(core_type=None, numpy="2.0", cores=4)
@@ -159,7 +160,7 @@ def test_compare_says_first_what_differs_between_the_runs():
     ([0.14], "s", None), ([0.16], "s", "WORSE"), ([0.07], "s", None), ([0.06], "s", "better"),
     ([0.12, 0.12], "s", None), ([0.12], "B", "WORSE")])
 def test_one_sample_has_to_move_further(mine, unit, verdict):
-    """A time by a factor of more than 1.5; bytes, which are exact, need no more than others."""
+    """A time must differ by a factor of more than 1.5. Bytes are exact and need no larger factor."""
     old, new = (results() | {"results": [collect.judge("J", "x", unit, 1, {"cygrad": taken}, {}, 1, 0.0, False)]}
                 for taken in ([0.1], mine))
     text = compare.moved(old, new)
@@ -181,7 +182,7 @@ def test_what_cannot_be_compared_is_counted_by_row():
 
 def test_command_line(tmp_path, capsys):
     assert arguments(["--rows", "B,C", "--threads", "1,2", "--quick"]).threads == [1, 2]
-    assert arguments([]).output.parts[0] == "out"       # not over the pages that are tracked
+    assert arguments([]).output.parts[0] == "out"       # must not overwrite the tracked pages
     for wrong in (["--rows", "Z"], ["--threads", "0"], ["--threads", "two"]):
         with pytest.raises(SystemExit):
             arguments(wrong)
@@ -217,7 +218,7 @@ def test_one_row_from_start_to_end(monkeypatch):
 
 
 def test_results_in_git_have_medians_one_line_each():
-    """stored.reduced() keeps what the page shows, and the files in the repository are as it writes them."""
+    """stored.reduced() keeps the data of the page, and the files in the repository have its form."""
     made = results()
     kept = json.loads(stored.text_of(made))
     assert kept == stored.reduced(made) and report.write(kept, {}) == report.write(json.loads(json.dumps(made)), {})

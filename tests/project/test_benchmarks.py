@@ -1,4 +1,4 @@
-"""The benchmarks' arithmetic and work, on tiny inputs. Nothing here depends on how long anything takes."""
+"""The benchmarks' arithmetic and work, on tiny inputs. No test depends on time."""
 
 import contextlib
 import gc
@@ -164,7 +164,7 @@ def test_every_goal_has_its_workload():
 @pytest.mark.parametrize("row, sizes", [("H", (1000,)), ("I", (32, (8, 16)))])
 def test_large_work_is_the_same_for_all(row, sizes):
     pytest.importorskip("torch")
-    gc.collect()  # a first import of it leaves a cycle that holds frames, and this one's tensors with them
+    gc.collect()  # its first import leaves a cycle that holds frames, including this one with its tensors
     libraries = work.installed([*work.EAGER, work.KEPT])
     made = work.module(row).cases(libraries, False, *sizes)
     for case in made:
@@ -184,7 +184,7 @@ def test_a_step_of_wide_layers_is_its_products():
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="jax is not installed")
 @pytest.mark.parametrize("row", ["B", "C"])
 def test_jax_trains_alike(row):
-    """In a process of its own: jax's threads and forks do not go together."""
+    """In a separate process, because jax's threads and forks conflict."""
     pytest.importorskip("sklearn")
     spec = dict(row=row, libraries=["cygrad", "jax.jit"], threads=1, quick=True, rounds=1, seconds=1e-4, patience=0)
     for case in collect.ask(spec):
@@ -192,7 +192,7 @@ def test_jax_trains_alike(row):
 
 
 def test_who_is_alone_in_its_processes(monkeypatch):
-    """With two threads everybody; where rows say so, with one too. PyTorch that keeps memory is told to."""
+    """With two threads all libraries; in some rows with one thread too. PyTorch that keeps memory is configured so."""
     asked = []
 
     def process(spec):
@@ -228,7 +228,7 @@ def test_fresh_processes_all_take_the_same_step():
 
 @pytest.mark.parametrize("name", ["cygrad", busy.ALONE, "PyTorch", "NumPy"])
 def test_work_on_a_busy_machine(name):
-    """In a process of its own, whose threads it sets; it compares the results with NumPy's."""
+    """In a separate process, which sets its threads and compares the results with NumPy's."""
     if name == "PyTorch": pytest.importorskip("torch")
     with busy.spinning(1): taken = busy.ask(name, 0.001)
     assert taken.keys() == busy.works("NumPy").keys() and all(0 < us < 1e6 for us in taken.values())
@@ -303,7 +303,7 @@ def test_the_peak_is_the_counters_peak():
 # ---- the steps of a kernel -------------------------------------------------------------------------------------------
 
 def asked(**more):
-    """What one process of the steps is asked for, of a size for tests."""
+    """The request to one process of the steps, with sizes for tests."""
     return dict(level=driver.level(), threads=1, names=None, small=33, large=100, shape=(3, 5), rounds=2,
                 seconds=1e-4) | more
 
@@ -330,7 +330,7 @@ def test_a_step_that_computes_something_else_is_not_timed(monkeypatch, name):
 
 
 def test_steps_are_taken_with_the_kernels_asked_for():
-    """In a process of its own, at each level that is built; in this one another level is refused."""
+    """In a separate process for each level that is built. Another level is refused."""
     levels = steps.built()
     assert levels[0] == "baseline" and driver.level() in levels
     for level in levels:
@@ -342,7 +342,7 @@ def test_steps_are_taken_with_the_kernels_asked_for():
 
 
 def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
-    """Medians of what processes say, each kind of process in turn, every figure in the row that names it."""
+    """Medians over processes, which take turns by kind, with each figure in its row."""
     specs = []
     own = {"baseline": 0.0, "avx2": 1e-11, "avx512": 2e-11}
 
@@ -382,7 +382,7 @@ def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def quick_collections():
-    """The objects of all that was imported and tested before are nobody's garbage: 15 collections take 0.2 s, not 6."""
+    """Freezes the existing objects, so that 15 collections take 0.2 s instead of 6."""
     gc.collect()
     gc.freeze()
     yield
@@ -390,7 +390,7 @@ def quick_collections():
 
 
 def test_a_step_peaks_at_its_liveness_bound(quick_collections):
-    """Not a byte more, and not one less, which would be a bound that is wrong."""
+    """Exactly: fewer bytes would mean that the bound is wrong."""
     for sizes in [(3, 1), (3, 4), (4, 8, 3), (20, 5, 30, 2), (6,) * 9]:
         for loss, solver in [("mse", "sgd"), ("cross_entropy", "adam"), ("cross_entropy", "sgd")]:
             problem = Problem(sizes, 7, loss, solver, 1e-3)
@@ -421,7 +421,7 @@ def test_the_bound_of_a_net_by_hand():
 
 @pytest.mark.parametrize("name", nets.NETS)
 def test_nets_peak_at_their_bound(name, quick_collections):
-    """Only what a product packs comes on top, where a matrix has neither rows nor columns that are contiguous."""
+    """Except for packed matrices, if neither the rows nor the columns of an operand are contiguous."""
     bound = memory_peaks.bound(nets.NETS[name])
     peak, workspace = memory_peaks.cygrad_peak(nets.NETS[name])
     if "heads last" in name:
@@ -448,7 +448,7 @@ def test_pytorch_peaks_above_the_bound():
 
 @pytest.mark.parametrize("name", kept.samples())
 def test_an_operator_keeps_the_least(name):
-    """As declared, but for a list with reasons; what is on it does keep more."""
+    """As declared, except for a list with reasons. Operators on the list do save more."""
     n, call, _ = kept.samples()[name]
     least, why = kept.least()[name]
     assert why
@@ -465,7 +465,7 @@ def test_every_operator_with_a_gradient_has_a_row():
 
 
 def test_bytes_kept_beside_pytorch():
-    """What both keep is known for these."""
+    """For these, the bytes of both libraries are known."""
     pytest.importorskip("torch")
     samples = kept.samples()
     wanted = {"add": (0, 0), "relu": (1250, 40_000), "mul": (80_000, 80_000), "max": (1250, 40_400),
@@ -484,7 +484,7 @@ def test_no_page_faults_once_memory_has_settled():
 
 @pytest.mark.parametrize("name", ["transformer layer, d 48, 2 x 128", "LSTM, hidden 64, 12 steps of 32"])
 def test_what_a_profile_costs(name):
-    """(That it is measured; how much it is, the page says.)"""
+    """Checks that it is measured. The page has the figures."""
     found = overhead.measure(overhead.STEPS[name](), rounds=2)
     assert found["events"] > 100 and 0 < found["ratios"][0] <= found["ratios"][2] and found["first"] > 0
     assert f"| {name} |" in overhead.overhead_table({name: found})
@@ -513,7 +513,7 @@ def test_page_of_memory(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(varying.PROGRAMS))
 def test_programs_whose_shapes_change_compute_the_same(name):
-    """cygrad's parameters after some steps are PyTorch's, and the page shows the figures."""
+    """After some steps, cygrad's parameters equal PyTorch's, and the page shows the figures."""
     pytest.importorskip("torch")
     found = []
     for library in (varying.Cygrad, varying.PyTorch):

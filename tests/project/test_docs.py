@@ -1,10 +1,10 @@
-"""What the documents show is true. In README, CONTRIBUTING, CHANGELOG, docs/ and examples/:
+"""The documents are correct. In README, CONTRIBUTING, CHANGELOG, docs/ and examples/:
 
-- a block of Python runs, in order, in one process for each document; after `>>>` the output shown is what comes, and
-  so is a block of text that follows a block of Python directly;
-- a block below `<!-- path -->` stands in that file, word for word (indented there or not);
-- a diff applies to the files as they are;
-- commands name targets of the Makefile that exist, and links lead somewhere.
+- blocks of Python run in order, in one process for each document; output after `>>>`, and in a block of text directly
+  after a block of Python, is the real output;
+- a block below `<!-- path -->` is part of that file, word for word (with any indentation);
+- a diff applies to the current files;
+- commands name existing targets of the Makefile, and links have targets.
 
 `python tests/project/test_docs.py FILE` runs the Python of one document, for writers."""
 
@@ -47,7 +47,7 @@ def name(document):
 
 
 def every_document_with(pattern):
-    """A test for each document in which `pattern` stands; there are some."""
+    """A test for each document that contains `pattern`. There must be at least one."""
     found = [d for d in DOCUMENTS if re.search(pattern, d.read_text(), re.M)]
     assert found, f"no document has {pattern}"
     return pytest.mark.parametrize("document", found, ids=name)
@@ -56,7 +56,7 @@ def every_document_with(pattern):
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 def run(document):
-    """Run the Python of a document in this process; return what is wrong, as a list of texts."""
+    """Run the Python of a document in this process. Returns a list of errors."""
     wrong = []
     names = {"__name__": "document"}
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.FAIL_FAST)
@@ -101,7 +101,7 @@ def test_python_runs(document):
 # ---- excerpts, diffs, commands, links --------------------------------------------------------------------------------
 
 def stands_in(text, path):
-    """Whether `text` is a run of whole lines of the file, indented by any number of spaces."""
+    """Whether `text` consists of consecutive whole lines of the file, with any indentation."""
     if not (ROOT / path).is_file(): return False
     whole = "\n" + (ROOT / path).read_text()
     return any("\n" + textwrap.indent(text, " " * n) in whole for n in range(0, 17, 4))
@@ -197,7 +197,7 @@ def test_checks_can_fail(tmp_path):
     result = subprocess.run([sys.executable, __file__, page], text=True, capture_output=True, timeout=120)
     assert result.returncode == 1 and "Expected" in result.stdout
     assert stands_in("x *= 2\n", "tests/project/test_docs.py") is False
-    assert stands_in("@pytest.mark.parametrize\n", "tests/project/test_docs.py") is False       # no whole line
+    assert stands_in("@pytest.mark.parametrize\n", "tests/project/test_docs.py") is False       # not a whole line
     assert stands_in("return wrong\n", "tests/project/test_docs.py")                            # indented there
     (tmp_path / "file").write_text("one\ntwo\none\n")
     for diff in ("--- file\n-three\n+four\n", "--- file\n-one\n"):

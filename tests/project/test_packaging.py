@@ -1,7 +1,8 @@
-"""The package as others get it: sdist, wheel, editable install, extensions that cimport cygrad, builds with switches.
+"""The package as users install it: sdist, wheel, editable install, extensions that cimport cygrad, builds with
+switches.
 
-What builds all of cygrad is slow (a minute or two on two cores). The wheel and the debug build are made from nothing;
-the other builds begin with what the wheel's wrote (share), and say which files they compile."""
+Tests that build all of cygrad are slow (a minute or two on two cores). The wheel and the debug build start from
+scratch. The other builds start from the files of the wheel's build (share) and report which files they compile."""
 
 import os
 import platform
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include"]
 SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_LEVELS")
-ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # where the kernels of the other levels would only take time
+ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # for builds in which kernels of other levels would only take time
 
 TRAIN = """\
 import sys, warnings
@@ -125,7 +126,7 @@ assert cg.autograd.grad(g, x).tolist() == [[6.0, 12.0], [18.0, -6.0]]
 
 
 def run(*command, cwd, **environment):
-    """Run a command in an environment without our switches and PYTHONPATH; its output, or the test fails with it."""
+    """Run a command without our switches and PYTHONPATH. Returns the output; if it fails, the test fails with it."""
     inherited = {k: v for k, v in os.environ.items() if k not in (*SWITCHES, "PYTHONPATH")}
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=inherited | environment, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -134,7 +135,7 @@ def run(*command, cwd, **environment):
 
 
 def copy_sources(target):
-    """The files that a build reads, without what was built or generated here."""
+    """The files that a build reads, without built or generated ones."""
     target.mkdir()
     for name in SOURCES:
         if (ROOT / name).is_dir():
@@ -145,8 +146,8 @@ def copy_sources(target):
 
 
 def share(built, target):
-    """Give a copy of the sources what a build of the same sources wrote: C files, then object files, no bundles. They
-    are as of now, and so newer than the .pxd files of a Cython that was installed meanwhile."""
+    """Copy the files of a build of the same sources: C files, then object files, but no bundles. Their times are now,
+    so they are newer than the .pxd files of a Cython that was installed in between."""
     for pattern in ("cython", "temp.*"):
         for found in built.joinpath("build").glob(pattern):
             shutil.copytree(found, target / "build" / found.name, copy_function=shutil.copyfile)
@@ -154,7 +155,7 @@ def share(built, target):
 
 
 def compiled(output):
-    """The modules, by the last part of their name, whose C files the output of a build says were compiled."""
+    """The modules, by the last part of their names, whose C files were compiled according to the output of a build."""
     return sorted(re.findall(r"^.* -c build/cython\S*/(\w+)\.c .*$", output, re.M))
 
 
@@ -170,7 +171,7 @@ def pip(python, *arguments, cwd, **environment):
 
 
 def build_cube(python, where):
-    """Build and run an extension that cimports cygrad, with nothing but the environment of `python`."""
+    """Build and run an extension that cimports cygrad, using only the environment of `python`."""
     where.mkdir()
     for name, text in {"cube.pyx": CUBE, "setup.py": CUBE_SETUP, "run.py": CUBE_RUN}.items():
         (where / name).write_text(text)
@@ -178,7 +179,7 @@ def build_cube(python, where):
     run(python, "-W", "error", "run.py", cwd=where)
 
 
-# ---- what stands in the tree -----------------------------------------------------------------------------------------
+# ---- the files of the tree -------------------------------------------------------------------------------------------
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -204,7 +205,7 @@ def test_an_extension_builds_against_this_tree(tmp_path):
     build_cube(wrapper, tmp_path / "cube")
 
 
-# ---- what a machine may lack -----------------------------------------------------------------------------------------
+# ---- missing prerequisites -------------------------------------------------------------------------------------------
 
 def machine(tmp_path, python=sys.executable, **environment):
     return subprocess.run(["/bin/sh", ROOT / "tools" / "machine.sh", python], capture_output=True, text=True,
@@ -212,7 +213,7 @@ def machine(tmp_path, python=sys.executable, **environment):
 
 
 def fake_python(tmp_path, change):
-    """A Python that lies: `change` runs before what it is asked to do."""
+    """A modified Python: `change` runs before the given code."""
     path = tmp_path / "python-fake"
     path.write_text(f"""#!/bin/sh
 [ "$1" = -c ] || exec "{sys.executable}" "$@"
@@ -272,8 +273,8 @@ def f(int x): return g(x, 1)
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Our setup.py over a package that builds in seconds: a function that builds `source` with switches and gives the
-    exit status, the output and the bytes built."""
+    """Our setup.py with a package that builds in seconds: a function that builds `source` with switches and returns the
+    exit status, the output and the built bytes."""
     return tiny_package(tmp_path_factory.mktemp("tiny"))
 
 
@@ -331,8 +332,8 @@ def test_a_level_that_there_is_not_ends_the_build(tiny):
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are for x86-64")
 def test_levels_are_built_one_beside_the_other(tmp_path):
-    """What `make demo` builds is this machine's level alone, `make test` adds the others to it, and no level stays
-    whose kernels are of another build than the rest."""
+    """`make demo` builds only the level of this machine, `make test` adds the others, and no level stays whose kernels
+    come from another build."""
     build = tiny_package(tmp_path)
     kernels = tmp_path / "cygrad" / "kernels"
     (kernels / "__init__.py").touch()
@@ -358,7 +359,7 @@ def test_levels_are_built_one_beside_the_other(tmp_path):
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
-    """The sdist of this tree, the wheel that is built from that sdist, and where that was done."""
+    """The sdist of this tree, the wheel built from that sdist, and the directory of the build."""
     where = tmp_path_factory.mktemp("distributions")
     source = copy_sources(where / "source")
     hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
@@ -422,8 +423,8 @@ def test_an_installed_wheel_trains_and_can_be_cimported(distributions, tmp_path)
 
 @pytest.mark.slow
 def test_the_example_of_an_operator_builds_against_the_installed_wheel(distributions, tmp_path):
-    """examples/cython_operator by pip, without a warning, and its tests; and what one is told who takes a kernel's name
-    or has memoryviews of another size."""
+    """examples/cython_operator is built by pip without a warning and passes its tests. A kernel name that is in use and
+    memoryviews of another size raise errors."""
     _, wheel, _ = distributions
     python = environment(tmp_path / "venv")
     pip(python, wheel, *PROJECT["build-system"]["requires"], "pytest", cwd=tmp_path)

@@ -1,5 +1,5 @@
-"""The documentation site, as `make docs` builds it: no warning, every link and anchor leads somewhere, nothing comes
-from elsewhere; and in a browser, on a phone and on a screen, in light and in dark, each page is whole and legible.
+"""The documentation site, as `make docs` builds it: no warnings, every link and anchor has a target, nothing is loaded
+from other hosts. In a browser, with the sizes of a phone and a screen, in light and dark, each page is legible.
 
 Run with the extras docs and test: `make docs-test`."""
 
@@ -31,7 +31,7 @@ def site(tmp_path_factory):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page offers to links, what it links to, and what it loads."""
+    """The anchors, the links and the loaded files of a page."""
 
     def __init__(self, path):
         super().__init__()
@@ -51,7 +51,7 @@ class Page(html.parser.HTMLParser):
 
 
 def dead(site, pages):
-    """The links and loads of the pages that lead nowhere, and loads from other hosts: (page, link)."""
+    """The links and loads of the pages without a target, and loads from other hosts: (page, link)."""
     found = []
     for path, page in pages.items():
         for link in page.links | page.loads:
@@ -74,7 +74,7 @@ def pages(site):
 
 def test_every_link_and_anchor_leads_somewhere(site, pages):
     assert dead(site, pages) == []
-    for path, page in pages.items():                # to another page that exists, whatever the machine
+    for path, page in pages.items():                # to another page, on any machine
         assert not [link for link in page.links if link.startswith(("file:", "/", "http://"))], path
     assert all((site / name).is_file() for name in ("objects.inv", "searchindex.js", "_static/cygrad.svg"))
 
@@ -88,7 +88,7 @@ def test_dead_links_are_found(tmp_path):
 
 
 def test_every_document_is_a_page(site, pages):
-    """The Markdown of docs/, the operators by their rows, the public names by theirs."""
+    """The Markdown pages of docs/, the rows of operators, the entries of public names."""
     import cygrad as cg
     for document in (ROOT / "docs").rglob("*.md"):
         assert site / document.relative_to(ROOT / "docs").with_suffix(".html") in pages, document
@@ -130,7 +130,7 @@ def look(browser, width, scheme):
 
 
 def complaints(browser, served):
-    """What the browser has told of the page: errors, exceptions, what did not come, and what was asked of others."""
+    """The browser's reports about the page: errors, exceptions, failed loads, and requests to other hosts."""
     found = []
     for event in browser.events:
         told = event.get("params", {})
@@ -145,8 +145,8 @@ def complaints(browser, served):
     return found
 
 
-# What is wider than the page, or reaches beyond it without being in a box of the article's that scrolls by itself (that
-# furo's own frame around the article could be scrolled sideways is no excuse).
+# Elements that are wider than the page, or extend beyond it outside a scrolling box of the article. (That furo's frame
+# around the article could scroll sideways does not count.)
 WIDE = """(() => {
   const page = document.documentElement, wide = [];
   if (page.scrollWidth > page.clientWidth) wide.push(`the page: ${page.scrollWidth} of ${page.clientWidth}`);
@@ -160,11 +160,11 @@ WIDE = """(() => {
   return wide;
 })()"""
 
-# Pictures that have not come. Those further down load only when one scrolls there, unless they are asked for.
+# Pictures that failed to load. Those further down load only after scrolling, unless requested.
 BLANK = """Promise.all([...document.images].map(i => { i.loading = "eager"; return i.decode().catch(() => 0); }))
   .then(() => [...document.images].filter(i => !i.naturalWidth).map(i => i.src))"""
 
-# Text whose contrast to what is behind it is below 4.5 to 1, the least that WCAG 2 allows for text of this size.
+# Text whose contrast to its background is below 4.5 to 1, the minimum of WCAG 2 for text of this size.
 FAINT = """(() => {
   const parts = c => c.match(/[\\d.]+/g).map(Number);
   const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -195,7 +195,7 @@ def test_pages_in_a_browser(site, pages, served, browser):
             for width in (1280, 400):
                 look(browser, width, scheme)
                 wrong += [(name, width, "wide", what) for what in browser.run(WIDE)[:3]]
-            browser.run("document.getAnimations().forEach(a => a.finish())")       # colours change by and by
+            browser.run("document.getAnimations().forEach(a => a.finish())")       # colours change gradually
             assert (sum(browser.run(BACKGROUND)) > 384) == (scheme == "light"), name
             wrong += [(name, scheme, "faint", *what) for what in browser.run(FAINT).items()]
         wrong += [(name, "blank", src) for src in browser.run(BLANK)]

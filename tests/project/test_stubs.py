@@ -1,4 +1,4 @@
-"""The stubs and the generated pages: up to date, true of the compiled modules, and of use to a type checker."""
+"""The stubs and the generated pages are up to date, match the compiled modules, and work with a type checker."""
 
 import ast
 import os
@@ -50,7 +50,7 @@ picture = np.asarray(w.detach())
 if w.grad is not None: w.grad = w.grad * 0.5
 """
 
-WRONG = {                   # what a type checker refuses: a line, and what mypy calls it
+WRONG = {                   # lines that a type checker refuses, with mypy's error code
     "w.grad.shape": "union-attr",
     "cg.tensor([1.0]).backwards()": "attr-defined",
     "w.attach_grad('overwrite')": "arg-type",
@@ -76,7 +76,7 @@ def mypy(path, tmp_path):
 def test_a_user_program_passes_strict_and_wrong_ones_do_not(tmp_path):
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(PROGRAM)
-    run = [sys.executable, "-W", "error", good]                 # it is not only well typed, it runs
+    run = [sys.executable, "-W", "error", good]                 # it also runs
     subprocess.run(run, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
     done = mypy(good, tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
@@ -102,7 +102,7 @@ def test_what_is_out_of_date_is_noticed(path, tmp_path):
 
 
 def names(path):
-    """The names that a stub gives at its top."""
+    """The names that a stub defines at top level."""
     found = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom): found |= {alias.asname for alias in node.names if alias.asname}
@@ -127,7 +127,7 @@ def test_exports_methods_and_stubs_are_those_of_the_table():
 
 
 def test_every_public_name_is_in_the_stub():
-    imported = {"bundles", "config", "core", "demo", "kernels"}   # but not shown
+    imported = {"bundles", "config", "core", "demo", "kernels"}   # but not public
     shown = {name for name in vars(cg) if not name.startswith("_")} - imported
     assert shown == names(ROOT / "cygrad" / "__init__.pyi") - {"__version__"}
 

@@ -1,8 +1,8 @@
-"""Random programs full of views, broadcasting and writes in place, against PyTorch in float64.
+"""Random programs with many views, broadcasting and in-place writes, compared with PyTorch in float64.
 
-Where PyTorch computes gradients, so does cygrad, and the same ones. Where PyTorch raises because a tensor that backward
-needs was written to, cygrad raises too, or gives the gradients that PyTorch has when it keeps copies: never wrong ones
-(M10). CYGRAD_AGAINST is how many programs run (2000)."""
+If PyTorch computes gradients, cygrad computes the same ones. If PyTorch raises because a tensor that backward needs was
+written, cygrad raises too, or returns the gradients that PyTorch computes when it saves copies, but never wrong ones
+(M10). CYGRAD_AGAINST is the number of programs (2000)."""
 
 import os
 from collections import Counter
@@ -22,8 +22,8 @@ WRITES = ("iadd", "isub", "imul", "itruediv", "setitem", "detached")
 
 
 class Program:
-    """Program number `seed`: arrays of the leaves and of plain tensors, steps (name, operands, argument), and weights
-    of the values that make the loss."""
+    """Program number `seed`: arrays of the leaves and of plain tensors, steps (name, operands, argument), and the
+    weights of the values in the loss."""
 
     def __init__(self, seed):
         self.seed, self.twice = seed, seed % 3 == 0
@@ -31,7 +31,7 @@ class Program:
         self.leaves = [self.array() for _ in range(rng.integers(2, 5))]
         self.plain = [self.array() for _ in range(rng.integers(0, 3))]
         self.shapes = [a.shape for a in self.leaves + self.plain]
-        self.repeats = [False] * len(self.shapes)   # a broadcast view, or a view of one: nobody may write it
+        self.repeats = [False] * len(self.shapes)   # a broadcast view, or a view of one, which must not be written
         self.of_leaf = [i < len(self.leaves) for i in range(len(self.shapes))]
         self.steps = []
         self.writes = 0
@@ -47,7 +47,7 @@ class Program:
         return self.rng.uniform(-1.5, 1.5, SHAPES[self.rng.integers(len(SHAPES))])
 
     def any(self):
-        """The number of a value, late ones more often."""
+        """The number of a random value, preferably a late one."""
         n = len(self.shapes)
         return min(int(n * (1 - self.rng.random() ** 2)), n - 1)
 
@@ -127,7 +127,7 @@ class Program:
     # ---- writes
 
     def target(self, name):
-        """Mostly what may be written: no leaf, nothing that repeats."""
+        """A value to write, usually one that may be written: no leaf, no repeated elements."""
         for _ in range(8):
             i = self.any()
             if not self.of_leaf[i] and not self.repeats[i]: return i
@@ -135,7 +135,7 @@ class Program:
         return None
 
     def value_for(self, shape):
-        """A number, or the number of a value that can be written over that shape."""
+        """A number, or the number of a value that can be written to this shape."""
         fits = []
         for k, s in enumerate(self.shapes):
             try:
@@ -197,7 +197,7 @@ class Cygrad:
 
 class Torch:
     errors = RuntimeError
-    copied = False                                  # some result: what it keeps is no longer what the program writes to
+    copied = False                                  # some result, so that it saves other memory than the program writes
 
     def copy(x): return x.clone()
     def tanh(x): return torch.tanh(x)
@@ -209,11 +209,11 @@ class Torch:
     def broadcast(x, shape): return x.broadcast_to(shape)
     def matmul(x, y): return torch.matmul(x, y)
 
-    def value(x, value):                            # what lies across the target is read before: cygrad copies it
+    def value(x, value):                            # cygrad reads overlapping operands first: it copies them
         shares = torch.is_tensor(value) and value.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
         return value.clone() if shares else value
 
-    def fresh(y):                                   # PyTorch keeps the order of strides: a reshape would be a copy
+    def fresh(y):                                   # PyTorch keeps the order of strides, so a reshape would copy
         if not y.is_contiguous(): Torch.copied = True
         return y.contiguous()
 
@@ -222,7 +222,7 @@ BACKWARD = -1
 
 
 class Refusal(Exception):
-    """The library would not do step number args[0], or BACKWARD, and said args[1]."""
+    """The library refused step number args[0], or BACKWARD, with the message args[1]."""
 
 
 def compute(lib, name, x, argument):
@@ -252,7 +252,7 @@ def write(lib, name, x, value, index):
 
 
 def run(program, lib, leaves, plain):
-    """All steps; the loss."""
+    """Run all steps. Returns the loss."""
     values = [*leaves, *plain]
     for k, (name, operands, argument) in enumerate(program.steps):
         try:
@@ -275,7 +275,7 @@ def run(program, lib, leaves, plain):
 
 
 def gradients(program, loss, leaves, grad):
-    """Of the loss; one program in three differentiates the sum of their squares once more."""
+    """The gradients of the loss. One program in three also differentiates the sum of their squares."""
     first = grad(loss, leaves, create_graph=program.twice, allow_unused=True)
     if not program.twice: return first
     again = [(g * g).sum() for g in first if g is not None and g.requires_grad]
@@ -308,7 +308,7 @@ def in_torch(program):
 
 
 def outcome(f, program):
-    """(step, message) of a refusal, or None; loss and gradients, or None."""
+    """(step, message) of a refusal, or None, and loss and gradients, or None."""
     try:
         return None, f(program)
     except Refusal as e:
@@ -327,7 +327,8 @@ def agree(ours, theirs, program):
 
 
 def judge(seed):
-    """Run program `seed` in both; in a few words how it went, AssertionError where that is wrong."""
+    """Run program `seed` in both libraries. Returns the outcome in a few words. Raises AssertionError if it is
+    wrong."""
     program = Program(seed)
     refused, ours = outcome(in_cygrad, program)
     Torch.copied = False
@@ -336,7 +337,7 @@ def judge(seed):
         agree(ours, theirs, program)
         return "the same" if program.writes else "the same, without writes"
     if theirs_refused and theirs_refused[0] != BACKWARD:
-        # (it takes a view of a plain tensor for a leaf when a view of that has been written to)
+        # (it treats a view of a plain tensor as a leaf after a write to a view of that)
         name, (target, _), _ = program.steps[theirs_refused[0]]
         if name in WRITES and not program.of_leaf[target] and "a leaf Variable" in theirs_refused[1]:
             return "PyTorch alone refuses a write"
@@ -357,7 +358,7 @@ def judge(seed):
 
 
 def test_random_programs():
-    """div keeps its output where PyTorch keeps an input, so that a write to that is the one thing that cygrad alone
+    """div saves its output where PyTorch saves an input, so a write to the output is the only one that cygrad alone
     refuses."""
     outcomes = Counter(judge(seed) for seed in range(COUNT))
     print(dict(outcomes))
@@ -370,7 +371,7 @@ def test_random_programs():
 # ---- never silently wrong (M10) --------------------------------------------------------------------------------------
 
 def written_after_it_was_kept(lib, tensor, scope):
-    """The gradient of h * h at 4, which is 8, where 200 is added to h between: PyTorch's is 408."""
+    """The gradient of h * h at 4, which is 8. In between, 200 is added to h; PyTorch then computes 408."""
     x = tensor([4.0])
     with scope:
         h = x * 1.0
@@ -387,7 +388,8 @@ def written_after_it_was_kept(lib, tensor, scope):
      torch.autograd.graph.save_on_cpu),
 ], ids=["identity-hooks", "kept-elsewhere"])
 def test_hooks_on_saved_tensors_do_not_switch_the_check_off(ours, theirs):
-    """The two programs that PyTorch gets silently wrong; without hooks it raises, as we do with and without."""
+    """Two programs for which PyTorch is silently wrong with hooks. Without hooks it raises. cygrad raises in both
+    cases."""
     def variable(data): return torch.tensor(data, dtype=torch.float64, requires_grad=True)
     assert written_after_it_was_kept(torch, variable, theirs()) == [408.0]
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):

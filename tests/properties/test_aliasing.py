@@ -1,5 +1,5 @@
-"""What flows into a pass may share memory with what the pass writes: results are as if it had been copied. And a pass
-that fails leaves each .grad as it was, whole, or known to be incomplete."""
+"""Tensors that flow into a pass may share memory with those that the pass writes: results are as with a copy. A pass
+that fails leaves each .grad unchanged, complete, or marked as incomplete."""
 
 import copy
 import gc
@@ -60,7 +60,7 @@ def test_a_head_that_is_the_buffer_of_another_variable():
 
 @pytest.mark.parametrize("both", [True, False])
 def test_two_buffers_over_one_array(both):
-    """The head and the gradient are different buffers, of which one or both lie over the array."""
+    """The head and the gradient are different buffers, of which one or both use the memory of the array."""
     own = cg.full(3, 2.0)
     a = own.numpy() if not both else np.full(3, 2, np.float32)
     x = cg.tensor([1.0, 2.0, 3.0])
@@ -71,7 +71,7 @@ def test_two_buffers_over_one_array(both):
 
 
 def test_a_hook_that_returns_the_gradient():
-    """It is on its way to `h` while x.grad is overwritten by what `p` hands on."""
+    """It is pending for `h` while the contribution of `p` overwrites x.grad."""
     x = variable()
     x.grad.fill_(2)
     with cg.record():
@@ -168,7 +168,7 @@ class Refuses(cg.autograd.Function):
 
 
 def failing(x, w):
-    """w arrives whole, x in part, before the pass fails."""
+    """The gradient of w is complete and that of x partial when the pass fails."""
     with cg.record():
         y = (Refuses.apply(x) + x * w).sum()
     try:
@@ -257,7 +257,7 @@ def net(x, w, v, b):
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("start", ["zeros", "None"])
 def test_each_gradient_is_as_before_or_whole_or_incomplete(req, start):
-    """Every allocation of a backward fails in turn; what fresh_grad says of each gradient is true."""
+    """Every allocation of a backward fails in turn. fresh_grad of each gradient is then correct."""
     rng = np.random.default_rng(0)
     shapes = (5, 3), (4, 3), (4, 2), (4,)
     data = [rng.standard_normal(s) for s in shapes]
@@ -293,7 +293,7 @@ def test_each_gradient_is_as_before_or_whole_or_incomplete(req, start):
             untouched = x.grad is None if start == "None" else (x.grad.numpy() == 7).all()
             solver = cg.optim.Sgd()
             solver.set_parameters([x])
-            if untouched: solver.update()           # as before: nothing has reached it
+            if untouched: solver.update()           # unchanged: no contribution has arrived
             else:
                 with pytest.raises(RuntimeError, match="is incomplete"):
                     solver.update()
@@ -325,7 +325,8 @@ def test_a_gradient_with_a_graph_is_kept_when_its_sum_cannot_be_made():
 
 
 def test_a_kept_gradient_is_nobody_elses():
-    """A sum's gradient repeats one number, a head is the caller's, and one gradient reaches several intermediates."""
+    """A gradient of a sum repeats one number, a head belongs to the caller, and one gradient reaches several
+    intermediates."""
     x, weights = variable(), cg.tensor([1.0, 2.0, 3.0])
     with cg.record():
         y = x * 2
@@ -385,7 +386,7 @@ def test_a_copy_of_an_incomplete_gradient_is_incomplete():
     x, w = variable(req="add"), variable(req="add")
     failing(x, w)
     y = copy.deepcopy(x)
-    x.grad = x.grad                                 # the same again
+    x.grad = x.grad                                 # assign it again
     cg.mark_variables(x, x.grad, "add")
     for t in (x, y):
         complete(t, w)
@@ -402,7 +403,7 @@ def test_a_copy_of_an_incomplete_gradient_is_incomplete():
 
 @pytest.mark.parametrize("uses", [2, 3])
 def test_a_zero_gradient_that_two_variables_have(uses):
-    """Memory that takes the place of zeros has the roles that these had."""
+    """Memory that replaces zeros gets their roles."""
     x, y = cg.ones(4).attach_grad(), cg.ones(4).attach_grad()
     x.grad = y.grad
     with cg.record():

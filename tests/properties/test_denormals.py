@@ -1,5 +1,5 @@
-"""Results too small for a number: multiplications that give one, or a denormal, take an Intel processor 150 cycles.
-They show in the processor's flags, also where they cost nothing: the flag of underflow stays down."""
+"""Results that underflow: a multiplication with such a result takes an Intel CPU 150 cycles. It sets the CPU's
+underflow flag, also on CPUs where it costs nothing. The tests check that the flag stays clear."""
 
 import ctypes
 import ctypes.util
@@ -18,14 +18,14 @@ if platform.machine() != "x86_64" or sys.platform != "linux":
     pytest.skip("the flags are read as Linux has them on x86-64", allow_module_level=True)
 
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
-ENVIRONMENT = ctypes.c_uint32 * 8                   # fenv_t: the last is the vectors' control and status
+ENVIRONMENT = ctypes.c_uint32 * 8                   # fenv_t: the last word is MXCSR
 UNDERFLOW = 0x10
-N = 4099                                            # runs, vectors and what is left
+N = 4099                                            # runs, vectors and a remainder
 SHAPES = {"rows": ((64, 64), 1), "columns": ((64, 64), 0), "few columns": ((256, 14), 0), "long rows": ((8, 512), 1)}
 
 
 def underflows(f):
-    """Whether a product or a quotient in f() was too small for a normal number."""
+    """Whether a product or a quotient in f() underflows."""
     environment = ENVIRONMENT()
     f()                                             # imports and allocations
     LIBM.fegetenv(environment)
@@ -45,13 +45,13 @@ def scores(kind, n):
 @pytest.fixture
 def one_thread():
     threads = cg.get_num_threads()
-    cg.set_num_threads(1)                           # flags are a thread's own
+    cg.set_num_threads(1)                           # each thread has its own flags
     yield
     cg.set_num_threads(threads)
 
 
 def functions(kind, dtype):
-    """Calls by name, with what they take already there."""
+    """Calls by name, with their arguments made before."""
     x = cg.tensor(scores(kind, N).astype(dtype), requires_grad=True)
     for name in ("exp", "sigmoid", "silu", "gelu", "softplus"):
         f = getattr(cg, name)
@@ -98,7 +98,7 @@ def test_denormal_results_are_made_by_sums(dtype, one_thread):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_masked_scores_are_exact_zeros(dtype):
-    """... and so are their gradients, whatever flows in."""
+    """Their gradients are exact zeros too, for any incoming gradient."""
     for shape, axis in SHAPES.values():
         a = scores("masked", shape[0] * shape[1]).reshape(shape).astype(dtype)
         x = cg.tensor(a, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Backward passes inside Functions and hooks inside passes: however deep, an error, and everything is as before."""
+"""Backward passes inside Functions and hooks inside passes: if nested too deep they raise, and change nothing."""
 
 import gc
 import subprocess
@@ -66,12 +66,12 @@ def test_as_deep_as_python_goes(start, depth):
     Nested.left = 0
     gc.collect()
     assert [cg.memory.stats()[key] for key in KEYS] == before
-    start()                                         # and all is as before
+    start()                                         # and everything is as before
 
 
 @pytest.mark.parametrize("stack", [1 << 20, 64 << 20])
 def test_the_stack_ends_before_python_does(stack):
-    """With no limit of Python's own: RecursionError that names the stack, in threads of any size."""
+    """Without Python's limit, a RecursionError names the stack, for threads with any stack size."""
     program = f"""
 import gc, sys, threading
 import cygrad as cg

@@ -1,5 +1,5 @@
-"""Memory that runs out (M8): every allocation of a call fails once, and then for ever. MemoryError it is; the bytes are
-as before, what was given is unchanged, and the same call then does what it always did."""
+"""Failing allocations (M8): every allocation of a call fails, once or for all later ones too. The call raises
+MemoryError, live bytes and arguments are unchanged, and the same call then works."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def state():
 
 
 def every_failure(call, unchanged=None):
-    """`call` gives bytes to compare; unchanged() must be the same after each failure. Returns the number of
+    """`call` returns bytes to compare. unchanged() must be the same after each failure. Returns the number of
     allocations."""
     expected = call()
     before = state()
@@ -109,7 +109,7 @@ def with_writes_through_views(w, b, x):
 
 
 def with_a_taking_tensor(w, b, x):
-    """A plain tensor that takes recorded values."""
+    """A plain tensor to which recorded values are written."""
     t = cg.zeros((5, 3), dtype="float64")
     t[...] = b
     t += x @ w.T
@@ -147,8 +147,8 @@ class Trainer:
 @pytest.mark.parametrize("loss_of", [
     with_writes, with_writes_through_views, with_a_taking_tensor, with_a_penalty])
 def test_every_allocation_of_a_step_can_fail(loss_of, req):
-    """Parameters are bit-equal after the step that failed; the next one is that of a twin that never failed, which
-    shows the solver's states to be so too."""
+    """A failed step changes no bit of the parameters. The next step equals that of a model that never failed, so the
+    states of the solver are unchanged too."""
     trainer, twin = Trainer(loss_of, req), Trainer(loss_of, req)
     trainer.step(), twin.step()
     with fail_allocation(1 << 40) as failure:
@@ -173,7 +173,7 @@ def test_every_allocation_of_a_step_can_fail(loss_of, req):
 
 
 def test_a_failed_backward_of_add_leaves_what_was_there():
-    """What the pass that failed had added goes with zero_grad(), and with retain_graph the pass can be done again."""
+    """zero_grad() removes what the failed pass has added, and with retain_graph the pass can run again."""
     w = leaf(3, 4, req="add")
     with cg.record():
         loss = (cg.tanh(w) * w[:, ::-1]).sum() + (w @ w.T).sum()
@@ -196,7 +196,7 @@ def test_a_failed_backward_of_add_leaves_what_was_there():
 # ---- random programs -------------------------------------------------------------------------------------------------
 
 def fail_in(program):
-    """Every failure in a program; False if it is one that cygrad refuses."""
+    """Every failure in a program. False if cygrad refuses the program."""
     variables = [cg.tensor(a).requires_grad_() for a in program.variables]
     constants = [cg.tensor(a) for a in program.constants]
 

@@ -1,4 +1,4 @@
-"""Numbers far from zero beside their spread: what is left of them after their maximum or their mean is exact."""
+"""Numbers whose distance from zero is large compared with their spread: differences from maximum or mean are exact."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,9 @@ import cygrad as cg
 @pytest.mark.parametrize("n", [10, 17, 200])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_what_is_far_from_zero_keeps_its_digits(axis, n, far):
-    """The logarithm of a sum is small beside such a maximum, and lost most of its digits when it was added to it: the
-    gradient of a cross-entropy was wrong by 2 % about 1e6. The numbers are whole halves, exact wherever they are."""
+    """The logarithm of a sum is small compared with such a maximum, and once lost most of its digits when it was added
+    to it: the gradient of a cross-entropy was wrong by 2 % at 1e6. The numbers are multiples of 1/2, so they are
+    exact."""
     near = np.round(np.random.default_rng(0).standard_normal((40, n)) * 4) / 2
     a = (near + far).astype("float32")
     wanted = torch.log_softmax(torch.tensor(near), 1).numpy()
@@ -30,14 +31,14 @@ def test_what_is_far_from_zero_keeps_its_digits(axis, n, far):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 7, 65, 300])
 def test_layer_norm_of_equal_numbers_is_its_bias(n, dtype):
-    """A mean that is off by its last bit was 7e-5, where the rate is 1 / sqrt(eps)."""
+    """An error in the last bit of the mean once caused 7e-5, because the rate is 1 / sqrt(eps)."""
     x = cg.tensor(np.repeat([[3.3], [1e6], [-0.1]], n, 1).astype(dtype))
     assert cg.layer_norm(x, cg.ones(n, dtype=dtype), cg.full(n, 2.0, dtype=dtype)).tolist() == [[2.0] * n] * 3
 
 
 @pytest.mark.parametrize("n", [65, 300])
 def test_layer_norm_far_from_zero(n):
-    """What is left is the rounding of the mean itself, half an ulp of 8, and not that of its sum."""
+    """The only error is the rounding of the mean, half an ulp of 8, and not that of the sum."""
     a = (np.arange(2 * n).reshape(2, n) % 7 * 8 + 1e8).astype("float32")
     y = cg.layer_norm(cg.tensor(a), cg.ones(n), cg.zeros(n)).numpy()
     near = a.astype("float64")

@@ -1,4 +1,4 @@
-"""A child of fork computes, finishes, and changes nothing in the parent, even if other threads were in the middle."""
+"""A forked child computes, finishes, and changes nothing in the parent, even if other threads are computing."""
 
 import os
 import subprocess
@@ -49,7 +49,8 @@ print("fine")
 
 
 def test_a_child_that_asks_for_threads():
-    """It has none of those that its parent had, and would wait for them for ever; without any it may start its own."""
+    """It has none of its parent's threads and would wait for them forever. If the parent had none, it may start its
+    own."""
     run("""
 import signal
 from cygrad.kernels import threads
@@ -94,7 +95,7 @@ print("fine")
 
 
 def test_a_fork_while_a_gradient_is_half_delivered():
-    """The parent's other thread has written one of two contributions; in the child it never will write the other."""
+    """Another thread of the parent has written one of two contributions. In the child the other one never arrives."""
     run("""
 v = cg.tensor([1.0, 2.0]).attach_grad()
 reached, go_on = threading.Event(), threading.Event()
@@ -124,7 +125,7 @@ print("fine")
 
 
 def test_blas_works_alone_until_the_last_product_ends():
-    """OpenBLAS's handler of fork waits for its threads, for ever if a product runs on them: none of ours may."""
+    """OpenBLAS's fork handler waits for its threads, forever if a product runs on them, so no product of cygrad may."""
     run("""
 import re, time
 from cygrad.kernels import blas
@@ -156,7 +157,7 @@ print("fine")
 
 
 def test_children_while_threads_hold_memory_at_any_shape():
-    """A child finds the books as its parent had them, and can give back and take; the parent's others go on."""
+    """A child has the parent's counters and can allocate and release. The parent's other threads continue."""
     run("""
 def check():
     s = cg.memory.stats()

@@ -1,5 +1,5 @@
-"""A formula is pure: tensors in, tensors out, no value read in Python. A captured gradient is then right for other
-inputs."""
+"""A formula is pure: it takes and returns tensors and reads no value in Python. A captured gradient is then correct for
+other inputs."""
 
 import re
 
@@ -11,15 +11,15 @@ from cygrad.core.execute.replay import Replay
 from rows import DIFFERENTIABLE_ROWS, floating_places, head_for, tensors
 
 def impurity(row, args, kwargs):
-    """What is wrong with the formula of a call, or None. Its gradient is captured with one set of inputs, computed with
-    another, and must have eager's bits."""
+    """The error in the formula of a call, or None. Its gradient is captured with one set of inputs and replayed with
+    another, and must have the bits of eager code."""
     xs, places = tensors(args), floating_places(args)
     leaves = [xs[i].requires_grad_() for i in places]
 
     def gradients():
         with cg.record():
             inputs = list(xs)
-            for i in places: inputs[i] = xs[i] * 1.0            # what is kept is then a result of the capture
+            for i in places: inputs[i] = xs[i] * 1.0            # then the saved value is a result of the capture
             y = row.tested(*inputs, **kwargs)
         found = cg.autograd.grad(y, leaves, head, create_graph=True, allow_unused=True)
         return (y, *[g for g in found if g is not None])
@@ -28,7 +28,7 @@ def impurity(row, args, kwargs):
     try:
         replay = Replay(gradients)
     except RuntimeError as e:
-        if re.match(r"Replay: the shape of the result of .* depends on", str(e)): return None    # read none
+        if re.match(r"Replay: the shape of the result of .* depends on", str(e)): return None     # it read none
         if not re.match(r"Replay: the gradient of .* reads the values", str(e)): raise
         return str(e)
     with cg.no_grad():

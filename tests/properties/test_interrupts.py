@@ -1,5 +1,5 @@
-"""Scopes that Ctrl-C interrupts as they open or close, that are left wrongly, and that die open: what was found is
-there again, and nothing stays on (rule 7 of the architecture)."""
+"""Scopes that Ctrl-C interrupts while they open or close, that are left wrongly, or that die while open: the state
+before is restored, and nothing stays on."""
 
 import gc
 import signal
@@ -25,7 +25,7 @@ packed = []
 
 @pytest.fixture(autouse=True)
 def interrupts():
-    """A process that was started in the background may have been told to ignore Ctrl-C."""
+    """A process that was started in the background may ignore Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -40,15 +40,15 @@ MAKERS = {
     "hook": lambda: cg.ones(1).attach_grad().register_hook(lambda g: g * 2),
 }
 every_scope = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-GLOBAL = {"track", "limit", "profile", "events", "fail_allocation"}     # of the process, not of a thread
+GLOBAL = {"track", "limit", "profile", "events", "fail_allocation"}     # scopes of the process, not of a thread
 
 
 def left_on():
-    """The names of what is on."""
+    """The names of the scopes that are on."""
     x = cg.ones(2).attach_grad()
     found = {"recording": cg.is_recording(), "training": cg.is_training(), "a log": bool(open_logs())}
     try:
-        large = cg.zeros((1 << 16, 16))             # more than any cache has
+        large = cg.zeros((1 << 16, 16))             # more than any cache holds
         del large
         cg.memory.empty_cache()
     except cg.MemoryLimitError:
@@ -86,8 +86,8 @@ def left_on():
 # ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 class Interrupt:
-    """Raises KeyboardInterrupt at the n-th instruction that a scope runs in Python, where a signal could be handled. In
-    the function with the with statement it cannot, between the scope's methods and the statement."""
+    """Raises KeyboardInterrupt at the n-th Python instruction of a scope, where a signal could be handled. In the
+    function with the with statement, no signal is handled between the scope's methods and the statement."""
 
     def __init__(self, n):
         self.n, self.instructions = n, 0
@@ -112,7 +112,7 @@ def enter_and_leave(scope, error):
 def test_an_interrupt_at_any_instruction_leaves_nothing_on(make, error):
     for n in range(1, 3000):
         interrupt, scope = Interrupt(n), make()
-        gc.collect()                                # (what other tests left would run here)
+        gc.collect()                                # (garbage of other tests could run code here)
         sys.settrace(interrupt.trace)
         try:
             enter_and_leave(scope, error)
@@ -128,7 +128,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_on(make, error):
 
 @every_scope
 def test_a_signal_that_comes_in_a_scope_leaves_nothing_on(make):
-    """A real one, which Python handles at its next opportunity, and at opportunities in the scope's own methods."""
+    """A real signal, which Python handles as soon as it can, also in the scope's methods."""
     for place in ("before", "inside", "after"):
         with pytest.raises(KeyboardInterrupt):
             if place == "before": signal.raise_signal(signal.SIGINT)
@@ -141,7 +141,7 @@ def test_a_signal_that_comes_in_a_scope_leaves_nothing_on(make):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
 @every_scope
 def test_signals_at_random_moments_leave_nothing_on(make):
-    """Ctrl-C some thousand times, after times that go through the whole of entering and leaving."""
+    """Ctrl-C some thousand times, with delays that cover all of entering and leaving."""
     landed = 0
 
     def step():
@@ -164,7 +164,7 @@ def test_signals_at_random_moments_leave_nothing_on(make):
 
 
 def test_a_tape_that_ends_swallows_no_interrupt():
-    """No Python runs as a tape dies, in which Ctrl-C would come and be printed instead of raised."""
+    """No Python code runs while a tape dies: there, Ctrl-C would be printed instead of raised."""
     events = []
     with cg.record():
         sys.settrace(lambda frame, event, _: events.append(frame.f_code.co_name))
@@ -178,11 +178,11 @@ def test_a_tape_that_ends_swallows_no_interrupt():
 
 # ---- left wrongly ----------------------------------------------------------------------------------------------------
 
-HARMLESS = {"GradientCollector", "hook"}            # closing and removing twice are no mistakes
+HARMLESS = {"GradientCollector", "hook"}            # closing or removing twice is allowed
 
 
 def leave(scope):
-    """The words of the error, or None."""
+    """The message of the error, or None."""
     try:
         scope.__exit__(None, None, None)
     except RuntimeError as e:
@@ -205,7 +205,8 @@ def test_leaving_what_was_not_entered_changes_nothing(name):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_leaving_in_another_thread(name):
-    """A thread's scope is its own: RuntimeError, and it stays open. A scope of the process can be closed anywhere."""
+    """Leaving a thread's scope elsewhere raises RuntimeError, and it stays open. Any thread can close a process
+    scope."""
     scope, said = MAKERS[name](), []
 
     def work(scope=scope):
@@ -226,8 +227,8 @@ def test_leaving_in_another_thread(name):
 
 @pytest.mark.parametrize("first", MAKERS)
 def test_leaving_out_of_order(first):
-    """A scope of the process closes by itself alone. One of a thread restores what it found, in whatever order; here in
-    a thread whose flags nobody sees afterwards."""
+    """A scope of the process closes independently of others. A scope of a thread restores what it found, in any order.
+    The test uses a separate thread, whose flags end with it."""
     for second in MAKERS:
         if first == second and first in {"fail_allocation", "GradientCollector"}: continue
         for order in ((0, 1), (1, 0)):
@@ -247,7 +248,7 @@ def test_leaving_out_of_order(first):
             assert left_on() == set(), (second, order)
 
 
-# ---- that die open ---------------------------------------------------------------------------------------------------
+# ---- dead while open -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", sorted(GLOBAL))
 def test_scopes_of_the_process_that_die_open_are_closed(name):
@@ -283,7 +284,7 @@ def test_scopes_that_die_open_in_a_cycle(name):
 
 
 def test_a_tape_that_dies_in_a_cycle():
-    """Its nodes go on in the enclosing ring; the collector must not empty it before."""
+    """Its nodes move to the enclosing ring. The collector must not clear it before."""
     x = cg.ones(2).attach_grad()
     with cg.record() as outer:
         held = [cg.exp(x)]

@@ -1,5 +1,5 @@
-"""No message has a tensor's elements in it: type, shape and dtype instead. (An index that is out of range is named: it
-is what has to be put right, and NumPy names it too.)"""
+"""Messages contain no elements of tensors, only type, shape and dtype. (They do name an index out of range, because it
+has to be corrected. NumPy names it too.)"""
 
 import inspect
 
@@ -15,7 +15,7 @@ TRACES = ("1234.6", "1.2346", "1234625", "1.234625")
 
 
 def held():
-    """Arguments that hold the sentinel, in every wrapping in which a program might hand it over."""
+    """Arguments that contain the sentinel, in every form in which a program might pass it."""
     a = np.full((2, 3), SENTINEL)
     x = cg.tensor(a, dtype="float32")
     yield from (x, cg.tensor(a), cg.tensor(a).attach_grad(), cg.tensor(SENTINEL), a, a[0], [x, x], (x,), [[x]], [a],
@@ -24,7 +24,7 @@ def held():
 
 
 class Holder:
-    """An object of another library whose text shows what it holds."""
+    """An object of another library whose repr shows its contents."""
 
     def __init__(self, x):
         self.x = x
@@ -34,7 +34,7 @@ class Holder:
 
 
 def everything():
-    """(name, function): all that users can call with values."""
+    """(name, function): everything that users can call with values."""
     for name, f in vars(cg).items():
         if inspect.isroutine(f) and name not in ("get_include", "mark_variables", "set_recording", "set_training"):
             yield name, f
@@ -61,7 +61,7 @@ def everything():
 
 
 def calls(f):
-    """Calls of `f` with the sentinel in one place or all, the other places filled with what could pass."""
+    """Calls of `f` with the sentinel as one argument or all, and plausible values for the others."""
     other = cg.ones(2, 3)
     for x in held():
         yield (x,), {}
@@ -80,7 +80,7 @@ def calls(f):
 
 
 def texts(e):
-    """All that is said of an error: its message, its notes, and those of what it came from."""
+    """All texts of an error: its message, its notes, and those of its causes."""
     seen = []
     while e is not None and e not in seen:
         seen.append(e)

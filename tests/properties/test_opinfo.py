@@ -1,4 +1,5 @@
-"""Every row against its PyTorch counterpart, in float64, on PyTorch's own samples: value, first and second gradient.
+"""Every row compared with its PyTorch counterpart, in float64, on PyTorch's own samples: value, first and second
+gradient.
 
 tests/support/opinfo.txt has the number of samples that are compared for each row, so that no comparison is lost
 unnoticed; `python tests/support/opinfo.py` prints it. CYGRAD_OPINFO=all compares the reference inputs of PyTorch as
@@ -20,7 +21,7 @@ EXPECTED = {text.partition(":")[0]: text for text in LINES}
 
 @pytest.fixture(scope="module", autouse=True)
 def no_collecting_of_pytorch():
-    """PyTorch's list is very many objects that stay: the collector is not to look at them after every test."""
+    """PyTorch's list has very many permanent objects, which the collector should not traverse after every test."""
     op_named("add")
     gc.collect()
     gc.freeze()
@@ -84,7 +85,8 @@ KINKS = [                                           # (row, name in PyTorch, inp
 
 @pytest.mark.parametrize("row, name, arrays", KINKS)
 def test_kinks_and_ties_are_as_in_pytorch(row, name, arrays):
-    """Where the gradient is a convention. (max along an axis shares it among equals as amax does, not as torch.max.)"""
+    """Where the gradient is a convention. (max along an axis divides it among equal elements like amax, not
+    torch.max.)"""
     import torch
     ours = [cg.tensor(a, dtype="float64", requires_grad=True) for a in arrays]
     theirs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]

@@ -1,7 +1,7 @@
-"""Random programs: with the garbage collector off each ends at no live byte and no live buffer (M12), and what they
-compute is what PyTorch computes, or a refusal, never something else.
+"""Random programs: with the garbage collector off, each ends without a live byte or buffer (M12). Each computes the
+same as PyTorch or is refused.
 
-CYGRAD_PROGRAMS is how many run (1000); the full run is
+CYGRAD_PROGRAMS is the number of programs (1000). The full run is
 `CYGRAD_PROGRAMS=10000 python -m pytest tests/properties/test_random_programs.py`."""
 
 import gc
@@ -14,7 +14,7 @@ from programs import KINDS, MAKERS, WRITES, Boom, Program, Refused, reference, r
 import cygrad as cg
 
 COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "1000"))
-COMPARED = 6                                        # one in so many is compared with PyTorch
+COMPARED = 6                                        # one in six is compared with PyTorch
 
 
 @pytest.fixture
@@ -72,13 +72,13 @@ def test_they_compute_what_pytorch_computes(kind):
         with np.errstate(all="ignore"):
             try:
                 wanted, expected = reference(program)
-            except RuntimeError:                    # writes across themselves, and its own trouble with size 0
+            except RuntimeError:                    # overlapping writes, and PyTorch's own problems with size 0
                 beyond += 1
                 continue
         rtol, atol = (1e-5, 1e-5) if program.single else (1e-8, 1e-9)
         np.testing.assert_allclose(loss, wanted, rtol, atol, err_msg=repr(program))
         for i, (g, e) in enumerate(zip(gradients, expected, strict=True)):
-            if g is None or e is None:              # "none came" and a gradient of zeros may differ
+            if g is None or e is None:              # None and a gradient of zeros are equivalent
                 zero = g if g is not None else e
                 assert zero is None or not zero.any(), (i, program)
                 continue

@@ -1,7 +1,8 @@
-"""Random programs captured by Replay, replayed on other inputs and compared with eager code, bit for bit: views, writes
-in place (over inputs, results, views and memory made inside), several outputs, gradients of first and second order.
+"""Random programs captured by Replay, replayed on other inputs and compared with eager code, bit for bit: views,
+in-place writes (over inputs, results, views and memory made inside), several outputs, gradients of first and second
+order.
 
-CYGRAD_PROGRAMS is how many are captured (1000); `make test-all` takes 10,000."""
+CYGRAD_PROGRAMS is the number of programs (1000). `make test-all` runs 10,000."""
 
 import os
 
@@ -18,8 +19,8 @@ COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "1000"))
 
 
 class Captured:
-    """A function of tensors made of a random program: some steps have several outputs, some write over memory that was
-    made inside, and of one third the gradients are part of the result."""
+    """A function of tensors, made from a random program. Some steps have several outputs, some write over memory that
+    was made inside, and in one third the gradients are part of the result."""
 
     def __init__(self, seed):
         self.program = Program(seed)
@@ -56,7 +57,7 @@ class Captured:
         return (*values[-4:], *extra[-4:])
 
     def more(self, values, extra, rng):
-        """Now and then a step that the programs do not have."""
+        """Occasionally a step that the programs do not have."""
         x = values[rng.integers(len(values))]
         kind = rng.integers(24)
         if kind == 0 and x.ndim and x.shape[0] > 1:
@@ -82,7 +83,7 @@ class Captured:
 
 
 def run(f, arrays):
-    """What f returns, as arrays, and what its inputs hold afterwards; or the error that it raises."""
+    """The results of f as arrays and the contents of its inputs afterwards, or the error that it raises."""
     tensors = [cg.tensor(a) for a in arrays]
     try:
         out = f(*tensors)

@@ -1,4 +1,4 @@
-"""numpy.seterr and warnings as errors: what NumPy does inside of an operation of ours is as quiet as our kernels."""
+"""numpy.seterr and warnings as errors: NumPy inside a cygrad operation reports no more than cygrad's kernels."""
 
 import warnings
 
@@ -12,7 +12,7 @@ NUMBERS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, -1e300, 5e-324, 1e-310, 1e
 
 
 def arrays(args):
-    """The arguments, and with others in the place of their floating arrays: special numbers, large integers, bools."""
+    """The arguments, and variants with other arrays: special numbers, large integers, bools."""
     yield args
     for dtype in ALL_DTYPES:
         if np.dtype(dtype).kind == "f":
@@ -27,7 +27,7 @@ def arrays(args):
 
 
 def contents(y):
-    """What there is to compare of what a call gave."""
+    """The comparable contents of a call's result."""
     if isinstance(y, (tuple, list)):
         return [contents(v) for v in y]
     return (y.dtype, y.shape, y.detach().numpy().tobytes()) if isinstance(y, cg.Tensor) else repr(y)
@@ -41,7 +41,7 @@ def outcome(f):
 
 
 def quiet(f):
-    """Whether f() does the same whatever NumPy is told to do about errors."""
+    """Whether f() does the same under all settings of numpy.seterr."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted = outcome(f)
@@ -110,7 +110,7 @@ def test_conversions(f, dtype):
 
 
 def test_seterr_itself():
-    """The global switch, as a user has it on at the top of his program."""
+    """The global setting, at the top of a user's program."""
     before = np.seterr(all="raise")
     try:
         x = cg.tensor([1e30, 0.0, np.nan], requires_grad=True)
@@ -120,6 +120,6 @@ def test_seterr_itself():
         assert np.isnan(y.item()) and "nan" in repr(x.grad) and f"{cg.tensor(1e-45):.3f}" == "0.000"
         assert cg.testing.gradcheck(cg.exp, [cg.tensor([1.0, -745.0], dtype="float64")])
         with pytest.raises(FloatingPointError):
-            np.array([1e30], "float32") * np.float32(1e30)      # what is NumPy's stays NumPy's
+            np.array([1e30], "float32") * np.float32(1e30)      # NumPy's own operations still raise
     finally:
         np.seterr(**before)

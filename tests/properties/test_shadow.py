@@ -119,7 +119,7 @@ def views_and_detached():
                                    views_and_detached], ids=lambda f: f.__name__)
 def test_scenes(scene):
     gc.collect()
-    gc.disable()                                    # counts alone
+    gc.disable()                                    # reference counts alone
     try:
         with Shadow() as shadow:
             scene()
@@ -140,14 +140,14 @@ def test_random_programs(seed):
 
 
 def test_the_shadow_can_disagree():
-    """Each kind of wrong book-keeping is noticed."""
+    """Each kind of wrong accounting is detected."""
     def complaints(*events):
         shadow = Shadow()
         for e in events:
             shadow(e)
         return shadow.errors
 
-    assert complaints(("allocate", 1, 64, "other"))                            # the pool knows nothing of it
+    assert complaints(("allocate", 1, 64, "other"))                            # the pool has not allocated it
     assert complaints(("free", 1, 64, "other"))                                # never allocated
     pair = [("allocate", 1, 0, "other"), ("allocate", 1, 0, "other")]
     assert any("the buffer was" in e for e in complaints(*pair))               # allocated twice

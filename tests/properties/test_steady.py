@@ -1,6 +1,6 @@
 """Steps of random shapes leave no bytes behind: live, cached or resident (tests/support/steady.py).
 
-CYGRAD_STEPS is how many (10,000; `make test-all` takes 100,000, which are six seconds)."""
+CYGRAD_STEPS is the number of steps (10,000). `make test-all` takes 100,000, in six seconds."""
 
 import os
 import subprocess
@@ -24,5 +24,5 @@ def test_steps_of_random_shapes_hold_no_more_as_they_go_on():
     for _, resident, live, held, peak in marks[1:]:
         assert live == parameters
         assert held <= 1.35 * peak + (8 << 20) and held - settled[3] <= 1 << 20
-        assert resident - settled[1] <= 512 << 10, marks    # 6 bytes a step, if 100,000 were taken
+        assert resident - settled[1] <= 512 << 10, marks    # 6 bytes per step for 100,000 steps
     assert end[4] > parameters

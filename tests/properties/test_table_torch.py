@@ -1,4 +1,5 @@
-"""Every row at its own samples against PyTorch: value and gradients. (test_opinfo.py has PyTorch's samples.)"""
+"""Every row compared with PyTorch on the row's own samples: value and gradients. (test_opinfo.py has PyTorch's
+samples.)"""
 
 import warnings
 
@@ -95,7 +96,7 @@ def torch_counterparts(torch):
 
 
 def every(x, axis):
-    """PyTorch has reductions that want all axes named."""
+    """Some of PyTorch's reductions need all axes as arguments."""
     return tuple(range(x.ndim)) if axis is None else axis
 
 
@@ -104,7 +105,7 @@ def reduced(torch, values, reduction):
 
 
 def product_of(x, axis=None, keepdims=False):
-    """PyTorch takes the product along one axis at a time."""
+    """PyTorch computes the product along one axis at a time."""
     axes = every(x, axis)
     for d in sorted([axes] if isinstance(axes, int) else axes, reverse=True):
         x = x.prod(d, keepdim=keepdims)
@@ -121,7 +122,7 @@ def torch():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch = pytest.importorskip("torch", reason="PyTorch is not installed, so it cannot be compared with")
-        pytest.importorskip("torch._dynamo")        # imported in backward otherwise, and holds its frames
+        pytest.importorskip("torch._dynamo")        # otherwise imported in backward, where it keeps frames alive
         return torch
 
 
@@ -134,14 +135,14 @@ def derivatives(xs, y, grad, variable):
     return [*first, *second]
 
 
-# Their gradients depend on the values, and are constant around almost every point. PyTorch does not record some of them
-# further; here the next derivative is zeros.
+# Their gradients depend on the values and are piecewise constant. PyTorch does not record some of these gradients. In
+# cygrad the next derivative is zeros.
 PIECEWISE = {"relu_gradient", "maximum", "minimum", "clip", "where", "max", "min", "sort"}
 
 
 def kinds(xs, y, grad):
-    """For each gradient and each input what the further derivative is: "values", "zeros", "none"; of a gradient that is
-    not recorded "none" for all."""
+    """The kind of the next derivative for each gradient and each input: "values", "zeros" or "none". For a gradient
+    that is not recorded, all are "none"."""
     found = []
     for dx in grad([y], xs, True):
         further = grad([dx], xs, False) if dx is not None and dx.requires_grad else [None] * len(xs)

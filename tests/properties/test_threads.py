@@ -1,4 +1,4 @@
-"""Threads: training side by side, backward from elsewhere, shared variables, two threads in one graph."""
+"""Threads: parallel training, backward in another thread, shared variables, two threads in one graph."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ BIG = 1 << 18                                       # elements: kernels of this 
 
 
 def in_threads(n, body):
-    """Run body(0) ... body(n - 1) at once; what one raises is raised here."""
+    """Run body(0) ... body(n - 1) in parallel. An exception in one is raised here."""
     errors = []
     ready = threading.Barrier(n)
 
@@ -77,7 +77,7 @@ def test_backward_from_another_thread():
 
 @pytest.mark.parametrize("kernel_threads", [1, 2])
 def test_shared_variables_that_add_get_every_contribution(kernel_threads):
-    """Kernels release the GIL: without a lock on .grad two sums into it lost contributions."""
+    """Kernels release the GIL. Without a lock on .grad, two sums into it would lose contributions."""
     cg.set_num_threads(kernel_threads)
     x, w = cg.zeros(BIG).attach_grad("add"), cg.ones((8, 8)).attach_grad("add")
 
@@ -110,13 +110,13 @@ def test_shared_variables_that_write_keep_one_whole_gradient():
 
 
 def test_a_graph_that_another_thread_runs():
-    """The second thread comes when the first is in the middle of its pass: it is told so, and nothing has changed."""
+    """A second thread starts a pass while the first one runs: it raises an error and changes nothing."""
     x, head = cg.zeros(BIG).attach_grad("add"), cg.ones(())
     with cg.record():
         y = cg.exp(cg.tanh(cg.exp(x))).sum()
     inside, tried, waited = threading.Event(), threading.Event(), []
 
-    def listen(event):                              # the first event is the first thread's, which stops there
+    def listen(event):                              # the first thread stops at the first event
         if not inside.is_set():
             inside.set()
             waited.append(tried.wait(30))
@@ -141,7 +141,7 @@ def test_a_graph_that_another_thread_runs():
 
 
 def test_two_threads_in_one_graph():
-    """One runs; the other is told so, or, if it comes too late, that the graph is freed. Nothing is counted twice."""
+    """One pass runs. The other raises an error, also if the graph is freed by then. Nothing is added twice."""
     for _ in range(20):
         x = cg.zeros(BIG).attach_grad("add")
         with cg.record():
@@ -164,7 +164,7 @@ def test_two_threads_in_one_graph():
 
 
 def test_a_gradient_taken_away_during_the_pass():
-    """Another thread assigns .grad while a kernel writes into it: no crash, and what is there is a whole tensor."""
+    """Another thread assigns .grad while a kernel writes to it: no crash, and .grad is a complete tensor."""
     w = cg.ones((256, 256)).attach_grad()
     x = cg.ones((256, 256))
     stop = []

@@ -12,7 +12,7 @@ from unseen import CASES, N, build
 from cygrad.ops import TABLE
 
 LITTLE = 16 << 10               # Python's objects, NumPy's iterators
-BLOCKS = 136 << 10              # two of NumPy's buffers of 8192 elements, which no size of a tensor changes
+BLOCKS = 136 << 10              # two of NumPy's buffers of 8192 elements, whatever the size of a tensor
 IN_BLOCKS = {
     "add of transposed": "NumPy walks integers that lie in another order than the result block by block",
     "neg of transposed": "the same",
@@ -27,7 +27,7 @@ IN_BLOCKS = {
     "linspace of one number": "the same",
     "x[rows, columns] = v": "its gradient numbers the places with an arange",
 }
-BY_OTHERS = {"dropout_with", "dropout_identity"}       # what is called by another row's function
+BY_OTHERS = {"dropout_with", "dropout_identity"}       # rows that another row's function calls
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def counts(tmp_path_factory):
 
 
 def test_no_operation_takes_memory_past_the_pool(counts):
-    assert BLOCKS < N                               # a byte an element would be seen
+    assert BLOCKS < N                               # one byte per element would be detected
     too_much = []
     for name, dtype, found in counts:
         for when, nbytes in found.items():
@@ -56,7 +56,7 @@ def test_no_operation_takes_memory_past_the_pool(counts):
 
 
 def test_the_counter_counts(counts):
-    """What is allowed for is there: a list of it that is longer than it must be would hide something."""
+    """The allowances are needed. A larger one would hide an allocation."""
     most = {}
     for name, _, found in counts:
         most[name] = max(most.get(name, 0), *found.values(), 0)

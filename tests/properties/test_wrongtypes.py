@@ -1,4 +1,4 @@
-"""Everything that is compiled, called with wrong types: exceptions, never a crash (tests/support/wrongtypes.py)."""
+"""All compiled code called with wrong types raises exceptions and never crashes (tests/support/wrongtypes.py)."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ def test_no_call_with_wrong_types_crashes(tmp_path):
 
 
 def test_classes_without_arguments_take_none():
-    """(A compiled class without __init__ would take anything.)"""
+    """(A compiled class without __init__ would accept any arguments.)"""
     import inspect
 
     wrong = []
@@ -24,7 +24,7 @@ def test_classes_without_arguments_take_none():
         for name, kind in vars(module).items():
             if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or issubclass(kind, Exception):
                 continue
-            if kind is cg.optim.Solver: continue    # what a class of its own takes, it says itself
+            if kind is cg.optim.Solver: continue    # subclasses define their own arguments
             try: kind(*range(20))
             except (TypeError, RuntimeError): continue      # (a Function is not instantiated)
             wrong.append(name)
@@ -32,8 +32,8 @@ def test_classes_without_arguments_take_none():
 
 
 def test_methods_of_compiled_classes_check_their_self():
-    """A function of Cython's in the place of a method descriptor would take anything for self. (Those that were
-    installed in Tensor or Node are functions of a module: their first argument has a type, which Cython checks.)"""
+    """A Cython function in place of a method descriptor would accept anything as self. (Methods that are added to
+    Tensor or Node are module functions: Cython checks the type of their first argument.)"""
     import inspect
     import pkgutil
 
@@ -43,7 +43,7 @@ def test_methods_of_compiled_classes_check_their_self():
         module = __import__(found.name, fromlist=["_"])
         for kind in vars(module).values():
             if not inspect.isclass(kind) or not kind.__module__.startswith("cygrad") or kind.__flags__ & (1 << 9):
-                continue                            # (of Python, made at run time: those check)
+                continue                            # (Python functions, made at run time, check themselves)
             wrong += [f"{kind.__module__}.{kind.__name__}.{name}" for name, f in vars(kind).items()
                       if type(f).__name__ == "cython_function_or_method" and "." in f.__qualname__]
     assert not wrong, "decorate these classes with @cython.binding(False): " + ", ".join(sorted(set(wrong)))

@@ -1,4 +1,4 @@
-"""Gradients that are known to be zero: they hold no memory until somebody reads or writes them."""
+"""Gradients that are known to be zero have no memory until they are read or written."""
 
 import copy
 import pickle
@@ -194,7 +194,7 @@ def test_zeros_in_a_function_and_as_a_variable():
 
 @pytest.mark.parametrize("layers, width, batch", [(8, 64, 32), (16, 32, 128)])
 def test_the_peak_of_a_step(layers, width, batch):
-    """Gradients arrive as what was kept is given back: the step's peak is the larger of both, and one more of each."""
+    """Gradients are allocated while saved values are released: the peak is the larger of both, plus one of each."""
     x = cg.ones(batch, width)
     ws = [cg.full((width, width), 1 / width).attach_grad() for _ in range(layers)]
     solver = cg.optim.Sgd(0.1)
