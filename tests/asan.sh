@@ -2,12 +2,12 @@
 # The tests under AddressSanitizer: `tests/asan.sh [pytest arguments]`. The sources are copied to build/asan and built
 # there with CYGRAD_ASAN=1. PYTHON is the interpreter (python3), TESTS the tests (all).
 #
-# Leaks are looked for by the tests themselves (every byte is counted); detect_leaks would report CPython's own caches.
-# libstdc++ is preloaded too, for the exceptions of C++ libraries that tests import: the sanitizer ends the process at the
-# first one else. PYTHONMALLOC=malloc gives every Python object a block of its own, so that a dead one is seen. A thread of
-# 256 KiB has no room for the sanitizer's larger frames, an address space with a limit none for its shadow memory, and a
-# browser does not start with it preloaded, and the witness of the arena must be preloaded itself: those tests run in the
-# plain suite alone.
+# The tests themselves detect leaks, because every byte is counted. detect_leaks would report CPython's own caches.
+# libstdc++ is preloaded too: otherwise the sanitizer ends the process at the first exception of a C++ library that tests
+# import. With PYTHONMALLOC=malloc every Python object has a block of its own, so accesses to dead ones are detected. Some
+# tests run only without the sanitizer: its frames do not fit into a thread's stack of 256 KiB, its shadow memory does not
+# fit into a limited address space, a browser does not start with it, and the witness of the arena must be preloaded
+# itself.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}

@@ -1,4 +1,4 @@
-"""The shared objects that hold the compiled modules: who is in them, and which are opened."""
+"""The shared objects with the compiled modules: their contents, and which are opened."""
 
 import importlib
 import inspect
@@ -48,8 +48,8 @@ def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
 
 @pytest.mark.parametrize("name", ["core.graph", "ops", "autograd", "memory", "optim", "random", "testing"])
 def test_a_part_that_comes_before_the_whole(name):
-    """A thread that imports a part while another is at the first line of the whole does not wait for that: Python looks
-    for a package in sys.modules, where it is from its beginning on."""
+    """While one thread executes the first line of the package, another one imports a module of it and does not wait:
+    Python finds the package in sys.modules, where it is from the start of its import."""
     code = f"""
 import sys, types
 whole = types.ModuleType("cygrad")
@@ -65,8 +65,8 @@ import cygrad.{name}
     "memory optim autograd random", "optim ", "core testing", "config memory.reports ops.table testing",
     "core.graph.tensor core.store.buffer"])
 def test_threads_that_import_different_parts_first(names):
-    """At once, as the first of the process: Python takes the lock of a part before it imports the whole, so two threads
-    held what the other waited for, and one got an error."""
+    """At the same time, as the first imports of the process. Python locks a module before it imports the package, so
+    each of two threads once held the lock that the other one waited for, and one of them raised an error."""
     code = """
 import importlib, sys, threading
 sys.setswitchinterval(1e-6)

@@ -1,4 +1,4 @@
-"""show_config: what it says is what is."""
+"""show_config reports the actual configuration."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The guard of conftest.py can fail: what it is for, it finds."""
+"""The guard of conftest.py detects each kind of change."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_good():
 
 
 def complaints(leave):
-    """What the guard says of a test that does `leave`."""
+    """The complaints of the guard about a test that runs `leave`."""
     guard = Guard()
     guard.begin()
     leave()
@@ -80,7 +80,7 @@ def test_dtype_and_threads():
 
 
 def test_it_fails_tests(tmp_path):
-    """In a run of its own: the tests that leave something are errors, the other passes."""
+    """In a separate run, the tests that leave something are errors, and the other one passes."""
     (tmp_path / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
     (tmp_path / "test_bad.py").write_text(BAD)
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""The demo, as users start it: a process, its output, its picture, and one line for every mistake."""
+"""The demo as users start it: a process, its output, its picture, and a one-line error for every mistake."""
 
 import os
 import re
@@ -12,14 +12,14 @@ WEIGHTS = 4 * (64 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10)      # bytes of th
 
 
 def run(*arguments, cwd=None, **environment):
-    """`python -m cygrad` with `arguments`, warnings being errors."""
+    """Run `python -m cygrad` with `arguments`. Warnings are errors."""
     return subprocess.run([sys.executable, "-W", "error", "-m", "cygrad", *map(str, arguments)], cwd=cwd, text=True,
                           capture_output=True, timeout=120, env=os.environ | environment)
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The demo as it comes, its picture apart."""
+    """The demo with default settings, except for the path of the picture."""
     picture = tmp_path_factory.mktemp("demo") / "made" / "picture.png"
     result = run("demo", "--output", picture)
     assert result.returncode == 0, result.stderr
@@ -59,7 +59,8 @@ def test_memory_table(demo):
 
 
 def test_memory_by_hand(demo):
-    """The peak is where the second linear layer has its input and both gradients: 64 rows of 128, 64 and 128 floats."""
+    """The peak is in the backward of the second linear layer, with its input and both gradients: 64 rows of 128, 64 and
+    128 floats."""
     peak = numbers(demo[0].stdout)["peak"]
     assert peak == 4 * WEIGHTS + 64 * 4 * (128 + 64 + 128) + 4     # and the loss
 
@@ -73,7 +74,7 @@ def test_picture(demo):
 
 
 def test_options(tmp_path):
-    """Another batch size, thread count, seed and place; the same seed gives the same numbers."""
+    """Another batch size, thread count, seed and output path. The same seed gives the same numbers."""
     options = ("--epochs", 2, "--batch-size", 100, "--threads", 1, "--seed", 5)
     first = run("demo", *options, "--output", tmp_path, cwd=tmp_path)
     again = run("demo", *options, "--output", tmp_path / "again.svg", cwd=tmp_path)
@@ -105,7 +106,7 @@ def test_help():
 
 
 def errs(*arguments, cwd=None):
-    """The one line in which `python -m cygrad` refuses."""
+    """The one-line error of `python -m cygrad`."""
     result = run(*arguments, cwd=cwd)
     assert result.returncode == 2
     assert not result.stdout
@@ -152,7 +153,7 @@ def test_wrong_sizes_and_places(tmp_path):
 @pytest.mark.parametrize(("module", "name"), [("tqdm", "tqdm"), ("sklearn", "scikit-learn"),
                                               ("matplotlib", "matplotlib")])
 def test_missing_packages(tmp_path, module, name):
-    """A package that cannot be imported is named, with what installs it."""
+    """The error names the missing package and the command that installs it."""
     (tmp_path / f"{module}.py").write_text("raise ImportError")
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     result = run("demo", cwd=tmp_path, PYTHONPATH=path)

@@ -6,8 +6,8 @@ import pytest
 import cygrad as cg
 
 N, ROW = 256, (4, 8)
-BYTES = N * 4 * 8 * 8                               # of the whole, in float64
-SHARE = BYTES // 64                                 # parts that wait have no more together, see Pass.runs_early()
+BYTES = N * 4 * 8 * 8                               # of the whole tensor, in float64
+SHARE = BYTES // 64                                 # the most that waiting parts have together, see Pass.runs_early()
 
 
 def variable(shape=(N, *ROW), seed=0):
@@ -15,7 +15,7 @@ def variable(shape=(N, *ROW), seed=0):
 
 
 def peak_of_backward(loss):
-    """The bytes that a backward pass needs beyond what is there before."""
+    """The bytes that a backward pass needs in addition to those before."""
     before = cg.memory.stats()["live_bytes"]
     cg.memory.reset_peak()
     loss.backward()
@@ -45,7 +45,7 @@ def test_parts_need_one_gradient_of_the_whole(parts, leaf):
 
 @PARTS
 def test_parts_of_a_captured_or_hooked_variable_are_added_in_place(parts):
-    """autograd.grad and hooks wait for the whole sum: it is made once, not once for each part."""
+    """autograd.grad and hooks wait for the whole sum, which is allocated once and not for each part."""
     for hooked in (False, True):
         x = variable()
         if hooked: x.register_hook(lambda g: None)
@@ -58,7 +58,7 @@ def test_parts_of_a_captured_or_hooked_variable_are_added_in_place(parts):
 
 
 def test_a_small_part_does_not_make_the_gradient_of_the_whole_early():
-    """Its gradient is complete first, but the array for the whole would then be held beside all that follows."""
+    """Its gradient is complete first, but an array for the whole would then be live during the rest of the pass."""
     table, x = variable((4096,)), variable((4096,))
     with cg.record():
         few = (table * 1.0)[:8]                     # recorded first, used last
@@ -72,7 +72,7 @@ def test_a_small_part_does_not_make_the_gradient_of_the_whole_early():
     with cg.record():
         h = x
         for _ in range(4): h = cg.tanh(h * 2.0)
-        y = cg.concat([h, (table * 1.0)[:8]])       # recorded last: its turn is first anyway
+        y = cg.concat([h, (table * 1.0)[:8]])       # recorded last, so it runs first anyway
         other = (y * y).sum()
     assert order == ["few"] and peaks <= peak_of_backward(other)
 
@@ -92,7 +92,7 @@ def test_second_derivatives_of_parts(parts):
 
 @pytest.mark.parametrize("join", [cg.stack, cg.concat])
 def test_joined_variables_get_views_of_one_gradient(join):
-    """The gradient of the whole, then the .grad of each: no array beside them."""
+    """Only the gradient of the whole and the .grad of each variable are allocated."""
     xs = [variable(ROW, k) for k in range(N)]
     with cg.record(): loss = (join(xs) * 3.0).sum()
     assert peak_of_backward(loss) == 2 * BYTES
@@ -134,14 +134,14 @@ class Weighted(cg.autograd.Function):
 
 @pytest.mark.parametrize("n", [5, 19, 39, 40, 41, 64, 65, 300])
 def test_operations_of_many_inputs(n):
-    """Variables, results, constants and one variable again, so that each edge has a neighbour of another kind."""
+    """Variables, results, constants and a repeated variable, so neighbouring edges are of different kinds."""
     shared = variable((3,), n)
     given = [variable((3,), i) if i % 4 == 0 else shared if i % 4 == 1 else cg.ones(3, dtype="float64") * i
              for i in range(n)]
     inner = [i for i in range(n) if i % 4 == 2]
     below = variable((3,), n + 1)
     factor = np.arange(1.0, n + 1)
-    for name in ("function", "concat")[n > 100:]:   # (a Function takes 100 inputs at most)
+    for name in ("function", "concat")[n > 100:]:   # (at most 100 inputs for the Function)
         for x in (shared, below, *given):
             if x.grad is not None: x.zero_grad()
         with cg.record():
@@ -158,9 +158,9 @@ def test_operations_of_many_inputs(n):
 
 @pytest.mark.parametrize("n", [5, 40, 300])
 def test_the_bytes_of_many_inputs(n):
-    """Inputs of which no gradient is wanted get none."""
+    """Inputs whose gradients are not wanted take no memory."""
     xs = [variable((1000,), i) if i % 2 else cg.ones(1000, dtype="float64") for i in range(n)]
-    for x in xs[1::2]: x.grad.fill_(0)              # (so that .grad is there)
+    for x in xs[1::2]: x.grad.fill_(0)              # (so that .grad has memory)
     with cg.record(): loss = cg.concat(xs).sum()
     assert peak_of_backward(loss) == 8              # all are views of one number
     assert all(x.grad.tolist() == [1.0] * 1000 for x in xs[1::2])

@@ -54,7 +54,7 @@ def imported(source):
 
 
 def complaint(package, layer, module):
-    """Why a file of this package may not import `module`, or None."""
+    """The reason why a file of this package must not import `module`, or None."""
     if module.startswith("."):
         return "a relative import: write the full name"
     parts = module.split(".")
@@ -62,7 +62,7 @@ def complaint(package, layer, module):
         return None if layer >= APPLICATIONS else "the public package"
     if parts[1] not in LAYERS:                      # a public name, such as cygrad.tensor, or Cython's own module
         return None if parts[1].startswith("_cy") or layer >= APPLICATIONS else "the public package"
-    if parts[1] == package or package == "__main__":    # (which starts other applications)
+    if parts[1] == package or package == "__main__":    # (__main__ starts other applications)
         return None
     other = LAYERS[parts[1]]
     return "in a higher layer" if other > layer else "another package of the same layer" if other == layer else None
@@ -228,7 +228,7 @@ def operator_classes():
         classes |= more
 
 
-# Plugged in for Tensor's own syntax (x[index] = v, x += y): what users call is written there.
+# Bound for Tensor's own syntax (x[index] = v, x += y), where the documentation of users is.
 WITHOUT_ROW = {"Assign", "GatherRanked", "HasCode", "KeptMask", "LocallyConstant"}
 
 

@@ -1,6 +1,6 @@
 """Write docs/operators.md, docs/api.md and docs/api/: python tools/make_docs.py [--check]
 
-The operator page has a row for each row of THE TABLE. The reference has every public name with its signature and its
+The operator page has a row for each row of the operator table. The reference has every public name with its signature and its
 docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as anchors,
 readable without the site; docs/conf.py turns the entries into Python objects when it builds the site."""
 
@@ -19,12 +19,12 @@ from tests import samples
 
 WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
-This page lists every operator of cygrad. It is generated from THE TABLE (`cygrad/ops/table.py`). A formula gives the
-value first and then the gradient of each input; `g` is the gradient of the result. The column "saved" lists what a
-recorded operation saves for backward, for each input that needs a gradient. `out` is the result itself, `bits` and
-`truths` take one bit for each element, `codes` two bits and `choice` one or two; `order` and `places` are positions in
-small integers. The column "NumPy" has the expression that a test compares the value with; a name that ends in `_like`
-is a short function in `tests/samples`."""
+This page lists every operator of cygrad. It is generated from the operator table (`cygrad/ops/table.py`). A formula
+gives the value first and then the gradient of each input; `g` is the gradient of the result. The column "saved" lists
+what a recorded operation saves for backward, for each input that needs a gradient. `out` is the result itself, `bits`
+and `truths` take one bit for each element, `codes` two bits and `choice` one or two; `order` and `places` are positions
+in small integers. The column "NumPy" has the expression that a test compares the value with; a name that ends in
+`_like` is a short function in `tests/samples`."""
 
 REFERENCE = """\
 Every public name, with its signature and its docstring. `import cygrad as cg` makes all of them available."""
@@ -62,8 +62,8 @@ def formula(row):
 
 
 def keeps(row):
-    """What the operator saves for the gradient of each input. If it depends on the call, all cases of the sample
-    calls."""
+    """The values that the operator saves for the gradient of each input; all cases of the sample calls, if it depends
+    on the call."""
     calls = [row.kept(*args, **kwargs) for args, kwargs in row.tries]
     found = {x: dict.fromkeys(call.get(x, "nothing") for call in calls) for call in calls for x in call}
     return "<br>".join(f"`{x}`: {' or '.join(whats)}" for x, whats in found.items()) or "nothing"
@@ -221,7 +221,7 @@ class Reference:
         return text
 
     def sections(self, entries):
-        """The entries by section, in the order of THE TABLE."""
+        """The entries by section, in the order of the operator table."""
         families = dict.fromkeys(f"Operators: {row.family}" for row in cygrad.ops.TABLE)
         found = {name: [] for name in ["Classes", "Functions", *families, "Exceptions", "Values"]}
         for entry in entries: found[entry.section].append(entry)

@@ -1,6 +1,6 @@
-"""The rows of the table with sample calls: what tests, the operator page and benchmarks try each operator on.
+"""The rows of the table with sample calls, for tests, the operator page and benchmarks.
 
-A file for each family of operators; a new operator gets its sample in the file of its family."""
+There is one file for each family of operators. The sample of a new operator goes into the file of its family."""
 
 from functools import cached_property
 
@@ -8,22 +8,22 @@ from cygrad.ops import ROWS
 
 
 class Sampled:
-    """A row of the table (the attributes of cygrad.ops.Row are here too), and what its tests need.
+    """A row of the table, with the attributes of cygrad.ops.Row, and the data for its tests.
 
     name        the name of the row
-    like        the same function in NumPy: the value is compared with it
-    samples     makes `tries`, sample calls: each a tuple (positional arguments, keyword arguments); an array among the
-                arguments is an input, anything else an attribute
-    keeps       what backward keeps, for the operator page and the tests: "x", "y" are inputs, "out" the output, "lse" a
-                value for each row, "order" a place for each element, "difference" an array of the two inputs' common
-                shape; packed, "bits" a bit for each element of the first input, "truths" one and "codes" two for each
-                of the output, "choice" one where one gradient is wanted, else two, "places" bits or places of a mask,
-                "hard" a bit for each target where these have no gradient; per wanted input, e.g. {"x": "y", "y": "x"};
-                where it depends on the call, a function of the call's arguments that returns this
-    ties        an input at which the function has a kink, and the gradient that is the convention there; of several
-                inputs a tuple of each
-    own_gradient    whether its gradient is one of its own, not the derivative of its value
-    tested      the function from arrays in front to one tensor, where the public function takes or returns others
+    like        the same function in NumPy, to compare the value with
+    samples     makes `tries`, the sample calls: each is a tuple (positional arguments, keyword arguments). Arrays among
+                the arguments are inputs, all others are attributes
+    keeps       what backward saves for each wanted input, e.g. {"x": "y", "y": "x"}, or a function of the arguments
+                that returns this. "x", "y" are inputs, "out" the output, "lse" a value for each row, "order" a position
+                for each element, "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
+                for each element of the first input, "truths" one and "codes" two for each element of the output,
+                "choice" one bit if one gradient is wanted, else two, "places" bits or positions of a mask, "hard" one
+                bit for each target if targets have no gradient
+    ties        an input at which the function has a kink, and the conventional gradient there; tuples for several
+                inputs
+    own_gradient    whether its gradient is not the derivative of its value
+    tested      the function from leading arrays to one tensor, if the public function has other arguments or results
     """
 
     def __init__(self, name, like, samples, keeps=(), ties=(), own_gradient=False, tested=None):
@@ -36,7 +36,7 @@ class Sampled:
         return getattr(self.row, name)
 
     def kept(self, *args, **kwargs):
-        """`keeps` of a call with these arguments."""
+        """`keeps` for a call with these arguments."""
         return self.keeps(*args, **kwargs) if callable(self.keeps) else self.keeps
 
     @cached_property

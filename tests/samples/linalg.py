@@ -7,7 +7,7 @@ from .makers import call, real, sigmoid_like
 
 
 def activated(x, name):
-    """What linear makes of its product."""
+    """The activation of linear."""
     return np.maximum(x, 0) if name == "relu" else np.tanh(x) if name == "tanh" else sigmoid_like(x) if name else x
 
 

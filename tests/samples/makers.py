@@ -1,4 +1,4 @@
-"""Makers of sample inputs, and NumPy references that several families use."""
+"""Functions that make sample inputs, and NumPy references that several families use."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def call(*inputs, **attributes):
 
 
 def two(f=real):
-    """Samples of a binary operator: equal shapes, broadcasting each way, a number, nothing."""
+    """Samples of a binary operator: equal shapes, broadcasting in each direction, a number, size 0."""
     return [call(f(2, 3), f(2, 3, seed=1)), call(f(2, 3), f(3, seed=1)), call(f(4, 1), f(1, 3, seed=1)),
             call(f(1, seed=2), f(2, 3, seed=1)), call(f(2, 3), 1.5), call(0.5, f(3)), call(f(0, 3), f(3)),
             call(f(), f())]
@@ -42,7 +42,7 @@ def one(f=real):
 
 
 def unequal():
-    """The samples of a binary operator, no two numbers equal."""
+    """The samples of a binary operator without equal numbers."""
     return [*two()[:-1], call(real(), real(seed=1))]
 
 
@@ -67,7 +67,7 @@ def sigmoid_like(x):
 
 
 def along_axes(one=True, several=True):
-    """Samples of a reduction: all, one axis, several, none of a number, nothing along what stays. `one`: of one element
+    """Samples of a reduction: all axes, one, several, a 0-d tensor, size 0 along a remaining axis. `one`: one element
     too."""
     calls = [call(real(2, 3)), call(real(2, 3), axis=0), call(real(2, 3), axis=-1), call(real(2, 3, 4), axis=1),
              call(real(3, 0), axis=0), call(real(2, 3), axis=1, keepdims=True), call(real(5))]

@@ -7,7 +7,7 @@ from .makers import call, one, real
 
 
 def philox(key, counter, n):
-    """The first n words of Philox4x32-10 from block `counter` on (Salmon et al. 2011), in whole numbers of Python."""
+    """The first n words of Philox4x32-10 from block `counter` on (Salmon et al. 2011), with Python's integers."""
     words = []
     for block in range(counter, counter + (n + 3) // 4):
         c, k = [block & 0xFFFFFFFF, block >> 32 & 0xFFFFFFFF, 0, 0], [key & 0xFFFFFFFF, key >> 32]

@@ -1,4 +1,4 @@
-"""Headless Chromium for tests: found, started, spoken to in its DevTools protocol over two pipes."""
+"""Headless Chromium for tests, controlled by the DevTools protocol over two pipes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --
 
 
 def find():
-    """The browser, which tools/browser.sh installs. Where that has run, its absence is a failure."""
+    """The browser, which tools/browser.sh installs. After that, its absence is a failure."""
     for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
         if found := shutil.which(name):
             return found
@@ -23,7 +23,7 @@ def find():
 
 
 class Browser:
-    """One tab. `call` is a command of the protocol; `events` are what the browser has told meanwhile."""
+    """One tab. `call` runs a command of the protocol, and `events` are the events since then."""
 
     def __init__(self, directory):
         # The browser reads commands from descriptor 3 and answers on 4, each message ended by a zero byte.
@@ -57,7 +57,7 @@ class Browser:
         return answer["result"]
 
     def open(self, url):
-        """Go to a page, and wait until it is loaded."""
+        """Open a page, and wait until it is loaded."""
         self.events.clear()
         if "loaderId" not in self.call("Page.navigate", url=url): return           # only within the page
         while not any(e["method"] == "Page.loadEventFired" for e in self.events): self.events.append(self.read())

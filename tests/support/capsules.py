@@ -1,4 +1,4 @@
-"""DLPack capsules made by hand, and exporters that say of their memory what a test wants said."""
+"""DLPack capsules made by hand, and exporters with any description of their memory."""
 
 import ctypes
 
@@ -35,7 +35,7 @@ new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Exporter:
-    """Memory of six floats, and a capsule that says of it what a test wants said."""
+    """Memory of six floats, and a capsule with any description of it."""
 
     def __init__(self, shape=(2, 3), strides=None, code=2, bits=32, lanes=1, device=1, flags=0, major=None, ndim=None,
                  offset=0, data=True, deleter=True, said_device=1):

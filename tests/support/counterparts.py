@@ -1,5 +1,5 @@
-"""What corresponds to what: for each row of the table its function in PyTorch's OpInfo, and how cygrad is called like
-that. opinfo.py compares them; a new row gets its line in COUNTERPARTS here, or a reason in WITHOUT."""
+"""For each row of the table, the same function in PyTorch's OpInfo, and an adapter for its calling convention.
+opinfo.py compares them. A new row needs a line in COUNTERPARTS, or a reason in WITHOUT."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cygrad.ops import ROWS
 
 
 class Unsupported(Exception):
-    """A sample that cygrad does not take by design, and why."""
+    """A sample that cygrad refuses by design, with the reason."""
 
 
 def refuse(condition, why):
@@ -17,9 +17,9 @@ def refuse(condition, why):
 
 
 class Counterpart:
-    """A row, the OpInfo ("name" or "name/variant") that is the same function, and how cygrad is called like PyTorch:
-    adapt(f) takes the row's function and gives one with PyTorch's parameters. `theirs` picks from PyTorch's results
-    what cygrad has. `references` False: its own reference inputs do not work, or are something else."""
+    """A row, the OpInfo ("name" or "name/variant") of the same function, and an adapter: adapt(f) takes the row's
+    function and returns one with PyTorch's parameters. `theirs` selects from PyTorch's results those that cygrad has.
+    `references` False: PyTorch's reference inputs do not work, or are for something else."""
 
     def __init__(self, row, opinfo, adapt=None, theirs=None, references=True):
         self.row, self.opinfo, self.adapt, self.theirs, self.references = row, opinfo, adapt, theirs, references
@@ -49,7 +49,7 @@ DTYPE = "dtype="
 
 
 def axes(x, dim):
-    """dim as axis: NumPy has no axis 0 of a 0-d tensor; an empty list of axes means all of them in PyTorch."""
+    """dim as axis. NumPy has no axis 0 of a 0-d tensor. In PyTorch, an empty list of axes means all axes."""
     if dim is None or dim == () or dim == []:
         return None
     refuse(not x.shape, NO_AXIS)
@@ -140,11 +140,11 @@ def narrowed(f):
     return call
 
 
-def plain(f):                                       # inplace= is not ours
+def plain(f):                                       # cygrad has no inplace=
     return lambda x, inplace=False: f(x)
 
 
-def without_format(f):                              # memory_format= is not ours
+def without_format(f):                              # cygrad has no memory_format=
     return lambda x, memory_format=None: f(x)
 
 
@@ -164,11 +164,11 @@ def approximated(f):
     return lambda x, approximate="none": f(x, approximate=approximate)
 
 
-def raised(p):                                      # to a number's power
+def raised(p):                                      # with a number as the exponent
     return lambda f: lambda x: f(x, p)
 
 
-def chosen(f):                                      # where: torch's method form
+def chosen(f):                                      # where, as PyTorch's method
     return lambda x, condition, y: f(condition, x, y)
 
 
@@ -178,7 +178,7 @@ def clipped(f):
 
 def clipped_below(f):
     def call(x, low):
-        refuse(has_inf(low), "an infinite bound")   # (having no upper bound is one of infinity)
+        refuse(has_inf(low), "an infinite bound")   # (no upper bound is one of infinity)
         return f(x, low, None)
     return call
 
@@ -217,7 +217,7 @@ def joined(f):
     return call
 
 
-def cut_evenly(f):                                  # pieces of a size, the last may be smaller: NumPy takes the cuts
+def cut_evenly(f):                                  # PyTorch takes the size of pieces, NumPy the positions of cuts
     def call(x, size, dim=0):
         if isinstance(size, tuple): return f(x, np.cumsum(size)[:-1].tolist(), axis=dim)
         return f(x, list(range(size, x.shape[dim], size)), axis=dim)
@@ -349,7 +349,7 @@ def with_logits(f):
     return call
 
 
-def normalised(f):                                  # a weight of ones and a bias of zeros are no arguments there
+def normalised(f):                                  # PyTorch has no arguments for a weight of ones and a bias of zeros
     def call(x, shape, weight=None, bias=None, eps=1e-5):
         weight = np.ones(shape, x.dtype) if weight is None else weight
         return f(x, weight, np.zeros(shape, x.dtype) if bias is None else bias, eps)

@@ -1,5 +1,5 @@
-"""Every allocation of Python memory by a piece of code fails once. `python tests/support/nomemory.py NAME`; without a
-name it prints the names. After each failure: MemoryError or none, no flag on, and no byte alive when all is dropped."""
+"""Every allocation of Python memory by a piece of code fails once: `python tests/support/nomemory.py NAME`; without a
+name it prints the names. Each failure raises MemoryError or nothing, and leaves no flag on and no byte live."""
 
 import copy
 import gc
@@ -200,14 +200,14 @@ def main(name):
     work = WORK[name]
     for _ in range(3): work()
     gc.collect()
-    with cg.record():                               # dead tensors and nodes wait for the next ones: use them all up
+    with cg.record():                               # use up the free lists of tensors and nodes
         x = leaf()
         held = [x * 1.0 for _ in range(1100)]
     del x
     gc.collect()
     before = state()
     failures, quiet, n = 0, 0, 0
-    sys.unraisablehook = lambda u: None             # what fails as objects die is printed and goes on
+    sys.unraisablehook = lambda u: None             # errors while objects die are printed and ignored
     while quiet < 40:
         _testcapi.set_nomemory(n, n + 1)
         try:
@@ -216,14 +216,14 @@ def main(name):
         except MemoryError:
             failures += 1
             quiet = 0
-        except (pickle.PicklingError, SystemError):  # what pickle and NumPy's any() make of it
+        except (pickle.PicklingError, SystemError):  # pickle and NumPy's any() raise these instead
             failures += 1
             quiet = 0
         finally:
             _testcapi.remove_mem_hooks()
         now = state()
         if now != before:
-            gc.collect()                            # (a traceback may be in a cycle with what it passed)
+            gc.collect()                            # (a traceback may be in a cycle with its frames)
             now = state()
         assert now == before, f"{name}, allocation {n}: {before} became {now}"
         n += 1

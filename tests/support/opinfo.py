@@ -1,7 +1,7 @@
-"""PyTorch's own sample inputs (OpInfo) for cygrad's rows: how the counterparts of counterparts.py are compared.
+"""Comparison of cygrad's rows with the functions of counterparts.py on PyTorch's own sample inputs (OpInfo).
 
-`python tests/support/opinfo.py` compares everything and prints the counts of tests/support/opinfo.txt; write them there
-when rows are added. With CYGRAD_OPINFO=all the reference inputs of PyTorch are compared too."""
+`python tests/support/opinfo.py` compares everything and prints the counts of tests/support/opinfo.txt. Write them there
+when rows are added. With CYGRAD_OPINFO=all, PyTorch's reference inputs are compared too."""
 
 import os
 import sys
@@ -16,13 +16,13 @@ from counterparts import COUNTERPARTS, Unsupported, refuse
 ALL = os.environ.get("CYGRAD_OPINFO") == "all"
 SEED = 20
 FEWEST = 20                                         # samples of one function
-LARGEST = 10_000                                    # elements of one that is added for that
+LARGEST = 10_000                                    # elements of a sample that is added to reach this number
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
 
 def op_named(name):
-    """The OpInfo of that name, or "name/variant"."""
+    """The OpInfo with this name, or "name/variant"."""
     from torch.testing._internal.common_methods_invocations import op_db
     found = [op for op in op_db if f"{op.name}/{op.variant_test_name}".rstrip("/") == name]
     assert len(found) == 1, f"PyTorch has {len(found)} OpInfos called {name}"
@@ -30,8 +30,8 @@ def op_named(name):
 
 
 def samples_of(op, references=True):
-    """PyTorch's samples in float64, or in int64 where it takes no floating ones. Where these are few (one, of many an
-    elementwise function) its reference inputs come after them, which have special numbers too."""
+    """PyTorch's samples in float64, or in int64 if the function takes no floating-point inputs. If these are few (many
+    elementwise functions have one), the reference inputs follow, which include special numbers."""
     import torch
     dtype = torch.float64 if torch.float64 in op.dtypes else torch.int64
     torch.manual_seed(SEED)
@@ -51,7 +51,7 @@ def numel(sample):
 
 
 def walk(v, f):
-    """The same structure, f applied to every tensor in it, in one stated order."""
+    """The same structure with f applied to every tensor, in a fixed order."""
     import torch
     if isinstance(v, torch.Tensor): return f(v)
     if isinstance(v, dict): return {k: walk(x, f) for k, x in v.items()}
@@ -70,7 +70,7 @@ def numbers(t):
 
 
 def same(ours, theirs, what):
-    """Values agree; no gradient is a gradient of zeros."""
+    """Whether values agree. A missing gradient equals zeros."""
     if ours is None or theirs is None:
         there = theirs if ours is None else ours
         assert there is None or not there.any(), f"{what}: one side has none, the other {there}"
@@ -86,7 +86,8 @@ def same(ours, theirs, what):
 
 
 class Side:
-    """What one library computes of a sample: value, gradients with a graph, theirs in turn, and those by kernels."""
+    """The results of one library for a sample: value, gradients with a graph, second gradients, and gradients by
+    kernels."""
 
     def __init__(self, ys, leaves, variable, grad, recording):
         self.values = ys = flat(ys)
@@ -106,7 +107,7 @@ class Side:
             with recording():
                 self.second = grad([g for g, _ in pairs], [*leaves, *heads], [v for _, v in pairs], retain_graph=True,
                                    allow_unused=True)
-        self.plain = grad(ys, leaves, heads, allow_unused=True)     # last: it frees the graph as it goes
+        self.plain = grad(ys, leaves, heads, allow_unused=True)     # last, because it frees the graph
 
     def arrays(self):
         for name in ("values", "first", "second", "plain"):
@@ -115,7 +116,7 @@ class Side:
 
 
 def compare(counterpart, op, sample):
-    """Both libraries on one sample; AssertionError where they differ, Unsupported where cygrad takes no such thing."""
+    """Compare both libraries on one sample. Raises AssertionError if they differ, Unsupported if cygrad refuses it."""
     import torch
     given = sample.input, sample.args, sample.kwargs
     ours, theirs = [], []
@@ -171,7 +172,7 @@ def line(counterpart, compared, differentiated, skipped):
 
 
 def main():
-    """Print the lines of tests/support/opinfo.txt, and what fails; 1 if anything does."""
+    """Print the lines of tests/support/opinfo.txt, and failures. Returns 1 if there are any."""
     total = Counter()
     failed = False
     for c in COUNTERPARTS:

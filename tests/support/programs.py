@@ -1,7 +1,8 @@
-"""Random programs over the table's rows: data first, so that the same program runs in cygrad and in PyTorch.
+"""Random programs over the rows of the table, as data, so the same program runs in cygrad and in PyTorch.
 
-A program is a few variables and a list of steps (row, operands by number, arguments); a third each is differentiated
-twice (create_graph), is broken off (an exception in forward, or an allocation that fails), and writes in place."""
+A program is a few variables and a list of steps (row, operands by number, arguments). One third are differentiated
+twice (create_graph), one third are interrupted (an exception in forward, or a failed allocation), and one third write
+in place."""
 
 import operator
 
@@ -17,11 +18,11 @@ MOST = 96                                           # elements of one value
 
 
 class Boom(Exception):
-    """Thrown in the middle of a forward pass."""
+    """Raised during a forward pass."""
 
 
 class Refused(Exception):
-    """cygrad said that a write would lose or falsify a gradient, or that its target repeats its elements."""
+    """cygrad refused a write, because a gradient would be lost or wrong, or the target repeats elements."""
 
 
 class Program:
@@ -55,14 +56,14 @@ class Program:
         self.grad_reqs = [("write", "add")[i] for i in rng.integers(0, 2, len(self.variables))]
 
     def pick(self):
-        """Two values, late ones more often: their numbers and shapes."""
+        """The numbers and shapes of two random values, preferably late ones."""
         n = len(self.shapes)
         i, j = (int(n * (1 - r * r)) for r in self.rng.uniform(0, 0.999, 2))
         i, j = min(i, n - 1), min(j, n - 1)
         return i, self.shapes[i], j, self.shapes[j]
 
     def add_inplace(self):
-        """Put a write in front of a random step: of a number or a value into a value that exists there."""
+        """Insert a write before a random step: of a number or a value into an existing value."""
         at = int(self.rng.integers(1, len(self.steps) + 1))
         first = len(self.variables) + len(self.constants)
         made = sum(s[0] not in WRITES for s in self.steps[:at])
@@ -89,7 +90,7 @@ def broadcast(x, y):
         return None
 
 
-# ---- what a step can be: each maker returns (operands, arguments, shape of the result) or None -----------------------
+# ---- the kinds of steps: each function returns (operands, arguments, shape of the result) or None --------------------
 
 def same(p, i, x, j, y):
     return (i,), None, x
@@ -123,7 +124,7 @@ def transposed(p, i, x, j, y):
     return None if len(x) < 2 else ((i,), axes, tuple(x[a] for a in axes))
 
 
-def repeated(p, i, x, j, y):                        # (a write to it is refused: its elements repeat)
+def repeated(p, i, x, j, y):                        # (a write to it is refused, because its elements repeat)
     shape = (2, *(3 if n == 1 else n for n in x))
     return (i,), shape, shape
 
@@ -166,8 +167,8 @@ def affine(p, i, x, j, y):
 def softmax(p, i, x, j, y):
     if not x or 0 in x:
         return None
-    # (along another axis the result lies transposed, and whether a reshape of it is a view is each library's own
-    # affair: a write would show the difference)
+    # (along another axis the result is transposed, and the libraries differ in whether a reshape of it is a view,
+    # which a write would show)
     return (i,), len(x) - 1 if p.kind == "inplace" else int(p.rng.integers(len(x))), x
 
 
@@ -201,7 +202,7 @@ def write(name, x, value, index):
 
 
 def in_cygrad(name, x, arguments):
-    """One step on tensors; products are made small, arguments are kept where the function is smooth."""
+    """One step on tensors. Products are scaled down, and arguments stay where the function is smooth."""
     f = ROWS[name].function
     if name in PLAIN or name in ("softplus", "gelu", "silu"): return f(*x)
     if name in ("mul", "matmul", "linear"): return f(*x) * 0.4
@@ -263,7 +264,8 @@ def torch_step(name, x, arguments):
 
 
 def forward(program, values, step, stop=None):
-    """All steps over the list `values`; the sum of squares of the last four. With `stop`, Boom before that step."""
+    """Run all steps on the list `values`. Returns the sum of squares of the last four. `stop`: raise Boom before this
+    step."""
     for k, (name, operands, arguments) in enumerate(program.steps):
         if k == stop:
             raise Boom(k)
@@ -299,7 +301,7 @@ def run_kind(program):
         loss = forward(program, [*variables, *constants], in_cygrad, stop)
     if not isinstance(loss, cg.Tensor) or not loss.requires_grad:
         return float(loss), [None] * len(variables)
-    if way is not None:                             # the n-th allocation of backward fails, and in way 2 all after it
+    if way is not None:                             # the n-th allocation of backward fails, and in way 2 all later ones
         try:
             core.set_failure(1 << 60, False)
             loss.backward(retain_graph=True)
@@ -322,7 +324,7 @@ def run_kind(program):
 
 
 def reference(program):
-    """The same in PyTorch, which keeps a copy of what is written over."""
+    """The same in PyTorch, with copies of overwritten values."""
     import torch
     variables = [torch.tensor(a, requires_grad=True) for a in program.variables]
     constants = [torch.tensor(a) for a in program.constants]

@@ -1,4 +1,4 @@
-"""The rows of the table as test cases, and what the tests of them share."""
+"""The rows of the table as test cases, and functions that their tests share."""
 
 import inspect
 
@@ -37,7 +37,7 @@ def in_dtype(args, dtype):
 
 
 def tensors(args):
-    """The arguments with fresh tensors for arrays."""
+    """The arguments with new tensors in place of arrays."""
     return [cg.tensor(a) if is_array(a) else a for a in args]
 
 
@@ -54,7 +54,7 @@ def packed(n, bits=1):
 
 
 def place_size(n):
-    """Bytes of the smallest unsigned integer with room for the numbers below n."""
+    """Bytes of the smallest unsigned integer that can hold the numbers below n."""
     return next(size for size in (1, 2, 4, 8) if n <= 256 ** size)
 
 
@@ -63,7 +63,7 @@ def places(args, y, wanted):
     return min(packed(mask.size), int(mask.sum()) * max(2, place_size(mask.size)))
 
 
-# Bytes of what backward keeps that is no input: the tokens of Sampled.keeps for it.
+# Bytes of saved values that are not inputs, by the tokens of Sampled.keeps.
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
     "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
@@ -79,7 +79,7 @@ HIDDEN = {
 }
 
 
-# Inputs that are copied from the caller's memory, since he may reuse his array of labels.
+# Inputs that are copied, because the caller may reuse the array of labels.
 COPIED = {"labels", "indices", "index"}
 
 
@@ -100,14 +100,14 @@ def head_for(y, seed=7):
 
 
 def rounding(row, args):
-    """Numbers of a thousand have a thousand times the rounding error."""
+    """The rounding error is proportional to the size of the numbers."""
     return max([1.0, *[float(np.abs(a).max(initial=0)) for a in args if is_floating(a)]])
 
 
 def gradients(row, args, kwargs, how="plain", stride=None, through=None):
-    """The value and the gradients for all floating inputs. how: "plain" (fused kernels, freed as they go), "retain", or
-    "graph" (formulas). stride: a function that gives a strided array of the same values. through: applied to each
-    variable while recording; what it gives goes into the operation."""
+    """The value and the gradients for all floating inputs. how: "plain" (fused kernels, which free the graph),
+    "retain", or "graph" (formulas). stride: a function that returns a strided array of the same values. through:
+    applied to each variable while recording; the operation gets its result."""
     xs = tensors(args)
     places = floating_places(args)
     for i in places:
@@ -124,7 +124,7 @@ def gradients(row, args, kwargs, how="plain", stride=None, through=None):
     before = head.copy().numpy()
     found = cg.autograd.grad(y, leaves, head, retain_graph=how == "retain" or None, create_graph=how == "graph",
                              allow_unused=True)
-    same_bits(head.numpy(), before)                 # the caller's head is the caller's
+    same_bits(head.numpy(), before)                 # the caller's head does not change
     if how == "retain":
         again = cg.autograd.grad(y, leaves, head, allow_unused=True)
         for a, b in zip(found, again, strict=True):

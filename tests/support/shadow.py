@@ -1,5 +1,5 @@
-"""A shadow allocator: pure Python, told of every memory event, with books of its own. After each event it compares them
-with memory.stats(). It shares nothing with the pool but the events."""
+"""A shadow allocator in pure Python: it receives every memory event and has counters of its own. After each event it
+compares them with memory.stats(). It shares only the events with the pool."""
 
 import cygrad as cg
 
@@ -7,13 +7,13 @@ CATEGORIES = ("parameters", "gradients", "optimizer", "saved", "workspace", "oth
 
 
 class Shadow:
-    """A scope; on exit it raises AssertionError with the first disagreement. Nothing may be live when it is entered."""
+    """A scope. On exit it raises AssertionError with the first difference. Nothing may be live on entry."""
 
     def __init__(self):
         self.live = {}                              # buffer id -> (bytes, category)
         self.total = self.peak = self.events = 0
         self.by_category = dict.fromkeys(CATEGORIES, 0)
-        self.errors = []                            # a listener cannot raise through what it listens to
+        self.errors = []                            # a listener cannot raise through the pool
 
     def __call__(self, event):
         kind, buffer, nbytes, category = event

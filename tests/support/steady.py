@@ -1,8 +1,8 @@
 """Training steps of random shapes, and the memory of the process: python tests/support/steady.py [STEPS]
 
-A perceptron, attention, windows of images and a recurrent cell take turns at random, each step with a size of its own.
-A line for each of some steps: how many were done, resident memory, live bytes and what is held of the system. Resident
-memory is the system's count, so code and tables of other libraries are in it: the first steps load them."""
+A perceptron, attention, windows of images and a recurrent cell run in random order, each step with a random size. The
+program prints a line after some steps: their number, resident memory, live bytes and held bytes. Resident memory is the
+system's figure, so it includes code and tables of other libraries, which the first steps load."""
 
 import os
 import sys

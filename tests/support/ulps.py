@@ -1,4 +1,4 @@
-"""How exact cygrad's functions are: errors in units in the last place against mpmath.
+"""The errors of cygrad's functions in units in the last place, compared with mpmath.
 
 `python tests/support/ulps.py [NAMES] [--points 1000000] [--dtype float32]` prints the largest errors and
 where they are. Half of the points have random bits, so they cover every exponent and denormals; the other half is dense
@@ -14,15 +14,15 @@ import numpy as np
 
 import cygrad as cg
 
-BITS = 160                                          # mpmath's precision: 53, and what cancels near 1 and near 0
+BITS = 160                                          # mpmath's precision: 53, and the bits that cancel near 1 and near 0
 CHUNK = 5000
 INF = float("inf")
 
 
 @dataclass
 class Case:
-    """A function: what it is exactly; between which numbers it is neither constant nor infinite, in float32 and in
-    float64; the intervals in which to look closely; the largest errors allowed, in float32 and in float64."""
+    """A function: its exact value; the interval in which it is neither constant nor infinite, in float32 and in
+    float64; the intervals with dense points; the largest allowed errors, in float32 and in float64."""
     exact: object
     ends: tuple = ((-INF, INF), (-INF, INF))
     dense: tuple = ((-2, 2), (-20, 20))
@@ -55,7 +55,7 @@ CASES = {
     "erf": Case(mpmath.erf, ((-4, 4), (-6, 6)), ((-1.1, 1.1), (-6, 6))),
     "sigmoid": Case(lambda x: 1 / (1 + mpmath.exp(-x)), ((-104, 20), (-746, 40)), ((-2, 2), (-20, 20), (-746, 40))),
     "softplus": Case(lambda x: mpmath.log1p(mpmath.exp(x)), ((-104, INF), (-746, INF)), ((-2, 2), (-20, 20)), double=2),
-    # Products: with a factor that has fewer digits where it is a denormal, which is therefore left out.
+    # Products with a factor that has fewer digits if it is denormal. Denormal factors are excluded.
     "silu": Case(lambda x: x / (1 + mpmath.exp(-x)), ((-87, INF), (-708, INF)), ((-2, 2), (-20, 20)), 3, 2.5),
     "gelu": Case(lambda x: x * normal(x), ((-12.9, INF), (-37, INF)), ((-2, 2), (-12.9, 10)), 6, 2.5),
     "pow": Case(mpmath.power),
@@ -63,18 +63,18 @@ CASES = {
 
 
 def bound(name, dtype):
-    """The largest error that is allowed, in ulp."""
+    """The largest allowed error, in ulp."""
     return CASES[name].single if dtype == "float32" else CASES[name].double
 
 
 def points(name, dtype, count, rng):
-    """`count` numbers between the function's ends."""
+    """`count` numbers in the function's interval."""
     case, dtype = CASES[name], np.dtype(dtype)
     low, high = case.ends[dtype == np.float64]
     kept, found = [], 0
     while found < count // 2:
         x = rng.integers(0, 2 ** (8 * dtype.itemsize), count, dtype=f"u{dtype.itemsize}").view(dtype)
-        x = x[(x > low) & (x < high)]               # neither NaN nor an infinity
+        x = x[(x > low) & (x < high)]               # neither NaN nor infinite
         kept.append(x[:count // 2 - found])
         found += kept[-1].size
     for interval in case.dense:
@@ -85,7 +85,7 @@ def points(name, dtype, count, rng):
 
 
 def pairs(dtype, count, rng):
-    """Bases and exponents whose power is, mostly, neither 0 nor infinite; negative bases have whole exponents."""
+    """Bases and exponents whose power is usually neither 0 nor infinite. Negative bases have integer exponents."""
     x = np.abs(points("atan", dtype, count, rng))
     x = x[x > 0]
     most = 150 if dtype == "float32" else 1075
@@ -112,7 +112,7 @@ def references(task):
 
 
 def errors(y, high, low):
-    """|y - reference| in ulp of the reference. What overflows counts as the power of 2 after the largest number."""
+    """|y - reference| in ulp of the reference. Overflow counts as the power of 2 above the largest number."""
     info = np.finfo(y.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         largest = float(info.max)

@@ -1,7 +1,7 @@
-"""Memory that operations take from malloc, past the pool. `python tests/support/unseen.py` prints a line of JSON for
-each case, [name, dtype, {"forward": bytes, "backward": bytes, "graph": bytes}]. The library of `build()` is preloaded,
-which counts every block of malloc in the process; what it counts during a call is no tensor's, as the pool takes its
-memory from mmap. Each case is called once before, so that what is made once does not count."""
+"""Memory that operations take from malloc and not from the pool. `python tests/support/unseen.py` prints a line of JSON
+for each case, [name, dtype, {"forward": bytes, "backward": bytes, "graph": bytes}]. The preloaded library of `build()`
+counts every block of malloc in the process. Tensors do not count, because the pool uses mmap. Each case is called once
+before, so that one-time allocations do not count."""
 
 import ctypes
 import json
@@ -64,7 +64,7 @@ rng = np.random.default_rng(0)
 
 
 def build(path):
-    """Compile the counter; None, or why that cannot be."""
+    """Compile the counter. Returns None, or the reason why that is impossible."""
     if sys.platform != "linux":
         return "the counter is for glibc"
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
@@ -86,8 +86,8 @@ def places(*shape, below):
 
 
 class Case:
-    """`f(*tensors)` for tensors of these shapes, in each of the dtypes; `like`: arrays whose values are to be repeated
-    to fill a matrix; `backward`: whether gradients are taken as well."""
+    """`f(*tensors)` for tensors of these shapes, in each of the dtypes. `like`: arrays whose values are repeated to
+    fill a matrix. `backward`: whether to compute gradients too."""
 
     def __init__(self, name, f, *shapes, dtypes=EVERY, like=None, backward=True):
         self.name, self.f, self.shapes, self.dtypes, self.like = name, f, shapes, dtypes, like
@@ -106,7 +106,7 @@ CUBE = (64, 64, 64)
 
 
 def prepare():
-    """The tensors that cases share. (Whoever imports this file makes none.)"""
+    """Make the tensors that cases share. (An import of this file makes none.)"""
     global LABELS, ROWS, ALONG, BITS, MASK, HALF
     LABELS, ROWS, ALONG = places(SIDE, below=SIDE), places(SIDE, below=SIDE), places(SIDE, SIDE, below=SIDE)
     BITS, MASK = places(N, below=2), cg.tensor(rng.integers(0, 2, S).astype(bool))
@@ -147,7 +147,7 @@ def along_axes(row, dtypes=EVERY, several=True):
 
 
 def tables():
-    """Cases of the rows of the table, by the row's name (and more after it)."""
+    """Cases of the rows of the table. Names start with the row's name."""
     row = {r.name: r for r in TABLE}
     yield from elementwise()
     yield Case("prod of odd rows", lambda x: cg.prod(x, 1), (N // 3, 3))
@@ -228,7 +228,7 @@ def tables():
 
 
 def written(f):
-    """A write in place as a function that returns a tensor."""
+    """An in-place write as a function that returns a tensor."""
     def g(x, *rest):
         x = x * 1 if x.dtype.kind == "f" else x.copy()
         f(x, *rest)
@@ -241,7 +241,7 @@ def assign(at):
 
 
 def others():
-    """Cases of what is no row: indexing, writing in place, creation, random numbers."""
+    """Cases without a row: indexing, in-place writes, creation, random numbers."""
     yield Case("x[mask]", lambda x: x[MASK], S)
     yield Case("x[rows, columns]", lambda x: x[ALONG, ROWS], S)
     yield Case("x[mask, 3]", lambda x: x[MASK[0], 3], S)
@@ -286,7 +286,7 @@ CASES = [*tables(), *others()]
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 def measured(counter, f):
-    """What f() returns, and the most bytes of malloc that it had beyond what there was."""
+    """The result of f(), and its peak of malloc bytes above those before."""
     counter.unseen_begin()
     before = counter.unseen_live()
     result = f()
@@ -313,7 +313,7 @@ def measure(case, dtype, counter):
     xs = case.tensors(dtype)
     try:
         case.f(*xs)
-    except TypeError:                               # what has no meaning for integers
+    except TypeError:                               # not defined for integers
         assert dtype in WHOLE
         return counts
     counts["forward"] = measured(counter, lambda: case.f(*xs))[1]

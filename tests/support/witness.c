@@ -1,7 +1,8 @@
-/* A witness outside of cygrad, preloaded: it sees which pages of reserved address ranges a process commits, and lets the
-   n-th of these calls fail, or all from the n-th on. test_arena.py compiles it, runs programs under it and compares its count with cygrad's.
+/* A preloaded library, independent of cygrad: it records which pages of reserved address ranges a process commits, and
+   makes the n-th of these calls fail, or all from the n-th on. test_arena.py compiles it, runs programs with it and
+   compares its count with cygrad's.
 
-   A range counts from the moment when somebody reserves it: mmap() of PROT_NONE and MAP_NORESERVE at no fixed place. */
+   A range counts from its reservation: mmap() with PROT_NONE and MAP_NORESERVE without a fixed address. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,7 +38,7 @@ static int fails(int kind)
     return now;
 }
 
-/* Let the pages of [p, p + n) that lie in a range be committed or not; whether any does. */
+/* Mark the pages of [p, p + n) in a range as committed or not. Returns whether there are any. */
 static int set(uintptr_t p, size_t n, int now)
 {
     int k, found = 0;
@@ -85,7 +86,7 @@ int munmap(void *p, size_t n)
 {
     int k;
     set((uintptr_t)p, n, 0);
-    for (k = 0; k < ranges; k++)                    /* the last page of a range goes with the whole of it */
+    for (k = 0; k < ranges; k++)                    /* a range ends with its last page */
         if ((uintptr_t)p <= range[k].base && (uintptr_t)p + n >= range[k].base + range[k].size) {
             free(range[k].page);
             range[k--] = range[--ranges];
@@ -117,7 +118,7 @@ long witness_committed(void) { return committed; }
 
 long witness_calls(void) { return calls; }
 
-/* How many calls of a kind have been let fail. */
+/* The number of failed calls of a kind. */
 long witness_failed(long kind) { return failed[kind]; }
 
 void witness_fail(long n, long persistent)

@@ -1,4 +1,4 @@
-"""What test_arena.py runs under the witness (tests/support/witness.c): python witnessed.py SCENE"""
+"""The scenes that test_arena.py runs under the witness (tests/support/witness.c): python witnessed.py SCENE"""
 
 import ctypes
 import sys
@@ -19,7 +19,7 @@ def held():
 
 
 def agree():
-    """After each event of random programs the pages that are committed are those that cygrad counts."""
+    """After each event of random programs, the committed pages are those that cygrad counts."""
     wrong, events = [], 0
 
     def look(event):
@@ -39,8 +39,8 @@ def agree():
 
 
 def fail():
-    """Each call that reserves, commits or decommits fails in a step of training, alone or with all after it; the step
-    after it is that of a twin that never failed."""
+    """Each call that reserves, commits or decommits fails in a training step, alone or with all later ones. The next
+    step equals that of a model that never failed."""
     persistent = int(sys.argv[2])
     parameters, step = trainer()
     twins, twin_step = trainer()
@@ -54,13 +54,13 @@ def fail():
         witness.witness_fail(n, persistent)
         done = False
         try:
-            x = cg.empty(80 << 20, "uint8")         # no segment has room for these
+            x = cg.empty(80 << 20, "uint8")         # too large for any segment
             del x
-            cg.memory.empty_cache()                 # and what it cannot give back stays counted
+            cg.memory.empty_cache()                 # memory that it cannot give back is still counted
             with cg.memory.limit(held() + (1 << 20)):
                 x, between = cg.zeros(100_000), cg.zeros(2000)
                 del x
-                x = cg.zeros(200_000)               # the pages of the first must go for these
+                x = cg.zeros(200_000)               # these need the pages of the first
                 del x, between
                 step()
             done = True

@@ -1,4 +1,4 @@
-"""Programs with a mistake in them, for the cases of wordings/."""
+"""Programs with a mistake, for the cases of wordings/."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +75,7 @@ def leaf_hooked(value):
 
 
 def from_a_gradient(how):
-    """backward of what has no graph, since grad() or backward() was not asked for one."""
+    """backward through a gradient without a graph, because grad() or backward() ran without create_graph."""
     x = VARIABLE()
     with cg.record():
         y = (x * x).sum()
@@ -86,7 +86,7 @@ def from_a_gradient(how):
 
 
 class WritesItsGradient(cg.autograd.Function):
-    """The same, and a backward that writes into what it was given."""
+    """The same, with a backward that writes to its gradient."""
 
     @staticmethod
     def forward(ctx, x):
@@ -98,7 +98,7 @@ class WritesItsGradient(cg.autograd.Function):
 
 
 def gradient_written(through):
-    """A hook, or a Function's backward, that writes into the gradient that the caller gave."""
+    """A hook, or a Function's backward, that writes to the head gradient of the caller."""
     x, head = VARIABLE(), cg.ones(2)
     with cg.record():
         y = x * 1 if through == "hook" else WritesItsGradient.apply(x)
@@ -206,7 +206,7 @@ def limited():
 def in_two_passes_at_once():
     y, errors = RESULT(), []
 
-    def listen(event):                              # called by every allocation, so also in the middle of a pass
+    def listen(event):                              # called at every allocation, so also during a pass
         if not errors and y.grad_fn is not None:
             errors.append(None)
             try:

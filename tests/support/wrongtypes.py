@@ -1,8 +1,8 @@
-"""Call everything that is compiled with things that it does not want: python wrongtypes.py
+"""Call all compiled code with wrong arguments: python wrongtypes.py
 
-Every function, method, property, slot and constructor of every compiled module, public or internal, is given wrong
-types: as self, as each argument, in the wrong number, None among them. An answer is an exception or a value; a crash
-ends the process, which tests/properties/test_wrongtypes.py notices. The last line says how many calls there were."""
+Every function, method, property, slot and constructor of every compiled module, public or internal, is called with
+wrong types, including None: as self, as each argument, and in the wrong number. A call must return or raise. A crash
+ends the process, which tests/properties/test_wrongtypes.py detects. The last line has the number of calls."""
 
 import faulthandler
 import gc
@@ -16,7 +16,7 @@ import cygrad as cg
 
 
 class Odd:
-    """Something that is nothing in particular."""
+    """An object without any protocol."""
 
 
 def values():
@@ -29,7 +29,7 @@ def values():
             cg.zeros(2, dtype="int64"), x, y, y.grad_fn, y.grad_fn.next_functions[0][0], freed, float("nan")]
 
 
-# What ends the process, waits, changes it for good, or takes memory by the gigabyte, as it is meant to.
+# Calls that, by design, end the process, wait, change it permanently, or take gigabytes of memory.
 LEFT_OUT = {
     "cygrad.kernels.threads.set_num_threads", "cygrad.core.graph.running._after_fork",
     "cygrad.core.graph.release._after_fork",

@@ -1,4 +1,4 @@
-"""gradcheck, fail_allocation, assert_no_leak: what they find, and what they say."""
+"""gradcheck, fail_allocation, assert_no_leak: the errors that they find, and their messages."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_gradcheck_finds_a_missing_input():
 
 
 def test_gradcheck_finds_a_wrong_second_derivative():
-    def wrong(x):                                   # the value and slope of x^2 at every x, and the slope is a constant
+    def wrong(x):                                   # x^2 and its derivative, which is a constant here
         return (x * x).detach() + (x - x.detach()) * (2 * x).detach()
 
     assert gradcheck(wrong, np.array([0.5, -1.5]))
@@ -136,7 +136,7 @@ def test_fail_allocation_refuses():
 
 
 def test_every_allocation_of_a_step_fails_once():
-    """Whatever fails, a training step ends as it began: flags, bytes, and .grad None or whole."""
+    """After any failure, flags and bytes are as before the training step, and .grad is None or complete."""
     w = cg.tensor(np.ones((3, 4)), dtype="float32").requires_grad_()
     x = cg.asarray(np.ones((5, 4), "float32"))
 

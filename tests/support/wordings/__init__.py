@@ -1,6 +1,6 @@
-"""The wordings of all errors, in a file for each subject: CASES, a list of (what raises, the error, what it says).
+"""The wordings of all errors, in a file for each subject: CASES, a list of (function that raises, exception, message).
 
-<*> in a wording stands for any text. Programs of more than a line are in wrong.py."""
+<*> in a message stands for any text. Programs with more than one line are in wrong.py."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""The wording of answers: what users of other libraries ask for, and what it is called here."""
+"""The wording of errors: names and keywords of other libraries."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The wording of errors: hooks, Function and what is packed for backward."""
+"""The wording of errors: hooks, Function and packed saved tensors."""
 
 import cygrad as cg
 from wrong import (

@@ -1,4 +1,4 @@
-"""The wording of errors: writing in place."""
+"""The wording of errors: in-place writes."""
 
 import numpy as np
 

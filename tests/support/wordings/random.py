@@ -1,4 +1,4 @@
-"""The wording of errors: random numbers, and what is random or scaled on its way."""
+"""The wording of errors: random numbers, dropout and scale_gradient."""
 
 import cygrad as cg
 from cygrad.random import Generator

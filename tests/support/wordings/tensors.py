@@ -1,4 +1,4 @@
-"""The wording of errors: making tensors, reading them, lending and borrowing their memory, pickling."""
+"""The wording of errors: making and reading tensors, sharing memory, pickling."""
 
 import copy
 import ctypes
