@@ -241,7 +241,7 @@ class Reference:
         pages = " ".join(f"api/{page}" for page in [first, "tensor", *others])
         text = ["# Reference", WRITTEN, f"<!-- toctree: {pages} -->", "", REFERENCE, ""]
         for page, (module, entries) in self.pages.items():
-            text += [f"## [{module.__name__}](api/{page}.md)", "", self.prose(surface.first_line(module)), ""]
+            text += [f"## [{module.__name__}](api/{page}.md)", "", self.prose(surface.first_sentence(module)), ""]
             for name, members in self.sections(entries).items():
                 names = [self.link(e.full, e.full.removeprefix(f"{module.__name__}."), "api/") for e in members]
                 text += [f"- {name}: " + ", ".join(names)]
