@@ -1,8 +1,8 @@
 """Write docs/operators.md, docs/api.md and docs/api/: python tools/make_docs.py [--check]
 
-The operator page has a row for each row of the operator table. The reference has every public name with its signature and its
-docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as anchors,
-readable without the site; docs/conf.py turns the entries into Python objects when it builds the site."""
+The operator page has a row for each row of the operator table. The reference has every public name with its signature
+and its docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as
+anchors, readable without the site; docs/conf.py turns the entries into Python objects when it builds the site."""
 
 import ast
 import functools

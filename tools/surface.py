@@ -59,10 +59,11 @@ def public(module):
 
 
 def own(module):
-    """The public names that a module defines, including constants whose module is unknown."""
+    """The public names that a module defines, including constants whose module is unknown, and functions that have
+    the path of pickles (core/pickling.py)."""
     return {name: value for name, value in vars(module).items()
             if not name.startswith("_") and not inspect.ismodule(value)
-            and getattr(value, "__module__", None) in (module.__name__, None)}
+            and getattr(value, "__module__", None) in (module.__name__, None, "cygrad.core.pickling")}
 
 
 def public_packages():

@@ -24,6 +24,9 @@ cdef struct Rule:
     int operands[4]
     uint64_t saved          # mask of the saved inputs and outputs that it reads, without the codes
 
+cdef class Axis(Attributes):
+    cdef readonly int axis
+
 cdef class Number(Attributes):
     cdef readonly object number
     cdef double value       # the same, for kernels
@@ -52,6 +55,7 @@ cdef class Elementwise(Operator):
     cdef Array codes(self, const BackwardCall* b) noexcept nogil
     cdef Tensor where_code(self, Context c, int code)
 
+cdef Axis axis_number(int axis)
 cdef Number number_of(number)
 cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil
 cdef uint64_t recorded_inputs(Node node) noexcept

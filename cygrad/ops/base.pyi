@@ -6,6 +6,10 @@ from cygrad.core.graph.operator import Operator
 
 TO_FLOATS: str
 @disjoint_base
+class Axis(Attributes):
+    @property
+    def axis(self) -> Any: ...
+@disjoint_base
 class Code(Attributes):
     @property
     def code(self) -> Any: ...

@@ -39,6 +39,21 @@ cdef driver.Loop* ADD_LOOP = driver.find("add")
 
 
 @no_gc
+cdef class Axis(Attributes):
+    """The attributes of an operator along one axis, which is not negative."""
+
+    def __cinit__(self, int axis=0):
+        self.axis = axis
+
+
+cdef Axis axis_number(int axis):
+    """Axis(axis), without the cost of a Python call."""
+    cdef Axis a = Axis.__new__(Axis)
+    a.axis = axis
+    return a
+
+
+@no_gc
 cdef class Number(Attributes):
     """The attributes of an operator that has one number."""
 

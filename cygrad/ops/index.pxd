@@ -4,9 +4,6 @@ from cygrad.core.graph.operator cimport Call
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.kernels.array cimport Array, Layout
 
-cdef class Axis(Attributes):
-    cdef readonly int axis
-
 cdef class Indexed(Attributes):
     cdef readonly int axis
     cdef readonly int count

@@ -5,7 +5,6 @@ import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.ops.softmax import Axis
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
@@ -16,10 +15,6 @@ class AddAt(Operator):
 @final
 class Argwhere(Operator):
     pass
-@disjoint_base
-class Axis(Attributes):
-    @property
-    def axis(self) -> Any: ...
 @disjoint_base
 class Classes(Attributes):
     @property

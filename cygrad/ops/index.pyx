@@ -24,6 +24,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
+from cygrad.ops.base cimport Axis, axis_number
 from cygrad.kernels cimport choose
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport (
@@ -39,14 +40,6 @@ from cygrad.ops.shape import astype, broadcast_to, reshape
 
 
 # ---- attributes and checks -------------------------------------------------------------------------------------------
-
-@cython.no_gc
-cdef class Axis(Attributes):
-    """The attributes of an operator along one axis, which is not negative."""
-
-    def __cinit__(self, int axis):
-        self.axis = axis
-
 
 @cython.no_gc
 cdef class Indexed(Attributes):
@@ -522,13 +515,13 @@ def gather(x: Data, axis: int, index: Data) -> Tensor:
     """The elements of `x` at `index` along `axis`: y[i, j] = x[i, index[i, j]] for axis 1. The index has as many
     dimensions as x. Raises ValueError if its shape does not fit, IndexError for an index out of range."""
     cdef Tensor t = ensure_tensor(x)
-    return apply2(GATHER, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
+    return apply2(GATHER, t, index_tensor(index, None), axis_number(lay.read_axis(axis, t.layout.ndim)))
 
 
 def gather_ranked(x, axis, index):
     """gather() with an index from the order of the elements of `x`, for the values of topk."""
     cdef Tensor t = ensure_tensor(x)
-    return apply2(GATHER_RANKED, t, index_tensor(index, None), Axis(lay.read_axis(axis, t.layout.ndim)))
+    return apply2(GATHER_RANKED, t, index_tensor(index, None), axis_number(lay.read_axis(axis, t.layout.ndim)))
 
 
 def scatter_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
@@ -543,7 +536,7 @@ def scatter_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
             raise ValueError(f"scatter_add: the index is {i.shape} but src is {s.shape}; src must be at least as large "
                              f"in each dimension")
         s = s[tuple([slice(0, n) for n in i.shape])]
-    return apply_list(SCATTER_ADD, [t, i, s], Axis(lay.read_axis(axis, t.layout.ndim)))
+    return apply_list(SCATTER_ADD, [t, i, s], axis_number(lay.read_axis(axis, t.layout.ndim)))
 
 
 def argwhere(x: Data) -> Tensor:

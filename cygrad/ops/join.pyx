@@ -22,8 +22,7 @@ from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
-from cygrad.ops.base cimport Part
-from cygrad.ops.index cimport Axis
+from cygrad.ops.base cimport Axis, Part, axis_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
@@ -381,7 +380,7 @@ def stack(xs: Iterable[Data], axis: int = 0) -> Tensor:
     for i, t in enumerate(tensors):
         if not lay.same_shape(t.layout, first.layout):
             raise ValueError(f"stack: tensor 0 has shape {first.shape} but tensor {i} has {t.shape}; all must be equal")
-    return apply_list(STACK, tensors, Axis(lay.read_axis(axis, first.layout.ndim + 1)))
+    return apply_list(STACK, tensors, axis_number(lay.read_axis(axis, first.layout.ndim + 1)))
 
 
 def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:

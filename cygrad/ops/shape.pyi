@@ -7,7 +7,6 @@ from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.base import View
-from cygrad.ops.sort import Order
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
@@ -27,7 +26,7 @@ class Dimensions(Attributes):
     @property
     def mask(self) -> Any: ...
 @disjoint_base
-class Order(Attributes):
+class Permutation(Attributes):
     @property
     def axes(self) -> Any: ...
 @final

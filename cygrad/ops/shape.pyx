@@ -93,7 +93,7 @@ cdef class Reshape(Operator):
 # ---- transpose and permute -------------------------------------------------------------------------------------------
 
 @cython.no_gc
-cdef class Order(Attributes):
+cdef class Permutation(Attributes):
     """The attributes of transpose and permute: dimension d of the result is dimension axes[d] of the operand."""
     cdef readonly tuple axes
     cdef int axis[MAX_NDIM]
@@ -104,11 +104,11 @@ cdef class Order(Attributes):
         self.axes = axes
         for d in range(<int>len(axes)): self.axis[d] = axes[d]
 
-    cdef Order inverse(self):
+    cdef Permutation inverse(self):
         cdef int axes[MAX_NDIM]
         cdef int d, n = <int>len(self.axes)
         for d in range(n): axes[self.axis[d]] = d
-        return Order(tuple([axes[d] for d in range(n)]))
+        return Permutation(tuple([axes[d] for d in range(n)]))
 
 
 cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil:
@@ -123,11 +123,11 @@ cdef class Reorder(View):
     """The base of transpose and permute: y = x with its axes in another order."""
 
     cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        permuted(x, (<Order>attributes).axis, y)
+        permuted(x, (<Permutation>attributes).axis, y)
         return 0
 
     cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        cdef const int* axes = (<Order>attributes).axis
+        cdef const int* axes = (<Permutation>attributes).axis
         cdef int d
         y.ndim, y.offset = g.ndim, g.offset
         for d in range(g.ndim): y.shape[axes[d]], y.strides[axes[d]] = g.shape[d], g.strides[d]
@@ -135,7 +135,7 @@ cdef class Reorder(View):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return apply1(self, g, (<Order>c.attributes).inverse())
+        return apply1(self, g, (<Permutation>c.attributes).inverse())
 
 
 @final
@@ -387,7 +387,7 @@ cdef Dimensions dimensions(uint32_t mask):
 
 
 cdef tuple CASTS = tuple([DType(dtype) for dtype in DTYPES])
-cdef list REVERSED = [Order(tuple(range(n - 1, -1, -1))) for n in range(MAX_NDIM + 1)]
+cdef list REVERSED = [Permutation(tuple(range(n - 1, -1, -1))) for n in range(MAX_NDIM + 1)]
 
 
 cdef object cast(x, int dtype):
@@ -417,7 +417,7 @@ def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
     return apply1(RESHAPE, t, Shape(tuple(sizes)))
 
 
-cdef Order read_order(str name, axes, int ndim):
+cdef Permutation read_order(str name, axes, int ndim):
     cdef tuple order = tuple([lay.read_axis(a, ndim) for a in axes])
     cdef uint32_t mask = 0
     for a in order: mask |= <uint32_t>1 << <int>a
@@ -425,7 +425,7 @@ cdef Order read_order(str name, axes, int ndim):
         said, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
         raise ValueError(f"{name}: axes {said} must contain each of the {ndim} dimensions once"
                          + (f"; swapaxes{said} exchanges two" if two else ""))
-    return Order(order)
+    return Permutation(order)
 
 
 def transpose(x: Data, *axes: int | Sequence[int] | None) -> Tensor:
@@ -443,7 +443,7 @@ def swapaxes(x: Data, axis1: int, axis2: int) -> Tensor:
     cdef list order = list(range(t.layout.ndim))
     cdef int a = lay.read_axis(axis1, t.layout.ndim), b = lay.read_axis(axis2, t.layout.ndim)
     order[a], order[b] = b, a
-    return apply1(TRANSPOSE, t, Order(tuple(order)))
+    return apply1(TRANSPOSE, t, Permutation(tuple(order)))
 
 
 def matrix_transpose(x: Data) -> Tensor:

@@ -3,17 +3,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
-from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.reduce import Reduction
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
-@disjoint_base
-class Axis(Attributes):
-    @property
-    def axis(self) -> Any: ...
 @disjoint_base
 class ByRows(Operator):
     pass

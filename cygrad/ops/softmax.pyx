@@ -4,7 +4,6 @@ from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -14,6 +13,7 @@ from cygrad.kernels cimport softmax as kernels
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.rows cimport RowLoop
+from cygrad.ops.base cimport Axis, axis_number
 from cygrad.ops.reduce cimport Reduction, derivative, inner_of, read_axes
 
 from cygrad.ops.functions import exp
@@ -28,20 +28,6 @@ cdef Loop* EXP_DERIVATIVE = driver.find("exp_derivative")
 
 
 # ---- softmax and log_softmax: along one axis ------------------------------------------------------------------------
-
-cdef class Axis(Attributes):
-    """The attributes of an operator along one axis, which is not negative."""
-    cdef readonly int axis
-
-    def __cinit__(self, int axis=0):
-        self.axis = axis
-
-
-cdef Axis axis_number(int axis):
-    cdef Axis a = Axis.__new__(Axis)
-    a.axis = axis
-    return a
-
 
 cdef class ByRows(Operator):
     """The base of both: `value` computes rows from rows, `gradient` from the rows of g and the output. The attributes

@@ -10,21 +10,21 @@ import cygrad as cg
 from cygrad.core.execute.replay import Replay
 from cygrad.core.execute.run import apply
 from cygrad.core.graph.views import Window
-from cygrad.ops import einsum, gradient, index, join, linalg, masks, shape, slices, window
+from cygrad.ops import base, einsum, gradient, index, join, linalg, masks, shape, slices, window
 
 X = np.arange(24, dtype="float32").reshape(4, 6)
 INDEX = ((1, 2, 2), 3, None)                        # [1:4:2, 3, None] of X
 CASES = [
     (shape, "reshape", shape.Shape((2, 12)), [X], X.reshape(2, 12), "Shape(shape=(2, 12))"),
     (shape, "broadcast_to", shape.Shape((3, 4, 6)), [X], np.broadcast_to(X, (3, 4, 6)), "Shape(shape=(3, 4, 6))"),
-    (shape, "permute", shape.Order((1, 0)), [X], X.T, "Order(axes=(1, 0))"),
+    (shape, "permute", shape.Permutation((1, 0)), [X], X.T, "Permutation(axes=(1, 0))"),
     (shape, "expand_dims", shape.Dimensions(2), [X], X[:, None], "Dimensions(mask=2)"),
     (shape, "squeeze", shape.Dimensions(1), [X[:1]], X[0], "Dimensions(mask=1)"),
     (shape, "flip", shape.Dimensions(1), [X], X[::-1], "Dimensions(mask=1)"),
     (shape, "cast", shape.DType("int64"), [X], X.astype("int64"), "DType(dtype=dtype('int64'))"),
     (join, "concat", join.Parts(0, (0, 4, 6)), [X, X[:2]], np.concatenate([X, X[:2]]),
      "Parts(axis=0, starts=(0, 4, 6))"),
-    (join, "stack", index.Axis(1), [X, X], np.stack([X, X], 1), "Axis(axis=1)"),
+    (join, "stack", base.Axis(1), [X, X], np.stack([X, X], 1), "Axis(axis=1)"),
     (join, "split", join.Section(1, 2, 3), [X], X[:, 2:5], "Section(axis=1, start=2, count=3)"),
     (join, "pad", join.Margins(((1, 0), (0, 2)), 1.5, "float32"), [X],
      np.pad(X, ((1, 0), (0, 2)), constant_values=1.5), "Margins(widths=((1, 0), (0, 2)), value=1.5, dtype='float32')"),
@@ -60,7 +60,7 @@ def test_attributes_are_values(module, name, attributes, inputs, wanted, printed
 
 
 def test_attributes_that_differ():
-    assert shape.Shape((2, 3)) != shape.Shape((3, 2)) and shape.Shape((2,)) != shape.Order((0,))
+    assert shape.Shape((2, 3)) != shape.Shape((3, 2)) and shape.Shape((2,)) != shape.Permutation((0,))
     assert join.Section(0, 1, 2) != join.Section(0, 1, 3)
     with pytest.raises(AttributeError):
         join.Diagonal(1).k = 2
@@ -69,7 +69,7 @@ def test_attributes_that_differ():
 @pytest.mark.parametrize("make, message", [
     (lambda: shape.Shape((1,) * 17), "a tensor has at most 16 dimensions"),
     (lambda: shape.Shape((-1,)), "a shape cannot have negative sizes"),
-    (lambda: shape.Order(tuple(range(17))), "a tensor has at most 16 dimensions"),
+    (lambda: shape.Permutation(tuple(range(17))), "a tensor has at most 16 dimensions"),
     (lambda: slices.Slices((None,) * 17), "at most 16 dimensions, but this index would give 17"),
     (lambda: slices.Slices((0,) * 17), "an index has at most 16 dimensions, this one has more"),
     (lambda: slices.Region((2, 3), slices.Slices((0,))), "put_slice: the index is for 1 dimensions"),

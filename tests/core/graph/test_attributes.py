@@ -87,7 +87,7 @@ def test_every_operator_has_named_attributes_or_none():
 
 def test_the_table_uses_every_class():
     """Except those of views: a capture has no step for a view."""
-    views = {"Dimensions", "Factor", "Order", "Section", "Shape", "Slices"}
+    views = {"Dimensions", "Factor", "Permutation", "Section", "Shape", "Slices"}
     unused = {c for c in classes() if c not in {type(a) for a in objects()}}
     assert {c.__name__ for c in unused} <= views
 
@@ -125,7 +125,7 @@ def test_equality_and_hash_are_those_of_the_fields():
         assert a != tuple(a.fields().values()) and a != 1
         for b in objects():
             assert (a == b) == (type(a) is type(b) and a.fields() == b.fields())
-    two = [a for a in objects() if type(a).__name__ == "Order"][:2]
+    two = [a for a in objects() if type(a).__name__ == "Permutation"][:2]
     assert len(two) == 2 and two[0] != two[1]
 
 

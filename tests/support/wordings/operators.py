@@ -2,10 +2,10 @@
 
 import cygrad as cg
 from cygrad.core.graph.views import Window
-from cygrad.ops.shape import Order
+from cygrad.ops.shape import Permutation
 
 CASES = [
-    (lambda: Order(tuple(range(17))), ValueError,
+    (lambda: Permutation(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
     (lambda: Window((2,), (1, 1), 0), ValueError,
      "a window must have a stride for each of at most 16 dimensions, got the shape (2,) and the strides (1, 1)"),
