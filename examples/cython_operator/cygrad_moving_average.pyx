@@ -8,7 +8,7 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, input_bit
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.layout cimport dense, shape_tuple
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, itemsize, real
+from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Layout, itemsize, real
 from cygrad.kernels.driver cimport strip_of
 
 import operator
@@ -20,27 +20,23 @@ import cygrad as cg
 
 cdef void average(Py_ssize_t rows, Py_ssize_t n, Py_ssize_t width, const real* x, real* y) noexcept nogil:
     """y_k = (x_k + ... + x_{k + width - 1}) / width        n elements of x a row"""
-    cdef Py_ssize_t r, k, i
+    cdef Py_ssize_t m = n - width + 1, r, k, i
     cdef double s
     for r in range(rows):
-        for k in range(n - width + 1):
+        for k in range(m):
             s = 0
-            for i in range(width): s += x[k + i]
-            y[k] = <real>(s / width)
-        x += n
-        y += n - width + 1
+            for i in range(k, k + width): s += x[r * n + i]
+            y[r * m + k] = <real>(s / width)
 
 cdef void average_grad(Py_ssize_t rows, Py_ssize_t n, Py_ssize_t width, const real* g, real* dx) noexcept nogil:
     """dx_i = (g_{i - width + 1} + ... + g_i) / width        where those exist"""
-    cdef Py_ssize_t r, i, k
+    cdef Py_ssize_t m = n - width + 1, r, k, i
     cdef double s
     for r in range(rows):
         for i in range(n):
             s = 0
-            for k in range(max(0, i - width + 1), min(i, n - width) + 1): s += g[k]
-            dx[i] = <real>(s / width)
-        g += n - width + 1
-        dx += n
+            for k in range(max(0, i - width + 1), min(i + 1, m)): s += g[r * m + k]
+            dx[r * n + i] = <real>(s / width)
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------
