@@ -107,13 +107,13 @@ def test_a_hook_that_writes_into_a_shared_gradient_is_told(kind, graph):
     if kind == "tensor": a.register_hook(write)
     elif kind == "before": y.grad_fn.register_prehook(write)
     else: y.grad_fn.register_hook(write)
-    with pytest.raises(cg.InplaceError, match="wrote in place into the gradient of shape .2,. that it was given"):
+    with pytest.raises(cg.InplaceError, match="wrote in place to a gradient of shape .2,. that it shares with others"):
         y.backward(head, create_graph=graph)
     assert b.grad.tolist() in ([0, 0], [1, 1])      # (the one that arrived first, not the written one)
 
 
 @pytest.mark.parametrize("value, error, words", [
-    (lambda: 3.0, TypeError, "a hook on a result of mul returned float; it may return None, or a tensor"),
+    (lambda: 3.0, TypeError, "a hook on a result of mul returned float; it may return None or a tensor"),
     (lambda: cg.zeros(3), ValueError, r"float32 tensor of shape \(3,\); the gradient is float64 of shape \(2,\)"),
 ])
 def test_what_a_hook_may_not_return(value, error, words):

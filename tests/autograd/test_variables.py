@@ -228,7 +228,7 @@ def test_a_gradient_is_not_the_variable_s_own_memory():
 
 def test_grad_refuses():
     x = variable()
-    for wrong, match in ((cg.zeros(3), r"gradient assigned is float32 of shape \(3,\); the tensor is float32 of shape"),
+    for wrong, match in ((cg.zeros(3), r"assigned gradient is float32 of shape \(3,\); the tensor is float32 of shape"),
                          (cg.zeros(2, dtype="float64"), "the assigned gradient is float64")):
         with pytest.raises(ValueError, match=match):
             x.grad = wrong

@@ -73,7 +73,7 @@ def test_attributes_that_differ():
     (lambda: slices.Slices((None,) * 17), "at most 16 dimensions, but this index would give 17"),
     (lambda: slices.Slices((0,) * 17), "an index has at most 16 dimensions, this one has more"),
     (lambda: slices.Region((2, 3), slices.Slices((0,))), "put_slice: the index is for 1 dimensions"),
-    (lambda: slices.ArrayIndex(slices.Slices((None,)), (1,), 0), "put: the order"),
+    (lambda: slices.ArrayIndex(slices.Slices((None,)), (1,), 0), "put: order"),
     (lambda: Window((2,), (1, 1), 0), "a window must have a stride for each"),
     (lambda: einsum.Contraction("a", "b" * 17, "b" * 17), "einsum: a tensor has at most 16 dimensions"),
     (lambda: join.Margins(((0, 0),) * 17, 0, "float32"), "at most 16 dimensions"),

@@ -295,9 +295,9 @@ def test_what_another_thread_computes():
         thread.join()
         return out.pop() + 1
 
-    with pytest.raises(RuntimeError, match="Replay: add uses what another thread computed meanwhile"):
+    with pytest.raises(RuntimeError, match="Replay: add uses a result of another thread"):
         Replay(f, x)
-    with pytest.raises(RuntimeError, match="Replay: the result uses what another thread computed meanwhile"):
+    with pytest.raises(RuntimeError, match="Replay: the result uses a result of another thread"):
         Replay(lambda x: (x + 1, of_another_thread(x))[1], x)
 
 

@@ -151,7 +151,7 @@ def test_others_hold_the_memory():
     before = live()
     with pytest.raises(RuntimeError, match=r"1 kept for backward, 2 lent to arrays or by DLPack, 1 of other tensors"):
         x.free()
-    with pytest.raises(RuntimeError, match=r"1 kept for backward; let go"):
+    with pytest.raises(RuntimeError, match=r"1 kept for backward; release"):
         y.free()
     with pytest.raises(RuntimeError, match="has other holders"):
         view.free()
