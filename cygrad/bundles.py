@@ -7,10 +7,10 @@ opens the bundle of everything except the kernels. The kernels have one bundle f
 
 import os
 import sys
-import threading
 from importlib import _bootstrap, import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
+from threading import RLock, get_ident
 
 
 class Bundle:
@@ -77,21 +77,21 @@ class Alone:
     If importlib does not have the two private functions that this scope replaces, the scope does nothing."""
 
     def __init__(self):
-        self.lock, self.loaded, self.open = threading.RLock(), {}, False
+        self.lock, self.loaded, self.open, self.thread = RLock(), {}, False, None
 
     def __enter__(self):
         self.lock.acquire()
         self.loaded.clear()
         self.found = getattr(_bootstrap, "_find_and_load", None), getattr(_bootstrap, "_lock_unlock_module", None)
         if None not in self.found:
-            self.open = True
+            self.open, self.thread = True, get_ident()
             sys.meta_path.insert(0, self)
             _bootstrap._find_and_load, _bootstrap._lock_unlock_module = self.find_and_load, self.wait
 
     def __exit__(self, kind=None, value=None, traceback=None):
         if self.open:
             _bootstrap._find_and_load, _bootstrap._lock_unlock_module = self.found
-            self.open = False
+            self.open, self.thread = False, None
             sys.meta_path.remove(self)
             sys.modules.update(self.loaded)
         self.lock.release()
@@ -112,6 +112,7 @@ class Alone:
 
     def wait(self, name):
         """Called by Python for a module that is in sys.modules but not fully initialized."""
+        if name == "cygrad" and self.thread == get_ident(): return None     # most calls: the package's own imports
         if name.partition(".")[0] != "cygrad": return self.found[1](name)
         with self.lock:
             if not self.open: return self.found[1](name)
@@ -123,8 +124,8 @@ class Alone:
     def load(self, name):
         """Import a module without taking its lock."""
         parent, _, child = name.rpartition(".")
-        package = import_module(parent)
-        found = (finder.find_spec(name, package.__path__) for finder in sys.meta_path)
+        package = self.loaded.get(parent) or import_module(parent)
+        found = (finder.find_spec(name, package.__path__) for finder in sys.meta_path if finder is not self)
         spec = next(filter(None, found), None)
         if spec is None: raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         module = self.loaded[name] = sys.modules[name] = module_from_spec(spec)
