@@ -11,7 +11,8 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize
+from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.lanes cimport dot_of
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
 ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
@@ -143,6 +144,18 @@ cdef int refuse_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 with g
     raise ValueError(f"a matrix product of ({m}, {k}) and ({k}, {n}) is larger than the 32-bit sizes of BLAS allow")
 
 
+cdef void dot(const real* a, Py_ssize_t a_step, const real* b, Py_ssize_t b_step, Py_ssize_t k, double beta,
+              real* c) noexcept nogil:
+    """A product of one element: c = beta c + the sum of a b. For these, BLAS copies an operand on some CPUs, to memory
+    from malloc that nothing counts."""
+    cdef double s = 0
+    cdef Py_ssize_t i
+    if a_step == 1 and b_step == 1: s = dot_of(a, b, k)
+    else:
+        for i in range(k): s += <double>a[i * a_step] * b[i * b_step]
+    c[0] = <real>(s if beta == 0 else beta * c[0] + s)
+
+
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
@@ -154,6 +167,10 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
     if k == 0:
         if beta == 0:
             for row in range(m): memset(c + row * ldc * size, 0, n * size)
+        return 0
+    if m == 1 and n == 1:
+        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
+        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
         return 0
     check_sizes(m, n, max(k, lda, ldb, ldc))
     if sgemm == NULL:

@@ -207,6 +207,7 @@ def tables():
     yield Case("topk of a long row", lambda x: cg.topk(x, 100)[0], FLAT)
     yield Case("topk of many", lambda x: sort.topk(x, 200, 0, False)[0], S)
     yield Case("matmul", cg.matmul, S, S)
+    yield Case("matmul of vectors", cg.matmul, FLAT, FLAT)
     yield Case("matmul of transposed", lambda x, y: x.T @ y, S, S)
     yield Case("linear", lambda x, w: cg.linear(x, w), S, S, dtypes=REALS)
     for equation in ("ij,jk->ik", "ij,ij->ij", "ij,ij->i", "ij,ij->", "ij,ij->ji"):
