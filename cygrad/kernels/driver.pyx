@@ -253,9 +253,9 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
-        size[k] = itemsize(a[k].dtype)
         step[k] = 0
         bits[k] = bits_of(a[k].dtype)
+        size[k] = 1 if bits[k] else itemsize(a[k].dtype)
         if bits[k]:
             flat, coded = False, True
             p[k] = &scratch[k][0]
