@@ -330,7 +330,7 @@ cdef Span* grow(size_t n, size_t max_bytes) noexcept:
     cdef Span* s = cheapest(n)
     cdef size_t need
     if s == NULL:
-        s = reserve(n)
+        s = reserve(n) if n <= max_bytes else NULL
         if s == NULL: return NULL
     need = uncommitted(s, n)
     remove(s)

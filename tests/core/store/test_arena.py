@@ -197,6 +197,21 @@ print(cg.memory.stats()["cached_bytes"] <= 150 << 20)
     assert result.stderr == "" and result.stdout == "True\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of the process is read from /proc")
+def test_no_addresses_are_reserved_for_what_the_limit_refuses():
+    code = """
+import mmap, pathlib
+import cygrad as cg
+with cg.memory.limit("1 MiB"):
+    try: cg.empty(1 << 40)
+    except cg.MemoryLimitError as e: print(e.requested)
+print(int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE < 1 << 40)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stderr == "" and result.stdout.splitlines()[0] == str(4 << 40), result
+    if "ASAN_OPTIONS" not in os.environ: assert result.stdout.splitlines()[-1] == "True"    # its shadow is larger
+
+
 @pytest.fixture(scope="module")
 def witness(tmp_path_factory):
     """The witness library, and the environment that preloads it."""
