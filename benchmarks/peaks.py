@@ -104,7 +104,7 @@ def cygrad_most(prepare, parameters):
 
     gc.collect()
     if cg.memory.stats()["live_bytes"]:
-        raise RuntimeError("peaks: bytes are live before the first step; this part wants a process of its own")
+        raise RuntimeError("peaks: bytes are live before the first step; run this part in a process of its own")
     highest = {"live_bytes": 0}
 
     def look(_):

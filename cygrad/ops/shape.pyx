@@ -422,9 +422,9 @@ cdef Permutation read_order(str name, axes, int ndim):
     cdef uint32_t mask = 0
     for a in order: mask |= <uint32_t>1 << <int>a
     if len(order) != ndim or mask != (<uint32_t>1 << ndim) - 1:
-        said, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
-        raise ValueError(f"{name}: axes {said} must contain each of the {ndim} dimensions once"
-                         + (f"; swapaxes{said} exchanges two" if two else ""))
+        given, two = described(tuple(axes)), name == "transpose" and len(set(order)) == 2 == len(order)
+        raise ValueError(f"{name}: axes {given} must contain each of the {ndim} dimensions once"
+                         + (f"; swapaxes{given} exchanges two" if two else ""))
     return Permutation(order)
 
 

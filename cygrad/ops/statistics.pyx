@@ -91,7 +91,7 @@ cdef class Spreading(Reduction):
         return scale(&b.temporaries[1], &b.temporaries[1], freedom(x.layout.size, b.y.size, b.attributes))
 
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
-        raise NotImplementedError
+        with gil: raise NotImplementedError(f"{self.name} has no factor")
 
 
 cdef int mean_into(const Array* x, const Array* y, const void* axes) except -1 nogil:

@@ -1,7 +1,9 @@
-"""NumPy's ufuncs on tensors. An array beside a tensor (a + x, a < x, a @ x) asks NumPy's ufunc first, which asks here.
+"""NumPy's ufuncs on tensors. If the left operand is an array (a + x, a < x, a @ x), Python calls NumPy's ufunc, which
+calls array_ufunc().
 
-Those that Python's operators mean are computed as cygrad's, with their gradient; a ufunc that writes into an array
-(a += x) is NumPy's, on the tensor's memory; of any other the name to call is said, since a gradient would be lost."""
+The ufuncs of Python's operators run cygrad's operations, with gradients. A ufunc that writes to an array (a += x) is
+computed by NumPy on the tensor's memory. Any other raises an error that names cygrad's function, because the gradient
+would be lost."""
 
 import numpy as np
 
@@ -18,25 +20,25 @@ OPERATORS = {
 }
 COMPARISONS = {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
 FUNCTIONS = {ufunc: row.name for row in TABLE if row.public for name in (row.name, *row.aliases)
-             if isinstance(ufunc := getattr(np, name, None), np.ufunc)}      # NumPy's of the same name
+             if isinstance(ufunc := getattr(np, name, None), np.ufunc)}      # the ufuncs of the same names
 
 
 def scalar(x):
-    """NumPy makes an array of its scalar before it compares (np.float64(2.1) < x), and a float64 array is not weak."""
+    """Undo what NumPy does before it compares: np.float64(2.1) < x makes an array of the scalar, which is not weak."""
     return x[()] if type(x) is np.ndarray and x.ndim == 0 else x
 
 
 def array_ufunc(self, ufunc, method, *inputs, out=None, **options):
-    """NumPy's protocol: what a ufunc does with a tensor among its arguments."""
-    said, letters = f"numpy.{ufunc.__name__}", "xyzw"[:ufunc.nin]
+    """NumPy's protocol: called if an argument of a ufunc is a tensor."""
+    name, letters = f"numpy.{ufunc.__name__}", "xyzw"[:ufunc.nin]
     if method == "__call__":
         if out is None and not options and ufunc in OPERATORS:
             if ufunc in COMPARISONS: inputs = map(scalar, inputs)
             return OPERATORS[ufunc](*inputs)
         if out is not None and all(isinstance(a, np.ndarray) for a in out):
             return ufunc(*[np.asarray(x) if isinstance(x, Tensor) else x for x in inputs], out=out, **options)
-    else: said, letters = f"{said}.{method}", "x"
+    else: name, letters = f"{name}.{method}", "x"
     ours = f"cygrad.{FUNCTIONS[ufunc]}({', '.join(letters)}), or " if len(letters) == ufunc.nin and ufunc in FUNCTIONS \
         else ""
     lent = ", ".join(f"{x}.detach().numpy()" for x in letters)
-    raise TypeError(f"{said} does not take a tensor: call {ours}{said}({lent}) for an array without a gradient")
+    raise TypeError(f"{name} does not take a tensor: call {ours}{name}({lent}) for an array without a gradient")
