@@ -37,11 +37,22 @@ int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
-globals().update({name: row.function for row in ops.TABLE if row.public for name in (row.name, *row.aliases)})
+_late = {}                                                  # public names of rows that are loaded at first use
+for _row in ops.TABLE:
+    for _name in (_row.name, *_row.aliases) if _row.public else ():
+        if _row.late: _late[_name] = _row
+        else: globals()[_name] = _row.function
 
 
 def __getattr__(name):
-    raise AttributeError(_of_module(name))
+    row = _late.get(name)
+    if row is None: raise AttributeError(_of_module(name))
+    globals()[name] = row.function
+    return row.function
+
+
+def __dir__():
+    return sorted({*globals(), *_late})
 
 
 def get_include():

@@ -48,7 +48,7 @@ def is_attribute(value):
 def public(module):
     """The public names of a module: its __all__, or the names without a leading underscore. Modules are included only
     if they are public modules of cygrad."""
-    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
     found = {}
     for name in sorted(names):
         value = getattr(module, name)

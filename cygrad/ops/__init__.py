@@ -11,7 +11,8 @@ from cygrad.ops.ufuncs import array_ufunc
 
 __all__ = ["ROWS", "TABLE", "Row"]
 
-operators = {row.operator.name: row.operator for row in TABLE}
+loaded = [row for row in TABLE if not row.late]
+operators = {row.operator.name: row.operator for row in loaded}
 bind(
     operators=operators | {"assign": slices.OPERATORS["assign"]},
     **{name: operators[name] for name in ("add", "sub", "mul", "div", "neg", "abs", "bitwise_and", "bitwise_or",
@@ -26,7 +27,7 @@ bind(
 )
 bind_methods(
     Tensor,
-    **{name: row.function for row in TABLE for name in row.methods},
+    **{name: row.function for row in loaded for name in row.methods},
     copy_=slices.copy_,
     fill_=slices.fill_,
     flatten=shape.flatten,

@@ -1,43 +1,60 @@
 """The table of operators, one row each, by family.
 
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
-operator without a row has no public name. The test inputs of each row are in tests/samples."""
+operator without a row has no public name. The test inputs of each row are in tests/samples.
 
-import sys
+A row with a path, such as "loss.mse", loads its module at the first use of the row. So `import cygrad` takes no longer
+when such families are added. They have no methods of Tensor."""
+
 from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from cygrad.ops import (
-    compare, einsum, elementwise, functions, gradient, index, join, linalg, loss, masks, minmax, normalize, random,
-    reduce, scan, shape, slices, softmax, sort, statistics, window,
+    compare, elementwise, functions, gradient, index, join, linalg, masks, minmax, random, reduce, scan, shape, slices,
+    softmax, sort, statistics, window,
 )
 
 
 class Row:
     """One operator.
 
-    function    the public function; its name is the name of the row
+    function    the public function; its name is the name of the row. Or its path: "MODULE.FUNCTION"
     operator    the operator in OPERATORS of the function's module, by the function's name or by `operator`
     methods     names of the function as a method of Tensor
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
     public      whether the function is exported as cygrad.<name>
+
+    `name` is the name of the function, `family` that of its module, and `late` says whether it is loaded at first use.
     """
 
-    def __init__(self, function: Callable[..., Any], operator: str | None = None, methods: tuple[str, ...] = (),
+    def __init__(self, function: Callable[..., Any] | str, operator: str | None = None, methods: tuple[str, ...] = (),
                  aliases: tuple[str, ...] = (), public: bool = True):
-        self.function = function
-        self.operator = sys.modules[function.__module__].OPERATORS[operator or function.__name__]
+        self.late = isinstance(function, str)
+        if isinstance(function, str):
+            self.family, _, self.name = function.partition(".")
+            if methods: raise ValueError(f"{function}: a row that is loaded late has no methods")
+        else:
+            self.family, self.name = function.__module__.rpartition(".")[2], function.__name__
+            self.function = function
+        self._operator = operator or self.name
         self.methods, self.aliases, self.public = methods, aliases, public
 
-    @property
-    def name(self) -> str:
-        """The name of the function and of the row."""
-        return self.function.__name__
+    @cached_property
+    def module(self) -> Any:
+        """The module of the family."""
+        return import_module("cygrad.ops." + self.family)
 
-    @property
-    def family(self) -> str:
-        """The name of the operator's module."""
-        return self.function.__module__.rpartition(".")[2]
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The public function."""
+        return getattr(self.module, self.name)
+
+    @cached_property
+    def operator(self) -> Any:
+        """The operator, of which there is one instance."""
+        return self.module.OPERATORS[self._operator]
 
     def __repr__(self):
         return f"<row {self.name}>"
@@ -167,18 +184,18 @@ TABLE = [
     Row(linalg.matmul, methods=("matmul",)),
     Row(linalg.linear),
 
-    Row(einsum.einsum),
+    Row("einsum.einsum"),
 
     Row(softmax.log_softmax, methods=("log_softmax",)),
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
-    Row(normalize.layer_norm),
+    Row("normalize.layer_norm"),
 
-    Row(loss.cross_entropy),
-    Row(loss.nll),
-    Row(loss.mse),
-    Row(loss.bce_with_logits),
+    Row("loss.cross_entropy"),
+    Row("loss.nll"),
+    Row("loss.mse"),
+    Row("loss.bce_with_logits"),
 
     Row(random.dropout_with, operator="dropout", public=False),
     Row(random.dropout_identity, public=False),

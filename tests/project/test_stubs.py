@@ -128,7 +128,7 @@ def test_exports_methods_and_stubs_are_those_of_the_table():
 
 def test_every_public_name_is_in_the_stub():
     imported = {"bundles", "config", "core", "demo", "kernels"}   # but not public
-    shown = {name for name in vars(cg) if not name.startswith("_")} - imported
+    shown = {name for name in dir(cg) if not name.startswith("_")} - imported
     assert shown == names(ROOT / "cygrad" / "__init__.pyi") - {"__version__"}
 
 
