@@ -4,6 +4,7 @@ from cygrad import bundles  # first: from here on, imports in other threads wait
 
 import os as _os
 import sys as _sys
+from importlib import import_module as _import_module
 
 import numpy as _np
 
@@ -37,18 +38,19 @@ int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
-_late = {}                                                  # public names of rows that are loaded at first use
+_late = {}                                                  # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
-        if _row.late: _late[_name] = _row
+        if _row.late: _late[_name] = _row.family, _row.name
         else: globals()[_name] = _row.function
+for _family, _names in ops.COMPOSED.items(): _late.update({_name: (_family, _name) for _name in _names})
 
 
 def __getattr__(name):
-    row = _late.get(name)
-    if row is None: raise AttributeError(_of_module(name))
-    globals()[name] = row.function
-    return row.function
+    if name not in _late: raise AttributeError(_of_module(name))
+    family, function = _late[name]
+    found = globals()[name] = getattr(_import_module("cygrad.ops." + family), function)
+    return found
 
 
 def __dir__():

@@ -6,10 +6,10 @@ from cygrad.core.answers import TENSOR, attributes
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.late_bound import bind, bind_methods
 from cygrad.ops import compare, elementwise, gradient, linalg, reduce, shape, slices
-from cygrad.ops.table import ROWS, TABLE, Row
+from cygrad.ops.table import COMPOSED, ROWS, TABLE, Row
 from cygrad.ops.ufuncs import array_ufunc
 
-__all__ = ["ROWS", "TABLE", "Row"]
+__all__ = ["COMPOSED", "ROWS", "TABLE", "Row"]
 
 loaded = [row for row in TABLE if not row.late]
 operators = {row.operator.name: row.operator for row in loaded}

@@ -204,3 +204,18 @@ TABLE = [
 ]
 
 ROWS = {row.name: row for row in TABLE}
+
+# Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
+COMPOSED = {
+    "rearrange": (
+        "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",
+        "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",
+        "vsplit", "vstack",
+    ),
+    "selection": (
+        "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nonzero", "take_along_axis", "unique",
+    ),
+    "summaries": (
+        "average", "count_nonzero", "diff", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",
+    ),
+}

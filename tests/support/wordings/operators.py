@@ -2,9 +2,12 @@
 
 import cygrad as cg
 from cygrad.core.graph.views import Window
+from cygrad.ops import Row
 from cygrad.ops.shape import Permutation
 
 CASES = [
+    (lambda: Row("loss.mse", methods=("mse",)), ValueError,
+     "loss.mse: a row that is loaded late has no methods"),
     (lambda: Permutation(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
     (lambda: Window((2,), (1, 1), 0), ValueError,

@@ -1,0 +1,124 @@
+"""Functions that select and compare elements, made of operators."""
+
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.store cimport layout as lay
+from cygrad.ops.summaries cimport floating
+from cygrad.kernels.array cimport BOOL, INT64, is_floating
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.interop.creation import ones, zeros
+from cygrad.ops.compare import (
+    equal, isfinite, isnan, less_equal, logical_and, logical_not, logical_or, not_equal, where,
+)
+from cygrad.ops.elementwise import abs
+from cygrad.ops.index import argwhere, gather, scatter_add, take
+from cygrad.ops.join import concat
+from cygrad.ops.reduce import all
+from cygrad.ops.scan import cumsum
+from cygrad.ops.shape import broadcast_to, reshape
+from cygrad.ops.sort import argsort, sort
+from cygrad.ops.summaries import diff
+
+
+# ---- selection -------------------------------------------------------------------------------------------------------
+
+def take_along_axis(x: Data, indices: Data, axis: int | None = -1) -> Tensor:
+    """The elements of `x` at `indices` along `axis`, as in numpy.take_along_axis: y[i, j] = x[i, indices[i, j]] for
+    axis 1. The other dimensions broadcast. With `axis` None, of the flattened x. Raises IndexError for an index out of
+    range."""
+    cdef Tensor t = ensure_tensor(x), i = ensure_tensor(indices)
+    cdef int a
+    if axis is None: t, axis = reshape(t, (-1,)), 0
+    a = lay.read_axis(axis, t.ndim)
+    if i.ndim != t.ndim:
+        raise ValueError(f"take_along_axis: indices has shape {i.shape} and x has {t.shape}; they must have as many "
+                         f"dimensions")
+    shape = [n if m == 1 else m for m, n in zip(t.shape, i.shape)]
+    shape[a] = t.shape[a]
+    t = broadcast_to(t, tuple(shape))
+    shape[a] = i.shape[a]
+    return gather(t, a, broadcast_to(i, tuple(shape)))
+
+
+def index_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
+    """`x` with slice k of `src` added to slice index[k] of x along `axis`, as in torch.index_add. Repeated indices
+    accumulate. Raises ValueError if src does not have a slice for each index, and IndexError for an index out of
+    range."""
+    cdef Tensor t = ensure_tensor(x), i = ensure_tensor(index), s = ensure_tensor(src)
+    cdef int a = lay.read_axis(axis, t.ndim)
+    wanted = (*t.shape[:a], i.size, *t.shape[a + 1:])
+    if i.ndim != 1 or s.shape != wanted:
+        sizes = ", ".join(["n" if d == a else str(n) for d, n in enumerate(wanted)])
+        raise ValueError(f"index_add: index has shape {i.shape} and src has {s.shape}; they must have shapes (n,) and "
+                         f"({sizes})")
+    places = reshape(i, tuple([-1 if d == a else 1 for d in range(t.ndim)]))
+    return scatter_add(t, a, broadcast_to(places, wanted), s)
+
+
+def masked_fill(x: Data, mask: Data, value: Data) -> Tensor:
+    """`x` with `value`, a number, where `mask`, a bool tensor that broadcasts with x, is true. Raises TypeError for a
+    mask of another dtype."""
+    cdef Tensor t = ensure_tensor(x), m = ensure_tensor(mask)
+    if m.dtype != BOOL: raise TypeError(f"masked_fill: the mask is {DTYPES[m.dtype]}; it must be bool")
+    if isinstance(value, Tensor) and value.ndim:
+        raise ValueError(f"masked_fill: value has shape {value.shape}; it must be a number")
+    return where(m, value, t)
+
+
+def nonzero(x: Data) -> tuple[Tensor, ...]:
+    """The indices of the elements that are not 0, an int64 vector for each dimension, as in numpy.nonzero: x[nonzero(x)]
+    are these elements. Raises ValueError for a tensor without dimensions."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.ndim == 0: raise ValueError("nonzero: x has no dimensions; it must have at least one")
+    places = argwhere(t)
+    return tuple([places[:, d] for d in range(t.ndim)])
+
+
+def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
+           return_counts: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The different elements of `x` in order, as in numpy.unique; all NaN count as one. On request also, as int64: the
+    index of the first of each in the flattened x, for each element of x the index of its value (in the shape of x), and
+    how many there are of each. Has no gradient."""
+    cdef Tensor t = ensure_tensor(x)
+    flat = reshape(t.detach(), (-1,))
+    order = argsort(flat) if return_index or return_inverse or return_counts else None
+    s = sort(flat) if order is None else take(flat, order)
+    differs = not_equal(s[1:], s[:-1])
+    if is_floating(t.dtype): differs = logical_and(differs, logical_not(isnan(s[:-1])))    # (NaN are last, all equal)
+    new = concat([ones((min(t.size, 1),), DTYPES[BOOL]), differs])
+    if order is None: return s[new]
+    found = [s[new]]
+    if return_index: found.append(order[new])
+    if return_inverse:
+        inverse = zeros((t.size,), DTYPES[INT64])
+        inverse[order] = cumsum(new) - 1
+        found.append(reshape(inverse, t.shape))
+    if return_counts:
+        starts = argwhere(new)[:, 0]
+        found.append(diff(starts, append=t.size))
+    return tuple(found)
+
+
+# ---- comparison ------------------------------------------------------------------------------------------------------
+
+def isclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Where |x - y| <= atol + rtol |y|, or both are the same infinity; with `equal_nan`, also where both are NaN. As in
+    numpy.isclose."""
+    cdef Tensor a = floating(x), b = floating(y)
+    near = logical_and(isfinite(b), less_equal(abs(a.detach() - b.detach()), atol + rtol * abs(b.detach())))
+    close = logical_or(near, equal(a, b))
+    return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
+
+
+def allclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose() holds for all elements. A Python bool."""
+    return bool(all(isclose(x, y, rtol, atol, equal_nan)))
+
+
+def array_equal(x: Data, y: Data, equal_nan: bool = False) -> bool:
+    """Whether two tensors have the same shape and elements; with `equal_nan`, NaN equal NaN. A Python bool."""
+    cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
+    if a.shape != b.shape: return False
+    same = equal(a, b)
+    if equal_nan: same = logical_or(same, logical_and(isnan(a), isnan(b)))
+    return bool(all(same))

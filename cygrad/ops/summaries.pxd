@@ -1,0 +1,3 @@
+from cygrad.core.graph.tensor cimport Tensor
+
+cdef Tensor floating(x)
