@@ -33,7 +33,7 @@ CASES = [pytest.param(name, x, args, id=f"{name}{x.shape}-{args}") for name, x, 
 def same(y, wanted):
     if isinstance(wanted, (list, tuple)):
         assert isinstance(y, tuple) and len(y) == len(wanted)
-        for a, b in zip(y, wanted): same(a, b)
+        for a, b in zip(y, wanted, strict=True): same(a, b)
     else:
         assert y.shape == wanted.shape and y.dtype == wanted.dtype
         np.testing.assert_array_equal(y.numpy(), wanted)

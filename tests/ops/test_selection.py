@@ -14,7 +14,7 @@ OTHER = np.array([1 + 1e-6, np.inf, np.nan, np.inf, 0.0, 2.1, 1.0])
 def same(y, wanted):
     if isinstance(wanted, tuple):
         assert isinstance(y, tuple) and len(y) == len(wanted)
-        for a, b in zip(y, wanted): same(a, b)
+        for a, b in zip(y, wanted, strict=True): same(a, b)
     else:
         assert y.shape == wanted.shape and y.dtype == wanted.dtype
         np.testing.assert_array_equal(y.numpy(), wanted)
@@ -53,7 +53,8 @@ def test_nonzero():
 
 @pytest.mark.parametrize("x", [
     np.array([3, 1, 2, 3, 1]), np.array([[2.0, np.nan], [np.nan, 1.0]]), np.zeros(0), np.array([True, False, True]),
-    np.array([[3, 1], [3, 0]], "uint8"), np.array(7.0), np.array([0.0, -0.0, np.inf, -np.inf]), rng.integers(0, 9, 1000),
+    np.array([[3, 1], [3, 0]], "uint8"), np.array(7.0), np.array([0.0, -0.0, np.inf, -np.inf]),
+    rng.integers(0, 9, 1000),
 ], ids=lambda x: f"{x.dtype}{x.shape}")
 @pytest.mark.parametrize("more", range(8))
 def test_unique(x, more):

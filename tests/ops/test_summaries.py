@@ -24,7 +24,8 @@ def same(y, wanted):
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES, ids=str)
-@pytest.mark.parametrize("x", [X, HOLES, np.round(X), X[:1, :1, :1], X[:2], X.T], ids=["x", "nan", "ties", "1", "2", "T"])
+@pytest.mark.parametrize("x", [X, HOLES, np.round(X), X[:1, :1, :1], X[:2], X.T],
+                         ids=["x", "nan", "ties", "1", "2", "T"])
 def test_reductions(x, axis, keepdims):
     t = cg.tensor(np.ascontiguousarray(x.T)).T
     with np.errstate(all="ignore"), warnings.catch_warnings():

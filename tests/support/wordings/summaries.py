@@ -2,27 +2,30 @@
 
 import cygrad as cg
 
-X = cg.zeros((2, 3))
+
+def x():
+    return cg.zeros((2, 3))
+
 
 CASES = [
-    (lambda: cg.diff(X, -1), ValueError, "diff: n is -1; it must be at least 0"),
+    (lambda: cg.diff(x(), -1), ValueError, "diff: n is -1; it must be at least 0"),
     (lambda: cg.diff(1.0), ValueError, "diff: x has no dimensions; it must have at least one"),
-    (lambda: cg.median(X, (0, 0)), ValueError, "median: duplicate axis in (0, 0)"),
+    (lambda: cg.median(x(), (0, 0)), ValueError, "median: duplicate axis in (0, 0)"),
     (lambda: cg.median(cg.zeros((0, 3)), 0), ValueError,
      "median: cannot reduce a tensor of shape (0, 3) over axes of size 0"),
-    (lambda: cg.quantile(X, 1.5), ValueError, "quantile: q has the number 1.5; each must be from 0 to 1"),
-    (lambda: cg.quantile(X, 0.5, method="cubic"), ValueError,
+    (lambda: cg.quantile(x(), 1.5), ValueError, "quantile: q has the number 1.5; each must be from 0 to 1"),
+    (lambda: cg.quantile(x(), 0.5, method="cubic"), ValueError,
      "quantile: method must be one of linear, lower, higher, midpoint, nearest, got 'cubic'"),
-    (lambda: cg.percentile(X, 101), ValueError, "percentile: q has the number 101.0; each must be from 0 to 100"),
-    (lambda: cg.average(X, 1, cg.ones(2)), ValueError,
-     "average: weights has shape (2,) and x has (2, 3); it must have the shape of x, or one dimension of the size of one "
-     "axis"),
-    (lambda: cg.take_along_axis(X, [0]), ValueError,
+    (lambda: cg.percentile(x(), 101), ValueError, "percentile: q has the number 101.0; each must be from 0 to 100"),
+    (lambda: cg.average(x(), 1, cg.ones(2)), ValueError,
+     "average: weights has shape (2,) and x has (2, 3); it must have the shape of x, or one "
+     "dimension of the size of one axis"),
+    (lambda: cg.take_along_axis(x(), [0]), ValueError,
      "take_along_axis: indices has shape (1,) and x has (2, 3); they must have as many dimensions"),
-    (lambda: cg.index_add(X, 1, [0, 1], X), ValueError,
+    (lambda: cg.index_add(x(), 1, [0, 1], x()), ValueError,
      "index_add: index has shape (2,) and src has (2, 3); they must have shapes (n,) and (2, n)"),
-    (lambda: cg.masked_fill(X, X, 1.0), TypeError, "masked_fill: the mask is float32; it must be bool"),
-    (lambda: cg.masked_fill(X, X > 0, cg.zeros(3)), ValueError,
+    (lambda: cg.masked_fill(x(), x(), 1.0), TypeError, "masked_fill: the mask is float32; it must be bool"),
+    (lambda: cg.masked_fill(x(), x() > 0, cg.zeros(3)), ValueError,
      "masked_fill: value has shape (3,); it must be a number"),
     (lambda: cg.nonzero(1.0), ValueError, "nonzero: x has no dimensions; it must have at least one"),
 ]
