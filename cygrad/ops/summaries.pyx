@@ -87,7 +87,7 @@ cdef tuple sorted_along(str name, x, axis, keepdims):
 
 
 def median(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
-    """The median along `axis` (an int, several, or None for all): the middle element of the order, or the mean of the
+    """The median along `axis` (an int, several, or None for all): the middle element of the order, or the mean of
     the two. NaN where an element is NaN. As in numpy.median; the gradient goes to these elements."""
     s, shape = sorted_along("median", x, axis, keepdims)
     n = s.shape[-1]

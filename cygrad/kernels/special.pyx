@@ -1,0 +1,353 @@
+"""Strip kernels of special functions, by the C library in double precision: logarithms and powers of other bases, the
+gamma function and its derivatives, sinc, angles. Operands are in the order of the formula, and the result is last."""
+
+from libc.math cimport (
+    atan2, cbrt, copysign, cos, erfc, exp, exp2, fabs, floor, fmod, hypot, isnan, log, log10, log1p, log2, pow, sin,
+    tan,
+)
+from libc.stdint cimport uint64_t
+
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport real
+from cygrad.kernels.codes cimport WORD
+
+cdef extern from "<math.h>" nogil:
+    double lgamma_r(double x, int* sign)
+    double INFINITY
+    double NAN
+
+cdef double PI = 3.14159265358979323846
+cdef double LN_2 = 0.69314718055994530942
+cdef double LN_10 = 2.30258509299404568402
+cdef double TWO_ROOT_PI = 1.12837916709551257390    # 2 / sqrt(pi)
+
+
+# ---- logarithms and powers -------------------------------------------------------------------------------------------
+
+cdef void log2_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>log2(x[i])
+
+cdef void log2_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (x[i] * <real>LN_2)
+
+cdef void log10_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>log10(x[i])
+
+cdef void log10_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (x[i] * <real>LN_10)
+
+cdef void exp2_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>exp2(x[i])
+
+cdef void exp2_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] * (y[i] * <real>LN_2)
+
+cdef void cbrt_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>cbrt(x[i])
+
+cdef void cbrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = g[i] / (3 * y[i] * y[i])
+
+cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double d
+    for i in range(z.shape[0]):
+        d = <double>x[i] - y[i]
+        if x[i] == y[i]: z[i] = <real>(x[i] + LN_2)             # (infinities too)
+        else: z[i] = <real>((x[i] if d > 0 else y[i]) + log1p(exp(-fabs(d)))) if d == d else <real>NAN
+
+cdef void logaddexp_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+    """dx = g e^x / (e^x + e^y); half of g each for equal infinities"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>y[i] - x[i]))))
+
+cdef void logaddexp_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dy.shape[0]):
+        dy[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>x[i] - y[i]))))
+
+cdef void xlogy_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = 0 if x[i] == 0 and y[i] == y[i] else <real>(x[i] * log(y[i]))
+
+cdef void xlogy_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = 0 if x[i] == 0 and y[i] <= 0 else <real>(g[i] * log(y[i]))
+
+cdef void xlogy_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dy.shape[0]):
+        dy[i] = 0 if x[i] == 0 and y[i] == y[i] else g[i] * x[i] / y[i]
+
+
+# ---- the error function and the gamma function -----------------------------------------------------------------------
+
+cdef void erfc_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>erfc(x[i])
+
+cdef void erfc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(-g[i] * (TWO_ROOT_PI * exp(-<double>x[i] * x[i])))
+
+cdef void lgamma_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int sign
+    for i in range(y.shape[0]):
+        y[i] = <real>lgamma_r(x[i], &sign)
+
+cdef void lgamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * digamma(x[i]))
+
+cdef double digamma(double x) noexcept nogil:
+    """The derivative of log gamma: recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.18);
+    reflection below 0 (6.3.7). NaN at negative integers, -inf at 0 and inf at -0, as SciPy."""
+    cdef double s = 0, z
+    if x == 0: return -copysign(INFINITY, x)
+    if x < 0:
+        if x == floor(x): return NAN
+        return digamma(1 - x) - PI / tan(PI * fmod(x, 1))
+    if x > 1e17: return log(x)
+    while x < 10:
+        s -= 1 / x
+        x += 1
+    z = 1 / (x * x)
+    return s + log(x) - 0.5 / x - z * (1 / 12.0 - z * (1 / 120.0 - z * (1 / 252.0 - z * (1 / 240.0 - z * (
+        1 / 132.0 - z * (691 / 32760.0 - z / 12))))))
+
+cdef void digamma_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>digamma(x[i])
+
+cdef void digamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * polygamma(1, x[i]))
+
+cdef double polygamma(double n, double x) noexcept nogil:
+    """The derivative of order n of digamma: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0. The first
+    terms are added until x + k is 20, the others by the Euler-Maclaurin formula (Abramowitz and Stegun 23.1.30). NaN at
+    integers of at most 0 if n is even, else inf."""
+    cdef double s = n + 1, total = 0, term, factor = 1, b = 1
+    cdef int k
+    if n == 0: return digamma(x)
+    if isnan(x) or n < 0 or n != floor(n): return NAN
+    if x <= 0 and x == floor(x): return INFINITY if fmod(n, 2) == 1 else NAN
+    if x < -1e6: return NAN                         # the sum would take as many terms
+    for k in range(2, <int>n + 1): factor *= k
+    while x < 20:
+        total += pow(x, -s)
+        x += 1
+    total += pow(x, 1 - s) / (s - 1) + 0.5 * pow(x, -s)
+    term = s * pow(x, -s - 1)                       # s (s + 1) ... (s + 2 k) x^-(s + 2 k + 1)
+    for k in range(8):
+        total += BERNOULLI[k] * term
+        term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (x * x)
+    return total * factor * (1 if fmod(n, 2) == 1 else -1)
+
+cdef double[8] BERNOULLI                            # B_2k / (2k)!
+BERNOULLI[:] = [1 / 12.0, -1 / 720.0, 1 / 30240.0, -1 / 1209600.0, 1 / 47900160.0, -691 / 1307674368000.0,
+                1 / 74724249600.0, -3617 / 10670622842880000.0]
+
+cdef void polygamma_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>polygamma(n[0], x[i])
+
+cdef void polygamma_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i]))
+
+
+# ---- sinc and angles -------------------------------------------------------------------------------------------------
+
+cdef double sinc_derivative(int n, double x) noexcept nogil:
+    """The derivative of order n of sin(t) / t at t = pi x, times pi^n. For large t by
+    f_n = (sin(t + n pi / 2) - n f_{n - 1}) / t, for small t by the series: the sum of cos((n + j) pi / 2) t^j /
+    (j! (n + j + 1)) over j >= 0."""
+    cdef double t = PI * x, s = 0, power = 1, f, q
+    cdef int j, k
+    if fabs(t) > n + 1 or n == 0 and t != 0:
+        q = fmod(x, 2)                              # sin(pi x) loses no digits for large x
+        f = sin(PI * q) / t
+        for k in range(1, n + 1):
+            f = ((sin(PI * q) if k % 4 == 0 else cos(PI * q) if k % 4 == 1 else -sin(PI * q) if k % 4 == 2
+                  else -cos(PI * q)) - k * f) / t
+        return f * pow(PI, n)
+    for j in range(40 + 4 * n):
+        if (n + j) % 2 == 0: s += (power if (n + j) % 4 == 0 else -power) / (n + j + 1)
+        power *= t / (j + 1)
+    return s * pow(PI, n)
+
+cdef void sinc_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>sinc_derivative(0, x[i])
+
+cdef void sinc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * sinc_derivative(1, x[i]))
+
+cdef void sinc_derivative_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <real>sinc_derivative(<int>n[0], x[i])
+
+cdef void sinc_derivative_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = <real>(g[i] * sinc_derivative(<int>n[0] + 1, x[i]))
+
+cdef void atan2_(real[::1] y, real[::1] x, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = <real>atan2(y[i], x[i])
+
+cdef void atan2_grad_y(real[::1] g, real[::1] y, real[::1] x, real[::1] dy) noexcept nogil:
+    """dy = g x / (x^2 + y^2), 0 at the origin"""
+    cdef Py_ssize_t i
+    cdef double r
+    for i in range(dy.shape[0]):
+        r = hypot(x[i], y[i])
+        dy[i] = 0 if r == 0 else <real>(g[i] * (x[i] / r) / r)
+
+cdef void atan2_grad_x(real[::1] g, real[::1] y, real[::1] x, real[::1] dx) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double r
+    for i in range(dx.shape[0]):
+        r = hypot(x[i], y[i])
+        dx[i] = 0 if r == 0 else <real>(-g[i] * (y[i] / r) / r)
+
+cdef void hypot_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = <real>hypot(x[i], y[i])
+
+cdef void hypot_grad(real[::1] g, real[::1] x, real[::1] z, real[::1] dx) noexcept nogil:
+    """dx = g x / z, 0 at the origin"""
+    cdef Py_ssize_t i
+    for i in range(dx.shape[0]):
+        dx[i] = 0 if z[i] == 0 else g[i] * (x[i] / z[i])
+
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+
+cdef void copysign_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = <real>copysign(x[i], y[i])
+
+cdef void copysign_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    """The code is 1 where x keeps its sign, 2 where it changes, 0 where x is 0."""
+    cdef Py_ssize_t i, k
+    cdef uint64_t low, high
+    for k in range(z.shape[0] // WORD):
+        low = high = 0
+        for i in range(WORD):
+            z[WORD * k + i] = <real>copysign(x[WORD * k + i], y[WORD * k + i])
+            if x[WORD * k + i] == z[WORD * k + i]: low |= <uint64_t>(x[WORD * k + i] != 0) << i
+            else: high |= <uint64_t>1 << i
+        c[2 * k], c[2 * k + 1] = low, high
+
+cdef inline real not_nan(bint larger, real x, real y) noexcept nogil:
+    if isnan(x): return y
+    if isnan(y): return x
+    return (x if x > y else y) if larger else (x if x < y else y)
+
+cdef void fmax_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = not_nan(True, x[i], y[i])
+
+cdef void fmin_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(z.shape[0]):
+        z[i] = not_nan(False, x[i], y[i])
+
+cdef void fmax_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    """The code is 1 where z is x, 2 where z is y, 3 where they are equal, 0 where both are NaN."""
+    choose(True, x, y, z, c)
+
+cdef void fmin_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    choose(False, x, y, z, c)
+
+cdef inline void choose(bint larger, real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef uint64_t low, high
+    for k in range(z.shape[0] // WORD):
+        low = high = 0
+        for i in range(WORD * k, WORD * k + WORD):
+            z[i] = not_nan(larger, x[i], y[i])
+            low |= <uint64_t>(z[i] == x[i]) << (i - WORD * k)
+            high |= <uint64_t>(z[i] == y[i]) << (i - WORD * k)
+        c[2 * k], c[2 * k + 1] = low, high
+
+
+cdef int table() except -1:
+    driver.register("log2", <void*>log2_[float], <void*>log2_[double], 2, 8, 16)
+    driver.register("log2_grad", <void*>log2_grad[float], <void*>log2_grad[double], 3)
+    driver.register("log10", <void*>log10_[float], <void*>log10_[double], 2, 8, 16)
+    driver.register("log10_grad", <void*>log10_grad[float], <void*>log10_grad[double], 3)
+    driver.register("exp2", <void*>exp2_[float], <void*>exp2_[double], 2, 8, 16)
+    driver.register("exp2_grad", <void*>exp2_grad[float], <void*>exp2_grad[double], 3)
+    driver.register("cbrt", <void*>cbrt_[float], <void*>cbrt_[double], 2, 20, 20)
+    driver.register("cbrt_grad", <void*>cbrt_grad[float], <void*>cbrt_grad[double], 3)
+    driver.register("logaddexp", <void*>logaddexp_[float], <void*>logaddexp_[double], 3, 30, 30)
+    driver.register("logaddexp_grad_x", <void*>logaddexp_grad_x[float], <void*>logaddexp_grad_x[double], 4, 16, 16)
+    driver.register("logaddexp_grad_y", <void*>logaddexp_grad_y[float], <void*>logaddexp_grad_y[double], 4, 16, 16)
+    driver.register("xlogy", <void*>xlogy_[float], <void*>xlogy_[double], 3, 8, 16)
+    driver.register("xlogy_grad_x", <void*>xlogy_grad_x[float], <void*>xlogy_grad_x[double], 4, 8, 16)
+    driver.register("xlogy_grad_y", <void*>xlogy_grad_y[float], <void*>xlogy_grad_y[double], 4)
+    driver.register("erfc", <void*>erfc_[float], <void*>erfc_[double], 2, 20, 20)
+    driver.register("erfc_grad", <void*>erfc_grad[float], <void*>erfc_grad[double], 3, 16, 16)
+    driver.register("lgamma", <void*>lgamma_[float], <void*>lgamma_[double], 2, 60, 60)
+    driver.register("lgamma_grad", <void*>lgamma_grad[float], <void*>lgamma_grad[double], 3, 100, 100)
+    driver.register("digamma", <void*>digamma_[float], <void*>digamma_[double], 2, 100, 100)
+    driver.register("digamma_grad", <void*>digamma_grad[float], <void*>digamma_grad[double], 3, 1000, 1000)
+    driver.register("polygamma", <void*>polygamma_[float], <void*>polygamma_[double], 3, 1000, 1000, 1)
+    driver.register("polygamma_grad", <void*>polygamma_grad[float], <void*>polygamma_grad[double], 4, 1000, 1000, 2)
+    driver.register("sinc", <void*>sinc_[float], <void*>sinc_[double], 2, 20, 20)
+    driver.register("sinc_grad", <void*>sinc_grad[float], <void*>sinc_grad[double], 3, 40, 40)
+    driver.register("sinc_derivative", <void*>sinc_derivative_[float], <void*>sinc_derivative_[double], 3, 100, 100, 1)
+    driver.register("sinc_derivative_grad", <void*>sinc_derivative_grad[float], <void*>sinc_derivative_grad[double], 4,
+                    100, 100, 2)
+    driver.register("atan2", <void*>atan2_[float], <void*>atan2_[double], 3, 40, 40)
+    driver.register("atan2_grad_y", <void*>atan2_grad_y[float], <void*>atan2_grad_y[double], 4, 8, 8)
+    driver.register("atan2_grad_x", <void*>atan2_grad_x[float], <void*>atan2_grad_x[double], 4, 8, 8)
+    driver.register("hypot", <void*>hypot_[float], <void*>hypot_[double], 3, 8, 8)
+    driver.register("hypot_grad", <void*>hypot_grad[float], <void*>hypot_grad[double], 4)
+    driver.register("copysign", <void*>copysign_[float], <void*>copysign_[double], 3)
+    driver.register("copysign_code", <void*>copysign_code[float], <void*>copysign_code[double], 3)
+    driver.register("fmax", <void*>fmax_[float], <void*>fmax_[double], 3)
+    driver.register("fmin", <void*>fmin_[float], <void*>fmin_[double], 3)
+    driver.register("fmax_code", <void*>fmax_code[float], <void*>fmax_code[double], 3)
+    driver.register("fmin_code", <void*>fmin_code[float], <void*>fmin_code[double], 3)
+    return 0
+
+table()
