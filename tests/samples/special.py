@@ -39,7 +39,7 @@ SAMPLES = [
     Sampled("lgamma", in_double(scipy.special.gammaln), apart, {"x": "x"}),
     Sampled("digamma", in_double(scipy.special.digamma), apart, {"x": "x"}),
     Sampled("polygamma", lambda x, n: in_double(lambda x: scipy.special.polygamma(n, x))(x),
-        lambda: [call(APART, n=1), call(np.abs(APART), n=2), call(np.abs(APART), n=5), call(np.zeros((0, 3)), n=1)],
+        lambda: [call(APART, n=1), call(np.abs(APART), n=2), call(1 + np.abs(APART), n=5), call(np.zeros((0, 3)), n=1)],
         {"x": "x"}, tested=lambda x, n: cg.polygamma(n, x)),
     Sampled("sinc", np.sinc, lambda: [*one(), call(np.array([0.0, 1e-5, 0.3, 1.0, -2.5, 40.25]))], {"x": "x"}),
     Sampled("sinc_derivative", sinc_derivative_like,
