@@ -17,8 +17,8 @@ import cygrad as cg
 
 SIDE = 100
 SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos "
-        "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu").split()
-TWO = "add sub mul div maximum minimum matmul".split()
+        "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc lgamma digamma sinc").split()
+TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin").split()
 FUNCTIONAL = "softplus silu gelu".split()
 SAME_CALL = object()
 
@@ -43,14 +43,16 @@ def least():
         "broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice scale_gradient "
         "dropout_identity", 0, "the gradient depends on no value")
     add("dropout_with", 0, "the random numbers can be drawn again")
-    add("square log log1p sin cos asin acos atan sinh cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
+    add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
         4 * N, "the input")
-    add("sqrt rsqrt reciprocal exp expm1 tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may save too")
+    add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
-    add("mul matmul linear einsum power", 8 * N, "both inputs")
+    add("mul matmul linear einsum power logaddexp xlogy atan2", 8 * N, "both inputs")
     add("div", 8 * N, "the divisor and the quotient")
     add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
-    add("maximum minimum", packed(N, 2), "two bits per element: which is larger, or equal")
+    made["copysign"] = packed(N, 2), "two bits per element: whether the sign changes, or it is 0"
+    made["hypot"] = 12 * N, "both inputs and the result"
+    add("maximum minimum fmax fmin", packed(N, 2), "two bits per element: which is larger, or equal")
     add("relu relu_gradient", packed(N, 1), "a bit per element: whether it is above 0")
     add("clip", packed(N, 1), "a bit per element: whether it is within the bounds")
     made["clip, bounds with gradients"] = packed(N, 2), "two bits per element: which of the three it equals, or none"
@@ -88,6 +90,9 @@ def samples():
         made[name] = arrays, mine, mine if theirs is SAME_CALL else theirs
 
     add("pow", 1, lambda m, _, x: m.pow(x, 2.5))
+    add("cbrt", 1, lambda m, _, x: m.cbrt(x), None)
+    add("polygamma", 1, lambda m, _, x: m.polygamma(1, x))
+    add("sinc_derivative", 1, lambda m, _, x: m.ops.ROWS["sinc_derivative"].function(x, 1), None)
     add("power", 2, lambda m, _, x, y: m.power(x, y), lambda m, _, x, y: m.pow(x, y))
     add("clip", 1, lambda m, _, x: m.clip(x, 0.4, 0.7))
     add("clip, bounds with gradients", 3, lambda m, _, x, y, z: m.clip(x, y, z))

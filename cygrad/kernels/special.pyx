@@ -156,8 +156,8 @@ cdef double polygamma(double n, double x) noexcept nogil:
     cdef int k
     if n == 0: return digamma(x)
     if isnan(x) or n < 0 or n != floor(n): return NAN
-    if x <= 0 and x == floor(x): return INFINITY if fmod(n, 2) == 1 else NAN
     if x < -1e6: return NAN                         # the sum would take as many terms
+    if x <= 0 and x == floor(x): return INFINITY if fmod(n, 2) == 1 else NAN
     for k in range(2, <int>n + 1): factor *= k
     while x < 20:
         total += pow(x, -s)

@@ -114,6 +114,21 @@ def moved(f):
     return call
 
 
+def off_poles(f):
+    def call(x):
+        values = x.detach().numpy()
+        refuse(((values <= 0) & (values == np.floor(values))).any(), "poles, where PyTorch's gradient is finite")
+        return f(x)
+    return call
+
+
+def off_zero(f):
+    def call(x):
+        refuse((x.detach().numpy() == 0).any(), "0, where PyTorch's second derivative is nan")
+        return f(x)
+    return call
+
+
 def expanded(f):
     def call(x, shape):
         given = [1] * (len(shape) - x.ndim) + list(x.shape)
@@ -388,6 +403,11 @@ COUNTERPARTS = [
     Counterpart("power", "pow", to_a_power),
     Counterpart("power", "__rpow__", reversed_power),
     *[Counterpart(name, name) for name in (
+        "log2", "log10", "exp2", "logaddexp", "xlogy", "erfc", "lgamma", "atan2", "hypot", "copysign", "fmax", "fmin")],
+    Counterpart("digamma", "digamma", off_poles),
+    Counterpart("sinc", "sinc", off_zero),
+    Counterpart("polygamma", "polygamma/polygamma_n_1", lambda f: lambda x, n: f(n, x)),
+    *[Counterpart(name, name) for name in (
         "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
         "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "maximum",
         "minimum", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or",
@@ -485,6 +505,8 @@ COUNTERPARTS = [
 ]
 
 WITHOUT = {
+    "cbrt": "PyTorch has none",
+    "sinc_derivative": "what sinc computes in backward",
     "relu_gradient": "what relu computes in backward",
     "gelu_tanh": "gelu(approximate='tanh'), compared there",
     "put_slice": "what getitem computes in backward",

@@ -6,6 +6,10 @@ from cygrad.ops import Row
 from cygrad.ops.shape import Permutation
 
 CASES = [
+    (lambda: cg.polygamma(0.5, cg.zeros(2)), TypeError,
+     "polygamma: n must be an integer, got 0.5"),
+    (lambda: cg.polygamma(-1, cg.zeros(2)), ValueError,
+     "polygamma: n is -1; it must be from 0 to 100"),
     (lambda: Row("loss.mse", methods=("mse",)), ValueError,
      "loss.mse: a row that is loaded late has no methods"),
     (lambda: Permutation(tuple(range(17))), ValueError,
