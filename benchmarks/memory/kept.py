@@ -18,7 +18,8 @@ import cygrad as cg
 SIDE = 100
 SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos "
         "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc lgamma digamma sinc").split()
-TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin").split()
+TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin "
+       "floor_divide remainder").split()
 FUNCTIONAL = "softplus silu gelu".split()
 SAME_CALL = object()
 
@@ -39,7 +40,7 @@ def least():
     def add(names, nbytes, why):
         made.update(dict.fromkeys(names.split(), (nbytes, why)))
 
-    add("neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze expand_dims "
+    add("floor_divide neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze expand_dims "
         "broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice scale_gradient "
         "dropout_identity", 0, "the gradient depends on no value")
     add("dropout_with", 0, "the random numbers can be drawn again")
@@ -47,7 +48,7 @@ def least():
         4 * N, "the input")
     add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
-    add("mul matmul linear einsum power logaddexp xlogy atan2", 8 * N, "both inputs")
+    add("mul matmul linear einsum power logaddexp xlogy atan2 remainder", 8 * N, "both inputs")
     add("div", 8 * N, "the divisor and the quotient")
     add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
     made["copysign"] = packed(N, 2), "two bits per element: whether the sign changes, or it is 0"

@@ -47,6 +47,41 @@ cdef void div_grad_y(real[::1] g, real[::1] y, real[::1] z, real[::1] dy) noexce
     for i in range(dy.shape[0]):
         dy[i] = -g[i] * z[i] / y[i]
 
+cdef inline double floored(double x, double y, double* rest) noexcept nogil:
+    """The largest integer that is at most x / y, and the rest x - y floor(x / y) with the sign of y. As Python's divmod
+    for floats; for y = 0, x / y and NaN."""
+    cdef double quotient, whole
+    rest[0] = math.fmod(x, y)
+    if y == 0: return x / y
+    quotient = (x - rest[0]) / y
+    if rest[0] != 0:
+        if (y < 0) != (rest[0] < 0):
+            rest[0] += y
+            quotient -= 1
+    else: rest[0] = math.copysign(0, y)
+    if quotient == 0: return math.copysign(0, x / y)
+    whole = math.floor(quotient)
+    return whole + 1 if quotient - whole > 0.5 else whole
+
+cdef void floor_divide_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double rest
+    for i in range(z.shape[0]):
+        z[i] = <real>floored(x[i], y[i], &rest)
+
+cdef void remainder_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double rest
+    for i in range(z.shape[0]):
+        floored(x[i], y[i], &rest)
+        z[i] = <real>rest
+
+cdef void remainder_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double rest
+    for i in range(dy.shape[0]):
+        dy[i] = <real>(-g[i] * floored(x[i], y[i], &rest))
+
 cdef void neg_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(y.shape[0]):
@@ -257,6 +292,9 @@ cdef int table() except -1:
     driver.register("mul", <void*>mul_[float], <void*>mul_[double], 3)
     driver.register("div", <void*>div_[float], <void*>div_[double], 3)
     driver.register("div_grad_y", <void*>div_grad_y[float], <void*>div_grad_y[double], 4)
+    driver.register("floor_divide", <void*>floor_divide_[float], <void*>floor_divide_[double], 3, 40, 40)
+    driver.register("remainder", <void*>remainder_[float], <void*>remainder_[double], 3, 40, 40)
+    driver.register("remainder_grad_y", <void*>remainder_grad_y[float], <void*>remainder_grad_y[double], 4, 40, 40)
     driver.register("neg", <void*>neg_[float], <void*>neg_[double], 2)
     driver.register("copy", <void*>copy_[float], <void*>copy_[double], 2)
     driver.register("pow", <void*>pow_[float], <void*>pow_[double], 3, 5, 64, 1)

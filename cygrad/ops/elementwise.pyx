@@ -66,6 +66,28 @@ cdef class Div(Elementwise):
 
 
 @final
+cdef class FloorDivide(Elementwise):
+    """z = the largest integer <= x / y        dx = 0        dy = 0"""
+    inputs, integers = "xy", np.floor_divide
+    dx = "zero g"
+    dy = "zero g"
+
+    cdef object formula(self, c, int i, g):
+        return where(False, g, 0)
+
+
+@final
+cdef class Remainder(Elementwise):
+    """z = x - y floor(x / y)        dx = g        dy = -g floor(x / y)"""
+    inputs, integers = "xy", np.remainder
+    dx = "g"
+    dy = "remainder_grad_y g x y"
+
+    cdef object formula(self, c, int i, g):
+        return g if i == 0 else -g * floor_divide(c.input(0), c.input(1))
+
+
+@final
 cdef class Neg(Elementwise):
     """y = -x        dx = -g"""
     integers = np.negative
@@ -213,10 +235,11 @@ cdef class Reciprocal(Elementwise):
 
 
 cdef Operator ADD = Add(), SUB = Sub(), MUL = Mul(), DIV = Div(), NEG = Neg(), ABS = Abs(), SIGN = Sign()
+cdef Operator FLOOR_DIVIDE = FloorDivide(), REMAINDER = Remainder()
 cdef Operator FLOOR = Floor(), CEIL = Ceil(), TRUNC = Trunc(), ROUND = Round()
 cdef Operator POW = Pow(), POWER = Power(), SQUARE = Square(), SQRT = Sqrt(), RSQRT = Rsqrt(), RECIPROCAL = Reciprocal()
 OPERATORS = {o.name: o for o in (
-    ADD, SUB, MUL, DIV, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
+    ADD, SUB, MUL, DIV, FLOOR_DIVIDE, REMAINDER, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
 
 
 def add(x: Data, y: Data) -> Tensor:
@@ -234,6 +257,16 @@ def mul(x: Data, y: Data) -> Tensor:
 def div(x: Data, y: Data) -> Tensor:
     """x / y, elementwise with broadcasting; integers give the default dtype."""
     return apply2(DIV, x, y, None)
+
+def floor_divide(x: Data, y: Data) -> Tensor:
+    """The largest integer that is at most x / y, elementwise with broadcasting, in the dtype of the operands; as x // y
+    in Python. Floats divided by 0 give inf or nan, integers 0. The gradients are 0."""
+    return apply2(FLOOR_DIVIDE, x, y, None)
+
+def remainder(x: Data, y: Data) -> Tensor:
+    """x - y floor(x / y), elementwise with broadcasting, with the sign of y; as x % y in Python. Floats divided by 0
+    give nan, integers 0."""
+    return apply2(REMAINDER, x, y, None)
 
 def neg(x: Data) -> Tensor:
     """-x, elementwise."""

@@ -65,6 +65,8 @@ TABLE = [
     Row(elementwise.sub, methods=("sub",), aliases=("subtract",)),
     Row(elementwise.mul, methods=("mul",), aliases=("multiply",)),
     Row(elementwise.div, methods=("div",), aliases=("divide",)),
+    Row(elementwise.floor_divide, methods=("floor_divide",)),
+    Row(elementwise.remainder, methods=("remainder",), aliases=("mod",)),
     Row(elementwise.neg, methods=("neg",), aliases=("negative",)),
     Row(elementwise.abs, methods=("abs",), aliases=("absolute",)),
     Row(elementwise.sign, methods=("sign",)),

@@ -13,6 +13,7 @@ from cygrad.ops.table import TABLE
 
 OPERATORS = {
     np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: elementwise.mul, np.divide: elementwise.div,
+    np.floor_divide: elementwise.floor_divide, np.remainder: elementwise.remainder,
     np.power: elementwise.pow, np.matmul: linalg.matmul,
     np.less: compare.less, np.less_equal: compare.less_equal, np.equal: compare.equal,
     np.not_equal: compare.not_equal, np.greater: compare.greater, np.greater_equal: compare.greater_equal,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import Sampled
-from .makers import call, one, positive, real, two
+from .makers import call, one, positive, real, two, unequal
 
 
 SAMPLES = [
@@ -11,6 +11,8 @@ SAMPLES = [
     Sampled("sub", np.subtract, two),
     Sampled("mul", np.multiply, two, {"x": "y", "y": "x"}),
     Sampled("div", np.divide, two, {"x": "y", "y": "y out"}),
+    Sampled("floor_divide", np.floor_divide, unequal, ties=((2.0, 1.0), (0.0, 0.0))),
+    Sampled("remainder", np.remainder, unequal, {"y": "x y"}, ties=((2.0, 1.0), (1.0, -2.0))),
     Sampled("neg", np.negative, one),
     Sampled("abs", np.abs, one, {"x": "codes"}, ties=(0.0, 0.0)),
     Sampled("sign", np.sign, one, ties=(0.0, 0.0)),

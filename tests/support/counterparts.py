@@ -396,6 +396,9 @@ COUNTERPARTS = [
     Counterpart("sub", "sub", scaled),
     Counterpart("mul", "mul"),
     Counterpart("div", "div/no_rounding_mode", divided),
+    Counterpart("floor_divide", "div/floor_rounding", lambda f: lambda x, y, rounding_mode: f(x, y)),
+    Counterpart("remainder", "remainder"),
+    Counterpart("remainder", "__rmod__", lambda f: lambda x, y: y % x),
     Counterpart("neg", "neg"),
     Counterpart("copy", "clone", without_format),
     *[Counterpart("pow", name, raised(p)) for name, p in

@@ -88,6 +88,9 @@ cdef class FreedTensor(Tensor):
     def __floordiv__(x, y):
         refuse()
 
+    def __divmod__(x, y):
+        refuse()
+
     def __and__(x, y):
         refuse()
 

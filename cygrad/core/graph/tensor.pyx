@@ -172,6 +172,10 @@ cdef inline object syntax(Operator op, x, y):
     return late_bound.apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
 
 
+cdef object in_place(str name, Tensor x, y):
+    return late_bound.apply_inplace(<Operator>late_bound.operators[name], x, y, None) if is_operand(y) else NotImplemented
+
+
 @cython.no_gc_clear
 @cython.freelist(64)
 cdef class Base:
@@ -245,6 +249,12 @@ cdef class Tensor:
     def __sub__(x, y): return syntax(<Operator>late_bound.sub, x, y)
     def __mul__(x, y): return syntax(<Operator>late_bound.mul, x, y)
     def __truediv__(x, y): return syntax(<Operator>late_bound.div, x, y)
+    def __floordiv__(x, y): return syntax(<Operator>late_bound.operators["floor_divide"], x, y)
+    def __mod__(x, y): return syntax(<Operator>late_bound.operators["remainder"], x, y)
+
+    def __divmod__(x, y):
+        return (x // y, x % y) if is_operand(x) and is_operand(y) else NotImplemented
+
     def __and__(x, y): return syntax(<Operator>late_bound.bitwise_and, x, y)
     def __or__(x, y): return syntax(<Operator>late_bound.bitwise_or, x, y)
     def __xor__(x, y): return syntax(<Operator>late_bound.bitwise_xor, x, y)
@@ -272,6 +282,9 @@ cdef class Tensor:
 
     def __itruediv__(Tensor self, y):
         return late_bound.apply_inplace(<Operator>late_bound.div, self, y, None) if is_operand(y) else NotImplemented
+
+    def __ifloordiv__(Tensor self, y): return in_place("floor_divide", self, y)
+    def __imod__(Tensor self, y): return in_place("remainder", self, y)
 
     def __hash__(self):
         return <Py_hash_t>(<size_t><void*>self >> 4)    # by identity: == is elementwise
