@@ -40,13 +40,15 @@ def least():
     def add(names, nbytes, why):
         made.update(dict.fromkeys(names.split(), (nbytes, why)))
 
-    add("floor_divide neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze expand_dims "
-        "broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice scale_gradient "
-        "dropout_identity", 0, "the gradient depends on no value")
+    add("floor_divide neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze "
+        "expand_dims broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice "
+        "scale_gradient dropout_identity", 0, "the gradient depends on no value")
     add("dropout_with", 0, "the random numbers can be drawn again")
-    add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
+    add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh "
+        "cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
         4 * N, "the input")
-    add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus", 4 * N, "the output, which a consumer may save too")
+    add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus", 4 * N,
+        "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
     add("mul matmul linear einsum power logaddexp xlogy atan2 remainder", 8 * N, "both inputs")
     add("div", 8 * N, "the divisor and the quotient")

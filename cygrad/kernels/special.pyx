@@ -152,7 +152,7 @@ cdef double polygamma(double n, double x) noexcept nogil:
     """The derivative of order n of digamma: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0. The first
     terms are added until x + k is 20, the others by the Euler-Maclaurin formula (Abramowitz and Stegun 23.1.30). NaN at
     integers of at most 0 if n is even, else inf."""
-    cdef double s = n + 1, total = 0, term, factor = 1, b = 1
+    cdef double s = n + 1, total = 0, term, factor = 1
     cdef int k
     if n == 0: return digamma(x)
     if isnan(x) or n < 0 or n != floor(n): return NAN

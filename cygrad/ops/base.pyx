@@ -163,7 +163,7 @@ cdef class Elementwise(Operator):
         cdef double bits
         cdef int i, n = c.n_in
         if not driver.has(self.value, c.x[n - 1].dtype):
-            with gil: return by_numpy(self, c)
+            with gil: return self.forward_with_gil(c)
         for i in range(n):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
@@ -173,6 +173,9 @@ cdef class Elementwise(Operator):
         a[n] = c.y[0]
         if not c.hidden: return driver.each(self.value, a)
         return driver.each_with_codes(self.coder_for(c.wanted), a, self.code_bits(c.wanted), <uint8_t*>c.y[1].data)
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        return by_numpy(self, c)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t mask = 0

@@ -65,8 +65,15 @@ cdef class Div(Elementwise):
         return g / c.input(1) if i == 0 else -g * c.output(0) / c.input(1)
 
 
+cdef class Division(Elementwise):
+    """The base of divisions that integers have. Theirs by 0 gives 0, whatever numpy.seterr says."""
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        with np.errstate(all="ignore"): return Elementwise.forward_with_gil(self, c)
+
+
 @final
-cdef class FloorDivide(Elementwise):
+cdef class FloorDivide(Division):
     """z = the largest integer <= x / y        dx = 0        dy = 0"""
     inputs, integers = "xy", np.floor_divide
     dx = "zero g"
@@ -77,7 +84,7 @@ cdef class FloorDivide(Elementwise):
 
 
 @final
-cdef class Remainder(Elementwise):
+cdef class Remainder(Division):
     """z = x - y floor(x / y)        dx = g        dy = -g floor(x / y)"""
     inputs, integers = "xy", np.remainder
     dx = "g"

@@ -20,6 +20,8 @@ IN_BLOCKS = {
     "pow": "NumPy casts bools to integers block by block",
     "power": "the same",
     "square": "the same",
+    "floor_divide": "the same",
+    "remainder": "the same",
     "arange": "arange computes a block at a time",
     "arange by steps": "the same",
     "arange of the default dtype": "the same",

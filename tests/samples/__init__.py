@@ -54,8 +54,8 @@ from . import (  # noqa: E402  (they import Sampled)
 
 TABLE = [
     sampled
-    for family in (elementwise, functions, special, compare, reduce, statistics, minmax, scan, shape, join, slices, window,
-                   index, masks, sort, linalg, einsum, softmax, normalize, loss, random, gradient)
+    for family in (elementwise, functions, special, compare, reduce, statistics, minmax, scan, shape, join, slices,
+                   window, index, masks, sort, linalg, einsum, softmax, normalize, loss, random, gradient)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}

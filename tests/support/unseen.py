@@ -116,7 +116,7 @@ def prepare():
 
 def elementwise():
     for row in TABLE:
-        if row.family not in ("elementwise", "functions", "compare"):
+        if row.family not in ("elementwise", "functions", "special", "compare"):
             continue
         args, kwargs = row.tries[0]
         at = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]

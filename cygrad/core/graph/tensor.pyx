@@ -173,7 +173,8 @@ cdef inline object syntax(Operator op, x, y):
 
 
 cdef object in_place(str name, Tensor x, y):
-    return late_bound.apply_inplace(<Operator>late_bound.operators[name], x, y, None) if is_operand(y) else NotImplemented
+    if not is_operand(y): return NotImplemented
+    return late_bound.apply_inplace(<Operator>late_bound.operators[name], x, y, None)
 
 
 @cython.no_gc_clear

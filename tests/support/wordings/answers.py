@@ -37,7 +37,7 @@ CASES = [
      "numpy.maximum does not take a tensor: call cygrad.maximum(x, y), or numpy.maximum(x.detach().numpy(), "
      "y.detach().numpy()) for an array without a gradient"),
     (lambda: np.ones(2) // cg.ones(2), TypeError,
-     "numpy.floor_divide does not take a tensor: call numpy.floor_divide(x.detach().numpy(), y.detach().numpy()) for "
+     "numpy.nextafter does not take a tensor: call numpy.nextafter(x.detach().numpy(), y.detach().numpy()) for "
      "an array without a gradient"),
     (lambda: cg.ones(2).view(1, 2), AttributeError,
      "a tensor has no view: use reshape(), which is a view where the strides allow, or astype(dtype)"),
