@@ -36,7 +36,7 @@ CASES = [
     (lambda: np.maximum(cg.ones(2), 0), TypeError,
      "numpy.maximum does not take a tensor: call cygrad.maximum(x, y), or numpy.maximum(x.detach().numpy(), "
      "y.detach().numpy()) for an array without a gradient"),
-    (lambda: np.ones(2) // cg.ones(2), TypeError,
+    (lambda: np.nextafter(np.ones(2), cg.ones(2)), TypeError,
      "numpy.nextafter does not take a tensor: call numpy.nextafter(x.detach().numpy(), y.detach().numpy()) for "
      "an array without a gradient"),
     (lambda: cg.ones(2).view(1, 2), AttributeError,
