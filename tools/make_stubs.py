@@ -100,7 +100,7 @@ INSTANCE = {                # attributes that __init__ makes, so the class has n
     "why": ["bytes: int", "category: str", "holders: int", "entries: list[tuple[int, str]]",
             "made_by: str", "line: str"],
     "Failure": ["allocations: int | None"],
-    "Row": ["function: Callable[..., Tensor]", "operator: Operator", "methods: tuple[str, ...]",
+    "Row": ["name: str", "family: str", "late: bool", "methods: tuple[str, ...]",
             "aliases: tuple[str, ...]", "public: bool"],
 }
 
@@ -140,9 +140,10 @@ WHOLE = {                   # complete stubs of functions with more than one res
 
 DUNDERS = {                 # syntax; `{cls}` is the class
     **{f"__{op}__": "(self, y: _Operand, /) -> Tensor" for op in
-       "add sub mul truediv matmul pow radd rsub rmul rtruediv rmatmul rpow lt le gt ge "
+       "add sub mul truediv floordiv mod matmul pow radd rsub rmul rtruediv rfloordiv rmod rmatmul rpow lt le gt ge "
        "and or xor rand ror rxor".split()},
-    **{f"__i{op}__": "(self, y: _Operand, /) -> Self" for op in "add sub mul truediv".split()},
+    **{f"__i{op}__": "(self, y: _Operand, /) -> Self" for op in "add sub mul truediv floordiv mod".split()},
+    **{f"__{op}__": "(self, y: _Operand, /) -> _Pair" for op in ("divmod", "rdivmod")},
     "__pow__": "(self, y: _Operand, mod: None = None, /) -> Tensor",
     "__rpow__": "(self, y: _Operand, mod: None = None, /) -> Tensor", "__invert__": "(self) -> Tensor",
     "__eq__": "(self, y: _Operand, /) -> Tensor", "__ne__": "(self, y: _Operand, /) -> Tensor",
@@ -177,6 +178,7 @@ ALIASES = {                 # name: definition; the tables below list names to i
     "_GradReq": "_GradReq: TypeAlias = Literal['write', 'add', 'null']",
     "_Event": "_Event: TypeAlias = tuple[str, int, int, str]",
     "_Operand": "_Operand: TypeAlias = Tensor | float | npt.NDArray[Any] | np.generic",
+    "_Pair": "_Pair: TypeAlias = tuple[Tensor, Tensor]",
     "_float": "_float: TypeAlias = float",
     "_Head": "_Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None",
     "_Data": "_Data: TypeAlias = Tensor | npt.ArrayLike",

@@ -2,7 +2,8 @@
 from typing import Any
 
 from cygrad.ops.table import Row as Row
-__all__ = ['ROWS', 'Row', 'TABLE']
+__all__ = ['COMPOSED', 'ROWS', 'Row', 'TABLE']
+COMPOSED: dict[Any, Any]
 ROWS: dict[str, Row]
 TABLE: list[Row]
 TENSOR: dict[Any, Any]

@@ -193,7 +193,7 @@ cdef class Copysign(Elementwise):
 
 @final
 cdef class Fmax(Elementwise):
-    """z = the larger of x and y that is not NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
+    """z = the larger of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
     inputs = "xy"
     code, bits = "fmax_code", 2
     dx = "maximum_grad_x code g"
@@ -205,7 +205,7 @@ cdef class Fmax(Elementwise):
 
 @final
 cdef class Fmin(Elementwise):
-    """z = the smaller of x and y that is not NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
+    """z = the smaller of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
     inputs = "xy"
     code, bits = "fmin_code", 2
     dx = "maximum_grad_x code g"

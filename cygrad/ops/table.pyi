@@ -4,6 +4,7 @@ from typing import Any
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 
+COMPOSED: dict[Any, Any]
 ROWS: dict[str, Row]
 TABLE: list[Row]
 class Row:
