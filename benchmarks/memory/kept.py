@@ -20,7 +20,8 @@ SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp ex
         "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc lgamma digamma sinc").split()
 TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin "
        "floor_divide remainder").split()
-FUNCTIONAL = "softplus silu gelu".split()
+FUNCTIONAL = ("softplus silu gelu leaky_relu hardtanh hardsigmoid hardswish elu selu celu softsign logsigmoid mish "
+              "glu").split()
 SAME_CALL = object()
 
 N = SIDE * SIDE
@@ -51,6 +52,11 @@ def least():
         "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
     add("mul matmul linear einsum power logaddexp xlogy atan2 remainder", 8 * N, "both inputs")
+    add("hardswish mish glu", 4 * N, "the input")
+    add("elu selu celu softsign logsigmoid", 4 * N, "the output, which a consumer may save too")
+    add("prelu", 4 * N + 4 * SIDE, "both inputs")
+    add("leaky_relu", packed(N, 1), "a bit per element: whether it is above 0")
+    add("threshold hardtanh hardsigmoid", packed(N, 1), "a bit per element: whether the gradient passes")
     add("div", 8 * N, "the divisor and the quotient")
     add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
     made["copysign"] = packed(N, 2), "two bits per element: whether the sign changes, or it is 0"
@@ -92,6 +98,10 @@ def samples():
     def add(name, arrays, mine, theirs=SAME_CALL):
         made[name] = arrays, mine, mine if theirs is SAME_CALL else theirs
 
+    add("prelu", 2, lambda m, _, x, w: m.prelu(x, w[0] * 1.0),
+        lambda m, _, x, w: m.nn.functional.prelu(x, w[0] * 1.0))
+    add("threshold", 1, lambda m, _, x: m.threshold(x, 0.5, 0.1),
+        lambda m, _, x: m.nn.functional.threshold(x, 0.5, 0.1))
     add("pow", 1, lambda m, _, x: m.pow(x, 2.5))
     add("cbrt", 1, lambda m, _, x: m.cbrt(x), None)
     add("polygamma", 1, lambda m, _, x: m.polygamma(1, x))

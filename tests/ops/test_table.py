@@ -90,8 +90,8 @@ def test_value(row, args, kwargs, dtype):
     assert not y.requires_grad and y.is_leaf
 
 
-@pytest.mark.parametrize("name", [row.name for row in TABLE if row.family in ELEMENTWISE and row.public
-                                  and not row.name.startswith("bitwise")])
+@pytest.mark.parametrize("name", [row.name for row in TABLE if row.family in (*ELEMENTWISE, "activations")
+                                  and row.public and not row.name.startswith("bitwise")])
 @both_dtypes
 def test_value_at_special_numbers(name, dtype):
     """NaN, infinities, signed zeros, the largest, the smallest and denormal numbers give the same as in NumPy."""
@@ -106,6 +106,12 @@ def test_value_at_special_numbers(name, dtype):
         pairs = [([numbers], (p,)) for p in (0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5)]
     elif name == "clip":
         pairs = [([numbers], bounds) for bounds in ((-1, 1), (None, 0.5), (np.inf, -np.inf), (np.nan, 1), (1, -1))]
+    elif name == "prelu":
+        pairs = [([numbers, np.array([w], dtype)], ()) for w in (0.25, 0, -0.5, np.inf, np.nan)]
+    elif name == "threshold":
+        pairs = [([numbers], (t, 2.5)) for t in (0, -0.0, 1, -np.inf, np.inf, np.nan)]
+    elif name == "glu":
+        pairs = [([a.ravel() for a in [np.stack(np.meshgrid(numbers, numbers))]], ())]
     elif name == "where":
         pairs = [([np.arange(len(a)) % 3 == 0, *pairs[0][0]], ()) for a in pairs[0][0][:1]]
     for given, attributes in pairs:
@@ -187,7 +193,7 @@ def test_kinks_are_in_the_table():
     """Rows that compare their input with something must define the gradient where the two are equal."""
     rows = {row.name for row in TABLE if row.ties}
     assert rows == {"relu", "abs", "sign", "maximum", "minimum", "clip", "floor", "ceil", "trunc", "round", "max",
-                    "min", "var", "std", "norm"}
+                    "min", "var", "std", "norm", "leaky_relu", "hardtanh", "hardsigmoid", "hardswish", "selu"}
 
 
 # ---- strides ---------------------------------------------------------------------------------------------------------

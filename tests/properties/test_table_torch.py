@@ -40,7 +40,11 @@ def torch_counterparts(torch):
 
     same |= {name: of_tensors(getattr(torch, name), torch.float64) for name in ("maximum", "minimum")}
     same |= {name: of_tensors(getattr(torch, name)) for name in ("logical_and", "logical_or", "logical_xor")}
+    same |= {name: getattr(f, name) for name in (
+        "leaky_relu threshold hardtanh hardswish elu selu celu softsign logsigmoid mish prelu").split()}
     return same | {
+        "glu": lambda x, axis=-1: f.glu(x, axis),
+        "hardsigmoid": lambda x: f.relu6(x + 3) / 6,            # its own has no second derivative
         "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),
         "linear": lambda x, w, b=None, activation=None: (
             getattr(torch, activation) if activation else torch.clone)(f.linear(x, w, b)),

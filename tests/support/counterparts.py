@@ -175,6 +175,48 @@ def reversed_power(f):
     return lambda x, y: to_a_power(f)(y, x)
 
 
+def with_numbers(f):                                # plain() for functions of numbers too
+    return lambda x, *numbers, inplace=False, **named: f(x, *numbers, **named)
+
+
+def sixfold(f):                                     # hardsigmoid as relu6: its own has no second derivative
+    def call(x, inplace=False):
+        refuse(has_nan(x), NAN_SLOPE)
+        return 6 * f(x - 3)
+    return call
+
+
+def within(f):
+    def call(x, inplace=False):
+        refuse(bool((abs(x.detach().numpy()) > 700).any()), "large numbers, where PyTorch's second derivative is nan")
+        return f(x)
+    return call
+
+
+NAN_SLOPE = "nan, where PyTorch's gradient is not nan"
+
+
+def with_slopes(f):
+    def call(x, *numbers, inplace=False, **named):
+        refuse(has_nan(x), NAN_SLOPE)
+        return f(x, *numbers, **named)
+    return call
+
+
+def with_alpha(f):
+    def call(x, alpha=1.0, inplace=False):
+        refuse(alpha != float(np.float32(alpha)), "alpha, which PyTorch rounds to float32")
+        refuse(has_nan(x), NAN_SLOPE)
+        return f(x, alpha)
+    return call
+
+
+def halved(f):
+    def call(x, dim=-1):
+        return f(x, axis=dim)
+    return call
+
+
 def approximated(f):
     return lambda x, approximate="none": f(x, approximate=approximate)
 
@@ -422,6 +464,17 @@ COUNTERPARTS = [
     Counterpart("silu", "nn.functional.silu", plain),
     Counterpart("gelu", "nn.functional.gelu", approximated),
     Counterpart("softplus", "nn.functional.logsigmoid", lambda f: lambda x: -f(-x)),
+    *[Counterpart(name, f"nn.functional.{name}", plain) for name in (
+        "hardswish", "logsigmoid", "softsign")],
+    Counterpart("hardsigmoid", "nn.functional.relu6", sixfold),
+    Counterpart("prelu", "nn.functional.prelu"),
+    Counterpart("selu", "nn.functional.selu", with_slopes),
+    Counterpart("mish", "nn.functional.mish", within),
+    *[Counterpart(name, f"nn.functional.{name}", with_numbers) for name in (
+        "leaky_relu", "threshold")],
+    *[Counterpart(name, f"nn.functional.{name}", with_slopes) for name in ("hardtanh", "elu")],
+    Counterpart("celu", "nn.functional.celu", with_alpha),
+    Counterpart("glu", "nn.functional.glu", halved),
     Counterpart("where", "where", chosen, references=False),
     Counterpart("clip", "clamp", clipped, references=False),
     Counterpart("clip", "clamp_min", clipped_below),

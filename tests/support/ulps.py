@@ -58,6 +58,11 @@ CASES = {
     # Products with a factor that has fewer digits if it is denormal. Denormal factors are excluded.
     "silu": Case(lambda x: x / (1 + mpmath.exp(-x)), ((-87, INF), (-708, INF)), ((-2, 2), (-20, 20)), 3, 2.5),
     "gelu": Case(lambda x: x * normal(x), ((-12.9, INF), (-37, INF)), ((-2, 2), (-12.9, 10)), 6, 2.5),
+    "mish": Case(lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))), ((-87, INF), (-708, INF)),
+                 ((-2, 2), (-20, 20)), 3, 4),
+    "softsign": Case(lambda x: x / (1 + abs(x)), double=1.5),
+    "logsigmoid": Case(lambda x: -mpmath.log1p(mpmath.exp(-x)), ((-INF, 104), (-INF, 746)), double=2),
+    "elu": Case(lambda x: x if x > 0 else mpmath.expm1(x), ((-20, INF), (-40, INF)), ((-1, 1), (-5, 5), (-40, 10))),
     "pow": Case(mpmath.power),
 }
 

@@ -217,6 +217,13 @@ def tables():
     for name in ("log_softmax", "softmax"):
         yield Case(name, row[name].function, S)
         yield Case(f"{name} of columns", lambda x, f=row[name].function: f(x, axis=0), S)
+    for name in ("leaky_relu", "hardtanh", "hardsigmoid", "hardswish", "elu", "selu", "celu", "softsign", "logsigmoid",
+                 "mish"):
+        yield Case(name, row[name].function, S, dtypes=REALS)
+    yield Case("prelu", cg.prelu, S, (SIDE,), dtypes=REALS)
+    yield Case("threshold", lambda x: cg.threshold(x, 2, 1), S, dtypes=REALS)
+    yield Case("glu", cg.glu, S, dtypes=REALS)
+    yield Case("glu of transposed", lambda x: cg.glu(x.T, 0), S, dtypes=REALS)
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
     for how in ("mean", "none"):
         yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, how), S, dtypes=REALS)
