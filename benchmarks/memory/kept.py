@@ -73,7 +73,11 @@ def least():
     made["gather, by topk"] = 10 * SIDE, "a position for each of the 10 in a row, in 8 bits"
     add("prod var", 4 * N, "the input")
     add("std norm logsumexp", 4 * N + ROW, "the input, and the result of each row")
-    add("layer_norm", 4 * N + ROW + ROW, "the input, the weight, and a rate for each row")
+    add("layer_norm rms_norm", 4 * N + ROW + ROW, "the input, the weight, and a rate for each row")
+    add("group_norm instance_norm", 4 * N + ROW + 2 * ROW, "the input, the weight, a mean and a rate for each group")
+    add("batch_norm", 4 * N + ROW + 2 * ROW, "the input, the weight, a mean and a rate for each channel")
+    add("batch_norm_predict", 4 * N + ROW + 2 * ROW, "the input, the weight, a mean and a rate for each channel")
+    made["batch_norm_predict, without a weight"] = 2 * ROW, "a mean and a rate for each channel"
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
@@ -166,6 +170,18 @@ def samples():
         lambda m, _, x: m.nn.functional.binary_cross_entropy_with_logits(x, (x.detach() > 0.5).float()))
     add("layer_norm", 3, lambda m, _, x, w, b: m.layer_norm(x, w[0] * 1.0, b[0] * 1.0),
         lambda m, _, x, w, b: m.nn.functional.layer_norm(x, (SIDE,), w[0] * 1.0, b[0] * 1.0))
+    add("rms_norm", 2, lambda m, _, x, w: m.rms_norm(x, w[0] * 1.0),
+        lambda m, _, x, w: m.nn.functional.rms_norm(x, (SIDE,), w[0] * 1.0))
+    add("group_norm", 3, lambda m, _, x, w, b: m.group_norm(x, 1, w[0] * 1.0, b[0] * 1.0),
+        lambda m, _, x, w, b: m.nn.functional.group_norm(x, 1, w[0] * 1.0, b[0] * 1.0))
+    add("instance_norm", 3, lambda m, _, x, w, b: m.instance_norm(x[None], w[0] * 1.0, b[0] * 1.0),
+        lambda m, _, x, w, b: m.nn.functional.instance_norm(x[None], None, None, w[0] * 1.0, b[0] * 1.0))
+    add("batch_norm", 3, lambda m, _, x, w, b: m.batch_norm(x, None, None, w[0] * 1.0, b[0] * 1.0, True),
+        lambda m, _, x, w, b: m.nn.functional.batch_norm(x, None, None, w[0] * 1.0, b[0] * 1.0, True))
+    add("batch_norm_predict", 3, lambda m, _, x, w, b: m.batch_norm(x, *m_and_v(m), w[0] * 1.0, b[0] * 1.0, False),
+        lambda m, _, x, w, b: m.nn.functional.batch_norm(x, *m_and_v(m), w[0] * 1.0, b[0] * 1.0, False))
+    add("batch_norm_predict, without a weight", 1, lambda m, _, x: m.batch_norm(x, *m_and_v(m), training=False),
+        lambda m, _, x: m.nn.functional.batch_norm(x, *m_and_v(m), training=False))
     add("relu_gradient", 2, lambda m, _, x, y: m.ops.ROWS["relu_gradient"].function(x, y), None)
     add("scale_gradient", 1, lambda m, _, x: m.scale_gradient(x, 0.5), None)
     add("dropout_identity", 1, lambda m, _, x: m.ops.ROWS["dropout_identity"].function(x), None)
@@ -181,6 +197,11 @@ def row_of(name):
 def left_out():
     """Rows that are not compared with PyTorch, which has no such function."""
     return [name for name, (_, _, theirs) in samples().items() if theirs is None]
+
+
+def m_and_v(module):
+    """The running statistics of batch_norm."""
+    return module.zeros(SIDE), module.ones(SIDE)
 
 
 def one(name):

@@ -1,32 +1,32 @@
-"""Kernels of layer normalization of the rows of dense matrices, with a weight and a bias for each column."""
+"""Kernels of the normalization of the rows of dense matrices (layer_norm, rms_norm), with a weight and a bias for each
+column."""
 
 from libc cimport math
 
 from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
 from cygrad.kernels.threads cimport parallel_for, threads_for
-from cygrad.kernels.lanes cimport LANES, WIDE, differences_of, dot_of, reduce_lanes, squares_of, total
+from cygrad.kernels.lanes cimport LANES, WIDE, dot_of, mean_of, reduce_lanes, squares_of, total, two_sums
 
 cdef enum:
     F32_ROWS = 32           # rows whose terms of dw and db are added in float32 before their sum is added in float64
 
 
-cdef inline real mean_of(const real* x, Py_ssize_t n) noexcept nogil:
-    """x[0] + mean(x - x[0]), which is exact if all elements are equal. The rounding error of a plain sum would be
-    multiplied by 1 / sqrt(eps)."""
-    return <real>(x[0] + differences_of[real](x, x[0], n) / n)
-
-
-cdef void layer_norm_(real[:, ::1] x, const real* w, const real* b, double eps, real* rate,
-                      real[:, ::1] y) noexcept nogil:
-    """y = (x - mean) / sqrt(var + eps) w + b; rate (or NULL) is 1 / sqrt(var + eps)"""
+cdef void row_norm_(bint centred, real[:, ::1] x, const real* w, const real* b, double eps, real* rate,
+                    real[:, ::1] y) noexcept nogil:
+    """y = (x - mean) / sqrt(var + eps) w + b; without w and b (NULL) if they are 1 and 0. The mean is 0 if the rows are
+    not centred. rate (or NULL) is 1 / sqrt(var + eps)."""
     cdef Py_ssize_t n = x.shape[1], i, j
     cdef real mean, r
     for i in range(x.shape[0]):
-        mean = mean_of[real](&x[i, 0], n)
+        mean = mean_of[real](&x[i, 0], n) if centred else 0
         r = <real>(1 / math.sqrt(squares_of[real](&x[i, 0], mean, n) / n + eps))
         if rate != NULL: rate[i] = r
-        for j in range(n):
-            y[i, j] = (x[i, j] - mean) * r * w[j] + b[j]
+        if w == NULL:
+            for j in range(n): y[i, j] = (x[i, j] - mean) * r
+        elif b == NULL:
+            for j in range(n): y[i, j] = (x[i, j] - mean) * r * w[j]
+        else:
+            for j in range(n): y[i, j] = (x[i, j] - mean) * r * w[j] + b[j]
 
 
 cdef double centred_dot(const real* g, const real* w, const real* x, real mean, Py_ssize_t n) noexcept nogil:
@@ -48,15 +48,17 @@ cdef double centred_dot(const real* g, const real* w, const real* x, real mean, 
     return total(partial)
 
 
-cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx, real* partial,
-                           double* sums) noexcept nogil:
-    """dx = rate (g w - mean(g w) - z mean(g w z)), z = (x - mean) rate. Adds g z, then g, over the rows to
-    `sums` (or NULL); `partial` is scratch for 2 n float32 sums. dx (or NULL) may be g or x."""
+cdef void row_norm_grad_(bint centred, real[:, ::1] g, real[:, ::1] x, const real* w, const real* rate, real* dx,
+                         real* partial, double* sums) noexcept nogil:
+    """dx = rate (g w - mean(g w) - z mean(g w z)), z = (x - mean) rate; both means are 0 if the rows are not centred,
+    and w is 1 if it is NULL. Adds g z, then g, over the rows to `sums` (or NULL); `partial` is scratch for 2 n float32
+    sums. dx (or NULL) may be g or x."""
     cdef Py_ssize_t n = x.shape[1], i, j
     cdef real mean, a, b, r
+    cdef double sum_g, sum_gx
     for j in range(2 * n if sums != NULL else 0): partial[j] = 0
     for i in range(x.shape[0]):
-        mean, r = mean_of[real](&x[i, 0], n), rate[i]
+        mean, r = mean_of[real](&x[i, 0], n) if centred else 0, rate[i]
         if sums != NULL:
             for j in range(n): partial[j] += g[i, j] * ((x[i, j] - mean) * r)
             for j in range(n): partial[n + j] += g[i, j]
@@ -65,15 +67,20 @@ cdef void layer_norm_grad_(real[:, ::1] g, real[:, ::1] x, const real* w, const 
                     sums[j] += partial[j]
                     partial[j] = 0
         if dx != NULL:
-            a = <real>(dot_of[real](&g[i, 0], w, n) / n)
-            b = <real>(centred_dot[real](&g[i, 0], w, &x[i, 0], mean, n) / n * r * r)
-            for j in range(n): dx[i * n + j] = r * (g[i, j] * w[j] - a - (x[i, j] - mean) * b)
+            if w != NULL:
+                a = <real>(dot_of[real](&g[i, 0], w, n) / n) if centred else 0
+                b = <real>(centred_dot[real](&g[i, 0], w, &x[i, 0], mean, n) / n * r * r)
+                for j in range(n): dx[i * n + j] = r * (g[i, j] * w[j] - a - (x[i, j] - mean) * b)
+                continue
+            sum_g = sum_gx = 0
+            two_sums[real](&g[i, 0], &x[i, 0], mean, n, &sum_g, &sum_gx)
+            a, b = <real>(sum_g / n) if centred else 0, <real>(sum_gx / n * r * r)
+            for j in range(n): dx[i * n + j] = r * (g[i, j] - a - (x[i, j] - mean) * b)
 
-
-# ---- entry points ----------------------------------------------------------------------------------------------------
 
 cdef struct Rows:
     int dtype
+    bint centred
     Py_ssize_t columns
     const char* x
     const char* w
@@ -88,10 +95,10 @@ cdef struct Rows:
     Py_ssize_t part
 
 
-cdef void layer_norm(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* w, const char* b,
-                     double eps, char* rate, char* y) noexcept nogil:
-    """y = layer_norm_(x, w, b) for dense matrices and vectors; y may be x."""
-    cdef Rows job = Rows(dtype, columns, x, w, b, rate, y, eps, NULL, NULL, NULL, NULL, 0)
+cdef void row_norm(int dtype, bint centred, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* w,
+                   const char* b, double eps, char* rate, char* y) noexcept nogil:
+    """y = row_norm_(x, w, b) for dense matrices and vectors; y may be x."""
+    cdef Rows job = Rows(dtype, centred, columns, x, w, b, rate, y, eps, NULL, NULL, NULL, NULL, 0)
     cdef int t = threads_for(rows * columns)
     parallel_for(rows_range, &job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
@@ -100,23 +107,23 @@ cdef void rows_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t m = stop - start, first = start * r.columns
     if r.dtype == FLOAT32:
-        layer_norm_[float](view2f(<float*>r.x + first, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
-                           <float*>r.rate + start if r.rate != NULL else NULL,
-                           view2f(<float*>r.y + first, m, r.columns))
+        row_norm_[float](r.centred, view2f(<float*>r.x + first, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
+                         <float*>r.rate + start if r.rate != NULL else NULL,
+                         view2f(<float*>r.y + first, m, r.columns))
     else:
-        layer_norm_[double](view2d(<double*>r.x + first, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
-                            <double*>r.rate + start if r.rate != NULL else NULL,
-                            view2d(<double*>r.y + first, m, r.columns))
+        row_norm_[double](r.centred, view2d(<double*>r.x + first, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
+                          <double*>r.rate + start if r.rate != NULL else NULL,
+                          view2d(<double*>r.y + first, m, r.columns))
 
 
-cdef void layer_norm_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* x, const char* w,
-                          const char* rate, char* dx, int parts, char* workspace) noexcept nogil:
+cdef void row_norm_grad(int dtype, bint centred, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* x,
+                        const char* w, const char* rate, char* dx, int parts, char* workspace) noexcept nogil:
     """dx (or NULL) and, at the beginning of the workspace (or NULL), the float64 sums of g z and of g over all rows.
     The rows are divided into `parts` parts, which do not depend on the number of threads. The workspace has 4 columns
     doubles for each part."""
     cdef Py_ssize_t part = (rows + parts - 1) // parts, i, width = 2 * columns
     cdef double* sums = <double*>workspace
-    cdef Rows job = Rows(dtype, columns, x, w, NULL, <char*>rate, NULL, 0, g, dx, NULL, sums, part)
+    cdef Rows job = Rows(dtype, centred, columns, x, w, NULL, <char*>rate, NULL, 0, g, dx, NULL, sums, part)
     if workspace != NULL:
         job.partial = workspace + parts * width * 8
         for i in range(parts * width): sums[i] = 0
@@ -130,10 +137,12 @@ cdef void rows_grad_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept
     cdef Py_ssize_t m = stop - start, at = start * r.columns, first = start // r.part * 2 * r.columns
     cdef double* sums = r.sums + first if r.sums != NULL else NULL
     if r.dtype == FLOAT32:
-        layer_norm_grad_[float](view2f(<float*>r.g + at, m, r.columns), view2f(<float*>r.x + at, m, r.columns),
-                                <float*>r.w, <float*>r.rate + start, <float*>r.dx + at if r.dx != NULL else NULL,
-                                <float*>r.partial + first if r.partial != NULL else NULL, sums)
+        row_norm_grad_[float](r.centred, view2f(<float*>r.g + at, m, r.columns),
+                              view2f(<float*>r.x + at, m, r.columns), <float*>r.w, <float*>r.rate + start,
+                              <float*>r.dx + at if r.dx != NULL else NULL,
+                              <float*>r.partial + first if r.partial != NULL else NULL, sums)
     else:
-        layer_norm_grad_[double](view2d(<double*>r.g + at, m, r.columns), view2d(<double*>r.x + at, m, r.columns),
-                                 <double*>r.w, <double*>r.rate + start, <double*>r.dx + at if r.dx != NULL else NULL,
-                                 <double*>r.partial + first if r.partial != NULL else NULL, sums)
+        row_norm_grad_[double](r.centred, view2d(<double*>r.g + at, m, r.columns),
+                               view2d(<double*>r.x + at, m, r.columns), <double*>r.w, <double*>r.rate + start,
+                               <double*>r.dx + at if r.dx != NULL else NULL,
+                               <double*>r.partial + first if r.partial != NULL else NULL, sums)

@@ -1,4 +1,4 @@
-"""Normalization of rows: layer_norm."""
+"""Normalization of rows: layer_norm and rms_norm."""
 
 from cython cimport final
 from libc.stdint cimport uint64_t
@@ -7,16 +7,18 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
-from cygrad.core.graph.tensor cimport ensure_tensor
-from cygrad.core.execute.run cimport apply3
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.backward.formula cimport Context
+from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport normalize as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to as sum_rows
 
 from cygrad.core.errors import described
-from cygrad.ops.functions import rsqrt, square
+from cygrad.ops.elementwise import rsqrt, square
 from cygrad.ops.reduce import mean, sum_to
+from cygrad.ops.shape import transpose
 
 cdef enum:
     PARTS = 16              # the gradients of weight and bias are summed in at most this many parts
@@ -37,78 +39,81 @@ cdef size_t capacity(const Array* x) noexcept nogil:
     return 0 if x.layout.dense else (x.layout.size * itemsize(x.dtype) + 63) // 64 * 64
 
 
-cdef class Epsilon(Attributes):
-    """The attributes of layer_norm: eps, which is added to the variance."""
+cdef class Rows(Attributes):
+    """The attributes of layer_norm and rms_norm: eps, and how many of the last dimensions make a row."""
     cdef readonly double eps
+    cdef readonly int ndim
 
-    def __cinit__(self, double eps=0):
-        self.eps = eps
+    def __cinit__(self, double eps=0, int ndim=1):
+        self.eps, self.ndim = eps, ndim
 
 
-@final
-cdef class LayerNorm(Operator):
-    """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
-    dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g
+cdef class RowNorm(Operator):
+    """The base of normalizations of rows, with an optional weight, and then an optional bias, for each element of a
+    row.
 
     Backward keeps x, the rate of each row (a hidden output) and, for dx, weight."""
+    cdef bint centred
 
     def __cinit__(self):
-        self.name = "layer_norm"
         self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
-        cdef const Layout* w = c.x[1].layout
-        cdef int d, extra = x.ndim - w.ndim
-        cdef bint fits = w.ndim > 0 and extra >= 0 and lay.same_shape(w, c.x[2].layout)
-        for d in range(w.ndim if fits else 0): fits = fits and w.shape[d] == x.shape[extra + d]
+        cdef const Layout* w = c.x[1].layout if c.n_in > 1 else NULL
+        cdef int d, rows = x.ndim - (<Rows>c.attributes).ndim
+        cdef bint fits = w == NULL or w.ndim == (<Rows>c.attributes).ndim and w.ndim > 0 and rows >= 0
+        if w != NULL and fits:
+            fits = c.n_in < 3 or lay.same_shape(w, c.x[2].layout)
+            for d in range(w.ndim): fits = fits and w.shape[d] == x.shape[rows + d]
         if not fits:
-            with gil: raise ValueError(f"layer_norm: x is {lay.shape_tuple(x)}, weight {lay.shape_tuple(w)} and bias "
-                                       f"{lay.shape_tuple(c.x[2].layout)}; weight and bias must have the shape of the "
-                                       f"last dimensions of x, which are normalized")
+            with gil: refuse_weight(self.name, c)
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
         if c.wanted & 3:
             c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(extra, x.shape), c.x[0].dtype
-        c.workspace_bytes = capacity(&c.x[1]) + capacity(&c.x[2])
+            c.y[1].layout, c.y[1].dtype = lay.dense(rows, x.shape), c.x[0].dtype
+        c.workspace_bytes = 0
+        for d in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[d])
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.y[0].layout
-        cdef Py_ssize_t columns = c.x[1].layout.size
+        cdef Py_ssize_t columns = row_size(l, c.attributes)
         cdef char* workspace = c.workspace
         cdef const char* x = c.x[0].data
         if l.size == 0: return 0
         if not c.x[0].layout.dense:
             gather(c.y[0].data, &c.x[0], 0, l.size)
             x = c.y[0].data
-        kernels.layer_norm(c.y[0].dtype, l.size // columns, columns, x, dense(&c.x[1], &workspace),
-                           dense(&c.x[2], &workspace), (<Epsilon>c.attributes).eps,
-                           c.y[1].data if c.hidden else NULL, c.y[0].data)
+        kernels.row_norm(c.y[0].dtype, self.centred, l.size // columns, columns, x,
+                         dense(&c.x[1], &workspace) if c.n_in > 1 else NULL,
+                         dense(&c.x[2], &workspace) if c.n_in > 2 else NULL, (<Rows>c.attributes).eps,
+                         c.y[1].data if c.hidden else NULL, c.y[0].data)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | 2 | output_bit(1) if wanted & 1 else 1 | output_bit(1) if wanted & 2 else 0
+        return kept(c.n_in, wanted)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage: the pass that computes dx also sums dweight and dbias."""
-        cdef bint first = b.want[0] or b.want[1]
-        cdef Stage* s = add_stage(b, 7)
+        cdef Stage* s = add_stage(b, <uint64_t>7 >> (3 - b.n_in))
+        cdef bint to_sum = b.n_in > 1 and b.want[1] or b.n_in > 2 and b.want[2]
         cdef Array x, w
-        s.saved = self.keeps(NULL, b.want[0] | b.want[1] << 1)
-        if not first: return 0                      # only dbias
+        s.saved = kept(b.n_in, b.want[0] | (b.want[1] << 1 if b.n_in > 1 else 0))
+        if s.saved == 0: return 0                   # only dbias
         x = saved(b, 0)
         s.workspace_bytes = capacity(&b.g[0]) + capacity(&x) + 64
         if b.want[0]:
-            w = saved(b, 1)
-            s.workspace_bytes += capacity(&w)
+            if b.n_in > 1:
+                w = saved(b, 1)
+                s.workspace_bytes += capacity(&w)
             s.donated_saved, s.donated_gradients = 1, 1
-        if b.want[1] or b.want[2]: s.workspace_bytes += parts_of(b) * 4 * columns_of(b) * 8
+        if to_sum: s.workspace_bytes += parts_of(b) * 4 * row_size(b.y, b.attributes) * 8
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Py_ssize_t columns = columns_of(b), n = b.g[0].layout.size, j
-        cdef bint adds = b.want[1] or b.want[2]
+        cdef Py_ssize_t columns = row_size(b.y, b.attributes), n = b.g[0].layout.size, j
+        cdef bint adds = b.n_in > 1 and b.want[1] or b.n_in > 2 and b.want[2]
         cdef int parts = parts_of(b), i
         cdef double* sums = <double*>b.workspace
         cdef char* free = b.workspace
@@ -116,20 +121,20 @@ cdef class LayerNorm(Operator):
         cdef const char* weight = NULL
         cdef const char* xs
         cdef const char* g
-        if not b.want[0] and not b.want[1]: return sum_rows(&b.g[0], &b.dx[2])
+        if b.stages[stage].saved == 0: return sum_rows(&b.g[0], &b.dx[2])
         x = saved(b, 0)
         if adds: free += parts * 4 * columns * 8
         for j in range(2 * columns if adds else 0): sums[j] = 0
         if n:
             g = dense(&b.g[0], &free)
             xs = dense(&x, &free)
-            if b.want[0]:
+            if b.want[0] and b.n_in > 1:
                 w = saved(b, 1)
                 weight = dense(&w, &free)
-            kernels.layer_norm_grad(b.dtype, n // columns, columns, g, xs, weight, saved(b, OWN | 1).data,
-                                    b.dx[0].data if b.want[0] else NULL, parts if adds else PARTS,
-                                    b.workspace if adds else NULL)
-        for i in range(1, 3):
+            kernels.row_norm_grad(b.dtype, self.centred, n // columns, columns, g, xs, weight,
+                                  saved(b, OWN | 1).data, b.dx[0].data if b.want[0] else NULL,
+                                  parts if adds else PARTS, b.workspace if adds else NULL)
+        for i in range(1, b.n_in):
             if not b.want[i]: continue
             for j in range(columns):
                 if b.dtype == FLOAT32: (<float*>b.dx[i].data)[j] = <float>sums[(i - 1) * columns + j]
@@ -138,19 +143,37 @@ cdef class LayerNorm(Operator):
 
     cdef object formula(self, c, int i, g):
         if i == 2: return sum_to(g, c.shape(2))
-        shape = c.input(1).shape if i == 0 else c.shape(1)          # (shape() works only for wanted gradients)
-        x, axes = c.input(0), tuple(range(-len(shape), 0))
-        z = x - mean(x, axes, True)
+        axes = tuple(range(-c.attributes.ndim, 0))
+        x = c.input(0)
+        z = x - mean(x, axes, True) if self.centred else x
         rate = rsqrt(mean(square(z), axes, True) + c.attributes.eps)
         z = z * rate
-        if i == 1: return sum_to(g * z, shape)
-        g = g * c.input(1)
-        return rate * (g - mean(g, axes, True) - z * mean(g * z, axes, True))
+        if i == 1: return sum_to(g * z, x.shape[x.ndim - c.attributes.ndim:])
+        if (<Context>c).b.node.n_in > 1: g = g * c.input(1)
+        g = g - mean(g, axes, True) if self.centred else g
+        return rate * (g - z * mean(g * z, axes, True))
 
 
-cdef Py_ssize_t columns_of(const BackwardCall* b) noexcept nogil:
+cdef uint64_t kept(int n_in, uint64_t wanted) noexcept nogil:
+    """What backward needs if input 1 is a weight: x, output 1 and, for dx, the weight; nothing for a bias alone."""
+    if wanted & 1: return 1 | output_bit(1) | (2 if n_in > 1 else 0)
+    return 1 | output_bit(1) if wanted & 2 else 0
+
+
+cdef int refuse_weight(str name, const Call* c) except -1:
+    """Raise ValueError: the weight or the bias has another shape than the rows."""
+    what, them = f"weight {lay.shape_tuple(c.x[1].layout)}", "weight"
+    if c.n_in > 2: what, them = f"{what} and bias {lay.shape_tuple(c.x[2].layout)}", "weight and bias"
+    raise ValueError(f"{name}: x is {lay.shape_tuple(c.x[0].layout)}, {what}; {them} must have the shape of the last "
+                     f"dimensions of x, which are normalized")
+
+
+cdef Py_ssize_t row_size(const Layout* x, const void* attributes) noexcept nogil:
     """The number of elements in one row."""
-    return saved(b, 1).layout.size if b.want[0] else b.x[1 if b.want[1] else 2].size
+    cdef Py_ssize_t size = 1
+    cdef int d
+    for d in range(x.ndim - (<Rows>attributes).ndim, x.ndim): size *= x.shape[d]
+    return size
 
 
 cdef int parts_of(const BackwardCall* b) noexcept nogil:
@@ -159,15 +182,79 @@ cdef int parts_of(const BackwardCall* b) noexcept nogil:
     return <int>max(<Py_ssize_t>1, min(<Py_ssize_t>PARTS, parts))
 
 
-cdef Operator LAYER_NORM = LayerNorm()
-OPERATORS = {o.name: o for o in (LAYER_NORM,)}
+@final
+cdef class LayerNorm(RowNorm):
+    """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
+    dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g"""
+
+    def __cinit__(self):
+        self.name, self.centred = "layer_norm", True
 
 
-def layer_norm(x: Data, weight: Data, bias: Data, eps: float = 1e-5) -> Tensor:
-    """Normalize `x` to mean 0 and variance 1 over its last dimensions, which are those of `weight` and `bias`, then
-    multiply by `weight` and add `bias`. `eps` is added to the variance."""
+@final
+cdef class RmsNorm(RowNorm):
+    """y = z weight, z = x rate, rate = 1 / sqrt(mean(x^2) + eps)        dweight = sum g z
+    dx = rate (g weight - z mean(g weight z))"""
+
+    def __cinit__(self):
+        self.name = "rms_norm"
+
+
+cdef Operator LAYER_NORM = LayerNorm(), RMS_NORM = RmsNorm()
+OPERATORS = {o.name: o for o in (LAYER_NORM, RMS_NORM)}
+
+
+cdef double read_eps(str name, eps) except? -1:
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
-        raise TypeError(f"layer_norm: eps must be a number, got {described(eps)}")
-    cdef Epsilon epsilon = Epsilon.__new__(Epsilon)
-    epsilon.eps = eps
-    return apply3(LAYER_NORM, ensure_tensor(x), weight, bias, epsilon)
+        raise TypeError(f"{name}: eps must be a number, got {described(eps)}")
+    return eps
+
+
+cdef object rows(Operator op, x, weight, bias, eps, axes):
+    """layer_norm and rms_norm. Axes that are not the last ones are moved there, and back."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef Rows a = Rows.__new__(Rows)
+    cdef int d
+    a.eps = eps
+    if weight is not None: weight = ensure_tensor(weight)
+    if bias is not None: bias = ensure_tensor(bias)
+    given = weight if weight is not None else bias
+    order = None
+    if axes is not None:
+        axes = sorted({lay.read_axis(d, t.layout.ndim) for d in ((axes,) if hasattr(axes, "__index__") else axes)})
+        if not axes: raise ValueError(f"{op.name}: axes is empty; wanted at least one axis")
+        order = [d for d in range(t.layout.ndim) if d not in axes] + axes
+        if order == sorted(order): order = None
+    a.ndim = len(axes) if axes is not None else given.ndim if given is not None else 1
+    if given is None: lay.read_axis(-a.ndim, t.layout.ndim)
+    if order is not None: t = transpose(t, order)
+    if weight is None and bias is not None and bias.shape != t.shape[max(0, t.ndim - a.ndim):]:
+        raise ValueError(f"{op.name}: x is {t.shape} and bias is {bias.shape}; bias must have the shape of the last "
+                         f"dimensions of x, which are normalized")
+    y = apply_list(op, [t] if weight is None else [t, weight] if bias is None else [t, weight, bias], a)
+    if weight is None and bias is not None: y = y + bias
+    return y if order is None else transpose(y, [order.index(d) for d in range(len(order))])
+
+
+def layer_norm(x: Data, weight: Data | None = None, bias: Data | None = None, eps: float = 1e-5,
+               axes: int | Sequence[int] | None = None) -> Tensor:
+    """Normalize `x` to mean 0 and variance 1 over `axes`, then multiply by `weight` and add `bias`, which have the
+    shape of x along these axes. None for axes: the last dimensions, as many as weight or bias has, or one. None for
+    weight or bias: there is none. `eps` is added to the variance.
+
+    Ba and others, https://arxiv.org/abs/1607.06450. Raises ValueError for a weight or a bias of another shape,
+    IndexError for an axis that is out of range, TypeError if eps is not a number."""
+    return rows(LAYER_NORM, x, weight, bias, read_eps("layer_norm", eps), axes)
+
+
+def rms_norm(x: Data, weight: Data | None = None, eps: float | None = None,
+             axes: int | Sequence[int] | None = None) -> Tensor:
+    """Divide `x` by its root mean square over `axes`, then multiply by `weight`, which has the shape of x along these
+    axes. None for axes: the last dimensions, as many as weight has, or one. None for weight: there is none. `eps` is
+    added to the mean square; None: the machine epsilon of x's dtype.
+
+    Zhang and Sennrich, https://arxiv.org/abs/1910.07467. Raises ValueError for a weight of another shape, IndexError
+    for an axis that is out of range, TypeError if eps is not a number."""
+    cdef Tensor t = ensure_tensor(x)
+    if eps is None: eps = 2.220446049250313e-16 if t.dtype == FLOAT64 else 1.1920928955078125e-07
+    return rows(RMS_NORM, t, weight, None, read_eps("rms_norm", eps), axes)

@@ -225,6 +225,12 @@ TABLE = [
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
     Row("normalize.layer_norm"),
+    Row("normalize.rms_norm"),
+
+    Row("channels.group_norm"),
+    Row("channels.instance_norm"),
+    Row("channels.batch_norm"),
+    Row("channels.batch_norm_predict", public=False),
 
     Row("loss.cross_entropy"),
     Row("loss.nll"),

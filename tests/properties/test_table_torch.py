@@ -43,6 +43,14 @@ def torch_counterparts(torch):
     same |= {name: getattr(f, name) for name in (
         "leaky_relu threshold hardtanh hardswish elu selu celu softsign logsigmoid mish prelu").split()}
     return same | {
+        "layer_norm": lambda x, w=None, b=None, eps=1e-5: f.layer_norm(
+            x, x.shape[-1:] if w is None else w.shape, w, b, eps),
+        "rms_norm": lambda x, w=None, eps=None: f.rms_norm(x, x.shape[-1:] if w is None else w.shape, w, eps),
+        "group_norm": f.group_norm,
+        "instance_norm": lambda x, w=None, b=None, eps=1e-5: f.group_norm(x, x.shape[1], w, b, eps),
+        "batch_norm": lambda x, w=None, b=None, eps=1e-5: f.batch_norm(x, None, None, w, b, True, eps=eps),
+        "batch_norm_predict": lambda x, m, v, w=None, b=None, eps=1e-5: f.batch_norm(
+            x, x.new_tensor(m), x.new_tensor(v), w, b, eps=eps),
         "glu": lambda x, axis=-1: f.glu(x, axis),
         "hardsigmoid": lambda x: f.relu6(x + 3) / 6,            # its own has no second derivative
         "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),

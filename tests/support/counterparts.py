@@ -1,6 +1,8 @@
 """For each row of the table, the same function in PyTorch's OpInfo, and an adapter for its calling convention.
 opinfo.py compares them. A new row needs a line in COUNTERPARTS, or a reason in WITHOUT."""
 
+import math
+
 import numpy as np
 
 import cygrad as cg
@@ -406,10 +408,31 @@ def with_logits(f):
     return call
 
 
-def normalised(f):                                  # PyTorch has no arguments for a weight of ones and a bias of zeros
+def normalised(f):
     def call(x, shape, weight=None, bias=None, eps=1e-5):
-        weight = np.ones(shape, x.dtype) if weight is None else weight
-        return f(x, weight, np.zeros(shape, x.dtype) if bias is None else bias, eps)
+        return f(x, weight, bias, eps, axes=tuple(range(-len(shape), 0)))
+    return call
+
+
+def scaled_rows(f):                                 # rms_norm
+    def call(x, shape, weight=None, eps=None):
+        return f(x, weight, eps, axes=tuple(range(-len(shape), 0)))
+    return call
+
+
+def of_instances(f):
+    def call(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+             eps=1e-5):
+        refuse(running_mean is not None, "running_mean=")
+        return f(x, weight, bias, eps)
+    return call
+
+
+def of_batches(f):
+    def call(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+        refuse(x.ndim < 2, "x without channels")
+        refuse(training and math.prod(x.shape) == x.shape[1], "one element for each channel")
+        return f(x, running_mean, running_var, weight, bias, training, momentum, eps)
     return call
 
 
@@ -554,6 +577,10 @@ COUNTERPARTS = [
 
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
+    Counterpart("rms_norm", "nn.functional.rms_norm", scaled_rows),
+    Counterpart("group_norm", "nn.functional.group_norm"),
+    Counterpart("instance_norm", "nn.functional.instance_norm", of_instances),
+    Counterpart("batch_norm", "nn.functional.batch_norm", of_batches),
     Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
     Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
@@ -571,4 +598,5 @@ WITHOUT = {
     "scale_gradient": "PyTorch has none",
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
+    "batch_norm_predict": "batch_norm in predict mode, compared there",
 }

@@ -67,7 +67,11 @@ def places(args, y, wanted):
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
     "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
-    "rates": lambda args, y, wanted: y.itemsize * (args[0].size // args[1].size),
+    "rates": lambda args, y, wanted: y.itemsize * (args[0].size // (args[1] if len(args) > 1 else args[0][0]).size
+                                                   if args[0].size else 0),
+    "groups": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[0] * args[1],
+    "instances": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[0] * args[0].shape[1],
+    "channels": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[1],
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),

@@ -225,6 +225,16 @@ def tables():
     yield Case("glu", cg.glu, S, dtypes=REALS)
     yield Case("glu of transposed", lambda x: cg.glu(x.T, 0), S, dtypes=REALS)
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
+    yield Case("layer_norm of columns", lambda x: cg.layer_norm(x, axes=0), S, dtypes=REALS)
+    yield Case("rms_norm", cg.rms_norm, S, (SIDE,), dtypes=REALS)
+    running = cg.ones(SIDE), cg.ones(SIDE)
+    for how, shape in (("", S), (" of columns", (4, SIDE, N // SIDE // 4))):
+        yield Case(f"group_norm{how}", lambda x, w, b: cg.group_norm(x, 4, w, b), shape, (SIDE,), (SIDE,), dtypes=REALS)
+        yield Case(f"instance_norm{how}", cg.instance_norm, shape, (SIDE,), (SIDE,), dtypes=REALS)
+        yield Case(f"batch_norm{how}", lambda x, w, b: cg.batch_norm(x, *running, w, b, True), shape, (SIDE,), (SIDE,),
+                   dtypes=REALS)
+        yield Case(f"batch_norm_predict{how}", lambda x, w, b: cg.batch_norm(x, *running, w, b, False), shape, (SIDE,),
+                   (SIDE,), dtypes=REALS)
     for how in ("mean", "none"):
         yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, how), S, dtypes=REALS)
         yield Case(f"nll {how}", lambda x, how=how: cg.nll(x, LABELS, how), S, dtypes=REALS)
