@@ -74,20 +74,24 @@ cdef void prelu_grad_w(real[::1] g, real[::1] x, real[::1] dw) noexcept nogil:
 
 cdef void threshold_(real[::1] x, real[::1] t, real[::1] v, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
-    cdef real a, b
+    cdef real at, value, a
+    if y.shape[0] == 0: return
+    at, value = t[0], v[0]                          # numbers, which the driver repeats
     for i in range(y.shape[0]):
-        a, b = x[i], v[i]
-        y[i] = b if a <= t[i] else a                # propagates NaN
+        a = x[i]
+        y[i] = value if a <= at else a              # propagates NaN
 
 cdef void threshold_code(real[::1] x, real[::1] t, real[::1] v, real[::1] y, uint64_t[::1] c) noexcept nogil:
     """The code is 1 where the result is x."""
     cdef Py_ssize_t i, k
-    cdef real a, b
+    cdef real at, value, a
+    if y.shape[0] == 0: return
+    at, value = t[0], v[0]
     for k in range(y.shape[0] // WORD):
-        c[k] = ~at_least(&t[WORD * k], &x[WORD * k])
+        c[k] = ~at_least(&t[0], &x[WORD * k])
         for i in range(WORD * k, WORD * k + WORD):
-            a, b = x[i], v[i]
-            y[i] = b if a <= t[i] else a
+            a = x[i]
+            y[i] = value if a <= at else a
 
 
 # ---- three lines -----------------------------------------------------------------------------------------------------
@@ -99,17 +103,22 @@ cdef inline real between(real v, real low, real high) noexcept nogil:
 
 cdef void hardtanh_(real[::1] x, real[::1] low, real[::1] high, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
+    cdef real a, b
+    if y.shape[0] == 0: return
+    a, b = low[0], high[0]                          # numbers, which the driver repeats
     for i in range(y.shape[0]):
-        y[i] = between(x[i], low[i], high[i])
+        y[i] = between(x[i], a, b)
 
 cdef void hardtanh_code(real[::1] x, real[::1] low, real[::1] high, real[::1] y, uint64_t[::1] c) noexcept nogil:
     """The code is 1 where low < x < high, and for NaN."""
     cdef Py_ssize_t i, k
+    cdef real a, b
+    if y.shape[0] == 0: return
+    a, b = low[0], high[0]
     for k in range(y.shape[0] // WORD):
-        i = WORD * k
-        c[k] = ~(at_least(&low[i], &x[i]) | at_least(&x[i], &high[i]))
+        c[k] = ~(at_least(&low[0], &x[WORD * k]) | at_least(&x[WORD * k], &high[0]))
         for i in range(WORD * k, WORD * k + WORD):
-            y[i] = between(x[i], low[i], high[i])
+            y[i] = between(x[i], a, b)
 
 cdef void hardsigmoid_(real[::1] x, real[::1] y) noexcept nogil:
     cdef Py_ssize_t i
