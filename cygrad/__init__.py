@@ -23,6 +23,7 @@ with bundles.alone:
     from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
     from cygrad.core.dtypes import get_default_dtype, set_default_dtype
     from cygrad.core.interop.dlpack import from_dlpack
+    from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
     from cygrad.core.graph.tensor import Tensor
     from cygrad.kernels.threads import get_num_threads, set_num_threads
     from cygrad.ops.random import dropout

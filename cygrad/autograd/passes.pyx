@@ -141,9 +141,10 @@ def grad(
     """Return the gradients of `outputs` for `inputs`, as a tuple, or as a tensor if `inputs` is a single tensor or
     GradientEdge. No .grad changes.
 
-    inputs: recorded tensors, variables or GradientEdges. Each gradient has the shape and dtype of its input. Raises
-    RuntimeError with the position of an input on which no output depends; with allow_unused=True its gradient is None
-    instead. The other arguments and errors are those of backward().
+    inputs: recorded tensors, variables or GradientEdges. Each gradient has the shape and dtype of its input;
+    where embedding() makes a row-sparse gradient of a variable, it is a GradientSlice. Raises RuntimeError with the
+    position of an input on which no output depends; with allow_unused=True its gradient is None instead. The other
+    arguments and errors are those of backward().
     """
     if args:
         raise TypeError("grad takes create_graph, allow_unused and train_mode by keyword only")
@@ -168,7 +169,7 @@ def grad(
     strict = None if allow_unused else "grad"
     results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
     for g in results:
-        if g is not None and not is_tracked(<Tensor>g): (<Tensor>g).buffer.flags |= GRAPHLESS
+        if isinstance(g, Tensor) and not is_tracked(<Tensor>g): (<Tensor>g).buffer.flags |= GRAPHLESS
     results += [None] * (len(inputs) - len(results))
     return results[0] if bare else tuple(results)
 

@@ -8,6 +8,7 @@ from libc.string cimport memset
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport window
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of
+from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
     ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
     node_of, put_grad, show,
@@ -35,6 +36,18 @@ cdef int read_request(grad_req) except -1:
     if not isinstance(grad_req, str) or grad_req not in REQUESTS:
         raise ValueError(f"grad_req must be \"write\", \"add\" or \"null\", got {described(grad_req)}")
     return REQUESTS[grad_req]
+
+
+cdef bint read_stype(Tensor x, stype) except -1:
+    """Whether attach_grad() was asked for a row-sparse gradient."""
+    if stype is None or stype == "default": return False
+    if stype != "row_sparse":
+        raise ValueError(f"attach_grad: stype must be \"default\" or \"row_sparse\", got {described(stype)}")
+    if is_result(x):
+        raise ValueError(f"attach_grad: this result of {x._node.name()}, of shape {x.shape}, cannot keep a row-sparse "
+                         f"gradient; only a variable can")
+    if x.layout.ndim == 0: raise ValueError("attach_grad: a 0-d tensor has no rows, so stype cannot be \"row_sparse\"")
+    return True
 
 
 cdef Leaf leaf_of(Tensor x):
@@ -98,22 +111,32 @@ cdef int check_floating(Tensor x) except -1:
     return 0
 
 
-def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write") -> Tensor:
+def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write",
+                stype: Literal["default", "row_sparse"] | None = None) -> Tensor:
     """Make this tensor a variable: backward stores its gradient in .grad. With grad_req "write" each backward
     overwrites .grad, with "add" it adds to .grad, and with "null" it stores none. .grad has the tensor's shape and
-    dtype and is zeros at first. For a recorded result, backward stores the gradient in the same way and still
-    propagates it further. Returns the tensor. Raises TypeError unless its dtype is float32 or float64, ValueError for
-    another grad_req."""
+    dtype and is zeros at first. With stype "row_sparse" it is a GradientSlice, at first one without rows, until a dense
+    contribution is added: embedding() then makes row-sparse gradients. For a recorded result, backward stores the
+    gradient in the same way and still propagates it further. Returns the tensor. Raises TypeError unless its dtype is
+    float32 or float64, ValueError for another grad_req or stype, and for "row_sparse" if it has no rows or is a
+    recorded result."""
     cdef int req = read_request(grad_req)
+    cdef bint sparse = read_stype(self, stype)
     cdef Leaf leaf
     check_floating(self)
     leaf = leaf_of(self)
-    zeros = zeros_like(self, OTHER) if req != NULL_REQ and (leaf is None or leaf.grad is None) else None
+    zeros = None
+    if req != NULL_REQ and not sparse and (leaf is None or leaf.grad is None): zeros = zeros_like(self, OTHER)
+    elif req != NULL_REQ and sparse and (leaf is None or leaf.rows is None):
+        zeros = empty_slice(self.layout, self.dtype)
     set_leaf(self, req)
     leaf = leaf_of(self)
     if leaf is None: return self
-    leaf.given = False
-    if req == NULL_REQ or zeros is not None:
+    leaf.given, leaf.sparse = False, sparse
+    if type(zeros) is GradientSlice:
+        put_rows(leaf, <GradientSlice>zeros)
+        leaf.incomplete = False
+    elif req == NULL_REQ or zeros is not None:
         put_grad(leaf, zeros)
         leaf.incomplete = False
     leaf.fresh = False
@@ -141,6 +164,7 @@ def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:
     if requires_grad:
         check_floating(self)
         set_leaf(self, ADD)
+        leaf_of(self).sparse = False
     elif leaf_of(self) is not None:
         set_leaf(self, NULL_REQ)
     return self
@@ -244,7 +268,9 @@ def zero_grad(Tensor self) -> None:
 
 cpdef int clear_leaf(Leaf leaf) except -1:
     """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
-    if leaf.grad is not None:
+    if leaf.rows is not None or (leaf.sparse and leaf.grad is not None and not leaf.given):
+        put_rows(leaf, empty_slice(leaf.layout, leaf.dtype))
+    elif leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
         elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not release_as_zeros(leaf.grad): clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
@@ -265,18 +291,26 @@ def stop_gradient(x: Data) -> Tensor:
 
 def _grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
-    return None if leaf is None else leaf.grad
+    if leaf is None: return None
+    return leaf.grad if leaf.rows is None else leaf.rows
 
 
 def _set_grad(Tensor self, value):
     cdef Leaf leaf = leaf_of(self)
-    if value is not None and not isinstance(value, Tensor):
-        raise TypeError(f"grad must be a tensor or None, got {type(value).__name__}")
+    if value is not None and not isinstance(value, (Tensor, GradientSlice)):
+        raise TypeError(f"grad must be a tensor, a GradientSlice or None, got {type(value).__name__}")
     if leaf is None:
         if value is None: return
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
+    if value is not None and (value is leaf.grad or value is leaf.rows): return     # (incomplete ones stay incomplete)
+    if type(value) is GradientSlice:
+        if is_result(self):
+            raise TypeError("the gradient of a recorded result cannot be a GradientSlice; assign its to_dense()")
+        check_rows(<GradientSlice>value, self.layout, self.dtype, "the assigned")
+        put_rows(leaf, <GradientSlice>value)
+        leaf.given, leaf.incomplete = False, runs(leaf.busy)
+        return
     if value is not None:
-        if value is leaf.grad: return               # (an incomplete gradient stays incomplete)
         check_gradient(self, value, "the assigned gradient")
         expect_cycle(value)
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
@@ -325,7 +359,8 @@ bind_methods(
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, _del_grad,
-                  doc="The gradient of a variable, or None. Assign None or use del to remove it."),
+                  doc="The gradient of a variable: a tensor, a GradientSlice or None. Assign None or use del to remove "
+                      "it."),
     requires_grad=property(_requires_grad, _set_requires_grad,
                            doc="Whether gradients flow to or through this tensor. Assigning calls requires_grad_()."),
     grad_req=property(_grad_req, doc="How backward stores the gradient: \"write\", \"add\" or \"null\"."),

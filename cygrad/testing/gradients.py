@@ -5,6 +5,7 @@ import numpy as np
 from cygrad.autograd import enable_grad, grad, no_grad
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.errors import described
+from cygrad.core.graph.gradient_slice import ensure_dense
 from cygrad.core.graph.tensor import Tensor
 
 
@@ -90,6 +91,7 @@ def _check(f, xs, names, order, eps, rtol, atol, random):
     if not recorded:
         raise RuntimeError("gradcheck: no output of f depends on an input through recorded operations")
     found = grad([y for y, _ in recorded], xs, [g for _, g in recorded], allow_unused=True)
+    found = [ensure_dense(dx) for dx in found]
     del recorded, ys
     weights = [g.numpy().astype(np.float64) for g in heads]
 

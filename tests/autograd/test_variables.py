@@ -232,7 +232,7 @@ def test_grad_refuses():
                          (cg.zeros(2, dtype="float64"), "the assigned gradient is float64")):
         with pytest.raises(ValueError, match=match):
             x.grad = wrong
-    with pytest.raises(TypeError, match="grad must be a tensor or None, got list"):
+    with pytest.raises(TypeError, match="grad must be a tensor, a GradientSlice or None, got list"):
         x.grad = [0.0, 0.0]
     with pytest.raises(RuntimeError, match="this tensor is not a variable"):
         cg.zeros(2).grad = cg.zeros(2)

@@ -6,7 +6,7 @@ import numpy as np
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.provenance cimport line_of
 from cygrad.core.graph.tensor cimport Node, array_of
-from cygrad.core.backward.gradients cimport DENSE, TENSOR, Gradient, elements_of, tensor_in
+from cygrad.core.backward.gradients cimport DENSE, ROWS, TENSOR, Gradient, elements_of, rows_in, tensor_in
 from cygrad.kernels.array cimport Array
 
 
@@ -17,6 +17,7 @@ cdef bint any_nan(const Gradient* g, int n) except -1:
     for k in range(n):
         if g[k].kind == DENSE: a = elements_of(&g[k])
         elif g[k].kind == TENSOR: a = array_of(tensor_in(&g[k]))
+        elif g[k].kind == ROWS: a = array_of(rows_in(&g[k]).values)
         else: continue
         if a.layout.size and np.isnan(np.min(lend(&a, NULL, False))): return True      # (min of a NaN is a NaN)
     return False

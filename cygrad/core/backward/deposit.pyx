@@ -2,21 +2,28 @@
 
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
-from cygrad.core.graph.tensor cimport (
-    Leaf, Tensor, array_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
+from cygrad.core.graph.gradient_slice cimport (
+    GradientSlice, add_rows, dense_rows, joined, put_rows, unshared,
 )
-from cygrad.core.backward.gradients cimport Gradient, drop_gradient, elements_of, into_tensor, is_writable
-from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, ZEROS, Buffer
+from cygrad.core.graph.tensor cimport (
+    Leaf, Tensor, array_of, data_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
+)
+from cygrad.core.backward.gradients cimport (
+    ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
+)
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, ZEROS, Buffer
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport copy_plain, fresh
+from cygrad.core.graph.construct cimport copy_plain, fresh, zeros_like
+from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array
+from cygrad.kernels.array cimport Array, itemsize
 
 cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
@@ -47,12 +54,18 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
 
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1:
-    """Overwrite .grad with `g`, a DENSE gradient, or add `g`, which is empty then. `number` is that of the pass."""
+    """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. `number` is that of the
+    pass."""
     cdef bint locked = lock_grad(leaf, number)
     cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
     cdef Tensor made = None                         # a new .grad, assigned when it is complete
     cdef Array a[3]
+    cdef Gradient sum
     try:
+        if g.kind == ROWS: return deposit_rows(leaf, g, overwrite)
+        if leaf.rows is not None and not overwrite:
+            set_rows(&sum, <GradientSlice>leaf.rows)
+            add_gradient(g, &sum)                   # (`g` stays DENSE)
         grad = leaf.grad
         if grad is not None and is_tracked(grad):   # it has a graph, so it must not be written to
             grad = made = None if overwrite else copy_plain(grad)
@@ -85,10 +98,40 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except
         if locked: leaf.writer = 0
 
 
+cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
+    """The same for a ROWS gradient. It becomes .grad, or its rows are added to the slice in .grad, which a new slice
+    replaces. A tensor in .grad stays one: its rows are written, unless the variable asks for a slice."""
+    cdef Tensor grad = leaf.grad
+    cdef GradientSlice s = rows_in(g)
+    if grad is not None and overwrite and leaf.sparse and not leaf.given: grad = None
+    if grad is None:
+        s = unshared(s) if overwrite or leaf.rows is None else joined(<GradientSlice>leaf.rows, s)
+        drop_gradient(g)
+        return put_rows(leaf, s)
+    if is_tracked(grad):                            # it has a graph, so it must not be written to
+        grad = zeros_like(grad, OTHER) if overwrite else copy_plain(grad)
+        add_rows(s, grad)
+        put_grad(leaf, grad)
+    else:
+        if overwrite: clear(grad)
+        add_rows(s, grad)
+        grad.buffer.version += 1
+    drop_gradient(g)
+    return 0
+
+
+cdef int clear(Tensor t) except -1:
+    """Fill a .grad of any strides with zeros."""
+    if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
+    else: window(t, True)[...] = 0
+    return 0
+
+
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1:
     """The same for a TENSOR gradient: .grad becomes `t`, the sum, or a copy of `t` if its memory has other holders."""
     cdef bint locked = lock_grad(leaf, number)
     try:
+        if not overwrite and leaf.rows is not None: put_grad(leaf, dense_rows(<GradientSlice>leaf.rows))
         if not overwrite and leaf.grad is not None:
             if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
             t = apply2(<Operator>late_bound.add, leaf.grad, t, None)

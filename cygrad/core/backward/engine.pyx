@@ -24,8 +24,8 @@ from cygrad.core.graph.tensor cimport (
 )
 from cygrad.core.backward.deposit cimport Collected, deposit, deposit_tensor
 from cygrad.core.backward.gradients cimport (
-    DENSE, NO_GRADIENT, ROWS, TENSOR, Gradient, add_gradient, as_tensor, drop_gradient, flowing_in,
-    new_gradients, refuse_rows, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
+    NO_GRADIENT, ROWS, TENSOR, Gradient, add_gradient, as_tensor, drop_gradient, flowing_in, make_dense,
+    new_gradients, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
 )
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.backward.hooks cimport (
@@ -54,11 +54,11 @@ cdef class Pass(Walk):
         cdef Entry* e = &self.entries[self.find(node)]
         cdef Gradient* sum = &e.gradient
         if g.kind != NO_GRADIENT:
-            if g.kind == ROWS: refuse_rows(node.name())
+            if g.kind == ROWS and node.op is not None: make_dense(g)    # only a variable can have a row-sparse one
             if node.n_out > 1:
                 if e.several == NULL: e.several = new_gradients(node.n_out)
                 sum = &e.several[output_nr]
-            if node.op is None and g.kind == DENSE and not e.captured and self.alone and not node.flags & EXTRAS:
+            if node.op is None and g.kind != TENSOR and not e.captured and self.alone and not node.flags & EXTRAS:
                 self.to_leaf(<Leaf>node, e, g)
             elif sum.kind == NO_GRADIENT: take_gradient(g, sum)
             else: add_gradient(sum, g)

@@ -7,9 +7,10 @@ from libc.string cimport memcpy
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_capture
+from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.tensor cimport Edge, Node, Tensor, attach, edge_of, output_layout, slot_from
-from cygrad.core.backward.gradients cimport DENSE, Gradient, as_tensor, flowing_in, set_tensor, share_tensor
+from cygrad.core.backward.gradients cimport DENSE, Gradient, as_tensor, flowing_in, set_rows, set_tensor, share_tensor
 from cygrad.core.store.buffer cimport OTHER, hold
 from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, elements, has_elements, sign_bits
 from cygrad.core.graph.construct cimport fresh, new_tensor
@@ -41,6 +42,12 @@ cdef class Context:
     def dtype(self, int i):
         """The dtype of input i, whose gradient must be wanted."""
         return DTYPES[(<Node>edge_of(self.b.node, i).node).dtype]
+
+    @property
+    def create_graph(self):
+        """Whether create_graph records the formula, whose results are then tensors. Else a gradient may be a
+        GradientSlice."""
+        return bool(self.b.graph)
 
     def wants(self, int i):
         """Whether the gradient of input i is wanted."""
@@ -132,6 +139,10 @@ cdef int by_formula(Node node, Turn b) except -1:
         if not b.want[i]: continue
         result = node.op.formula(c, i, g) if results is None else results[i]
         if result is None: continue
+        if type(result) is GradientSlice and not b.graph:
+            check_rows(<GradientSlice>result, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, "the formula's")
+            set_rows(&b.dx[i], <GradientSlice>result)
+            continue
         if not isinstance(result, Tensor):
             raise TypeError(f"the formula of {node.name()} gave {type(result).__name__} for input {i}; it must return "
                             f"a Tensor or None")

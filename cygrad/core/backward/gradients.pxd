@@ -4,6 +4,7 @@ of gradient is added here; code that does not support it raises an error that na
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint8_t
 
+from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Tensor, sole
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array, Layout, itemsize
@@ -12,7 +13,7 @@ cdef enum GradientKind:
     NO_GRADIENT             # none has arrived, which is not a gradient of zeros
     DENSE                   # a buffer (with one holder and one gradient role) and a layout (with one reference)
     TENSOR                  # a reference to a Tensor with its graph; create_graph makes all gradients of this kind
-    ROWS                    # row-sparse: a reference to an object with indices and values; no operator makes one yet
+    ROWS                    # row-sparse: a reference to a GradientSlice; only variables have such a gradient
 
 cdef union GradientContent:
     Buffer* buffer          # DENSE
@@ -34,6 +35,15 @@ cdef inline void set_tensor(Gradient* g, Tensor t) noexcept:
     """Make `g` a TENSOR gradient with a new reference to `t`."""
     Py_INCREF(t)
     g.held.pyobject, g.layout, g.kind, g.lent = <void*>t, NULL, TENSOR, False
+
+cdef inline void set_rows(Gradient* g, GradientSlice s) noexcept:
+    """Make `g` a ROWS gradient with a new reference to `s`."""
+    Py_INCREF(s)
+    g.held.pyobject, g.layout, g.kind, g.lent = <void*>s, NULL, ROWS, False
+
+cdef inline GradientSlice rows_in(const Gradient* g):
+    """The slice of a ROWS gradient."""
+    return <GradientSlice>g.held.pyobject
 
 cdef inline Tensor tensor_in(const Gradient* g):
     """The tensor of a TENSOR gradient."""
@@ -67,4 +77,4 @@ cdef int add_gradient(Gradient* total, Gradient* g) except -1
 cdef object as_tensor(const Gradient* g)
 cdef Tensor into_tensor(Gradient* g)
 cdef Tensor flowing_in(Tensor t)
-cdef int refuse_rows(str what) except -1
+cdef int make_dense(Gradient* g) except -1

@@ -6,6 +6,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
+from cygrad.core.graph.gradient_slice cimport add_rows, dense_rows, joined
 from cygrad.core.graph.tensor cimport Tensor, external_gradients, ready
 from cygrad.core.store.buffer cimport (
     EXTERNAL, GRADIENTS, Buffer, allocate_for, drop, hold, mark_gradient, recategorise, unmark_gradient,
@@ -58,18 +59,23 @@ cdef Gradient* new_gradients(int n) except NULL:
     return g
 
 
-cdef int refuse_rows(str what) except -1:
-    raise TypeError(f"{what} cannot take a row-sparse gradient; make it dense first")
+cdef int make_dense(Gradient* g) except -1:
+    """Replace a ROWS gradient by a DENSE one."""
+    cdef Gradient dense
+    share_tensor(dense_rows(rows_in(g)), &dense)
+    drop_gradient(g)
+    take_gradient(&dense, g)
+    return 0
 
 
 # ---- as tensors ------------------------------------------------------------------------------------------------------
 
 cdef object as_tensor(const Gradient* g):
-    """The gradient as a tensor that shares its memory, or None for NO_GRADIENT."""
+    """The gradient as a tensor that shares its memory, a GradientSlice for ROWS, None for NO_GRADIENT."""
     cdef Gradient shared
     if g.kind == NO_GRADIENT: return None
     if g.kind == TENSOR: return tensor_in(g)
-    if g.kind == ROWS: refuse_rows("a tensor")
+    if g.kind == ROWS: return rows_in(g)
     share_gradient(g, &shared)
     return into_tensor(&shared)
 
@@ -98,11 +104,35 @@ cdef int add_gradient(Gradient* total, Gradient* g) except -1:
         take_gradient(g, total)
         return 0
     if total.kind == DENSE and g.kind == DENSE: return add_dense(total, g)
-    if total.kind == ROWS or g.kind == ROWS: refuse_rows("a sum of gradients")
+    if total.kind == ROWS or g.kind == ROWS: return add_sparse(total, g)
     both = apply2(<Operator>late_bound.add, as_tensor(total), as_tensor(g), None)
     drop_gradient(g)
     drop_gradient(total)
     set_tensor(total, <Tensor>both)
+    return 0
+
+
+cdef int add_sparse(Gradient* total, Gradient* g) except -1:
+    """The sum if one of them is ROWS: of two, the rows of both; else a dense sum, which overwrites the dense operand if
+    that has no other holder."""
+    cdef Gradient sum
+    cdef Gradient* rows = g if g.kind == ROWS else total
+    cdef Gradient* other = total if g.kind == ROWS else g
+    cdef Tensor t
+    if other.kind == ROWS: set_rows(&sum, joined(rows_in(total), rows_in(g)))
+    elif other.kind == TENSOR:
+        set_tensor(&sum, <Tensor>apply2(<Operator>late_bound.add, tensor_in(other), dense_rows(rows_in(rows)), None))
+    elif is_writable(other, other.layout):
+        t = as_tensor(other)
+        add_rows(rows_in(rows), t)
+        take_gradient(other, &sum)
+    else:
+        t = copy_plain(as_tensor(other))
+        add_rows(rows_in(rows), t)
+        share_tensor(t, &sum)
+    drop_gradient(total)
+    drop_gradient(g)
+    take_gradient(&sum, total)
     return 0
 
 

@@ -4,9 +4,11 @@ tensor makes a reference cycle, which the garbage collector finds (core/graph/cy
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
+from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
 from cygrad.core.graph.tensor cimport Extras, Leaf, Node, Tensor, edge_of, output_layout
 from cygrad.core.backward.gradients cimport (
-    DENSE, NO_GRADIENT, Gradient, as_tensor, drop_gradient, flowing_in, set_tensor, share_tensor, take_gradient,
+    DENSE, NO_GRADIENT, ROWS, Gradient, as_tensor, drop_gradient, flowing_in, set_rows, set_tensor, share_tensor,
+    take_gradient,
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.backward.turn cimport Turn
@@ -19,9 +21,15 @@ from cygrad.core.errors import InplaceError
 cdef int replace(Gradient* g, object value, const Layout* like, int dtype, bint graph, str what) except -1:
     """Replace a gradient by what a hook returned."""
     cdef Gradient new
+    if type(value) is GradientSlice and g.kind == ROWS:
+        check_rows(<GradientSlice>value, like, dtype, f"{what} returned a gradient that does not fit: the")
+        set_rows(&new, <GradientSlice>value)
+        drop_gradient(g)
+        take_gradient(&new, g)
+        return 0
     if not isinstance(value, Tensor):
         raise TypeError(f"{what} returned {type(value).__name__}; it may return None or a tensor that replaces the "
-                        f"gradient")
+                        f"gradient" + (", or a GradientSlice" if g.kind == ROWS else ""))
     if not lay.same_shape((<Tensor>value).layout, like) or (<Tensor>value).dtype != dtype:
         raise ValueError(f"{what} returned a {DTYPES[(<Tensor>value).dtype]} tensor of shape {value.shape}; the "
                          f"gradient is {DTYPES[dtype]} of shape {lay.shape_tuple(like)}, and they must agree")
@@ -51,8 +59,13 @@ cdef object call_watched(f, tuple args, bint graph, str what):
     cdef Tensor t
     cdef list seen = []
     for x in args:
-        for t in [g for g in (x if isinstance(x, tuple) else (x,)) if isinstance(g, Tensor)]:
-            if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass and t)
+        for g in x if isinstance(x, tuple) else (x,):
+            if isinstance(g, Tensor):
+                t = g
+                if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass and t)
+            elif type(g) is GradientSlice:
+                t = (<GradientSlice>g).values
+                if t.buffer.holders > 1: seen.append((t, t.buffer.version))
     value = f(*args)
     for t, version in seen:
         if t.buffer.version != version:

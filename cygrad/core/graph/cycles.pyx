@@ -82,7 +82,8 @@ cdef int clear_node(PyObject* o) noexcept:
 
 
 cdef int traverse_leaf(PyObject* o, visit_t visit, void* arg) noexcept:
-    return visit_one(<void*>(<Leaf>o).grad, visit, arg) or traverse_node(o, visit, arg)
+    return (visit_one(<void*>(<Leaf>o).grad, visit, arg) or visit_one(<void*>(<Leaf>o).rows, visit, arg)
+            or traverse_node(o, visit, arg))
 
 
 cdef int clear_leaf(PyObject* o) noexcept:

@@ -44,8 +44,9 @@ cdef class Operator:
         with gil: raise NotImplementedError("an operator whose gradient is a view has no gradient_view")
 
     cdef object formula(self, c, int i, g):
-        """The gradient of input `i` as a tensor, computed from the gradient `g` of the output (a tuple, if there are
-        several) and from the context `c`: c.input(i), c.output(k), c.attributes, c.shape(i)."""
+        """The gradient of input `i` as a tensor, or as a GradientSlice unless c.create_graph. It is computed from the
+        gradient `g` of the output (a tuple, if there are several) and from the context `c`: c.input(i), c.output(k),
+        c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
 
     def __repr__(self):

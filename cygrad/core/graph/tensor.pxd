@@ -59,11 +59,13 @@ cdef class Leaf(Node):
     """The accumulator of a variable, which receives its gradients."""
     cdef void* tensor       # the variable, borrowed; NULL once that is freed
     cdef Tensor grad
+    cdef object rows        # a GradientSlice, which is .grad instead of `grad`, or None
     cdef uint8_t req        # a GradReq
     cdef uint64_t busy      # the pass that has written some, but not all, of its contributions; 0: none
     cdef uint64_t writer    # the pass whose kernel is writing .grad, perhaps without the GIL; 0: none
     cdef unsigned long thread       # the thread of that pass
     cdef uint64_t collected  # the last GradientCollector that collected it
+    cdef bint sparse        # attach_grad(stype="row_sparse"): .grad becomes a GradientSlice where it can
     cdef bint given         # .grad belongs to the caller (mark_variables) and is never replaced
     cdef bint fresh         # a backward has reached it since its gradient was last used or zeroed
     cdef bint incomplete    # a failed pass wrote some, but not all, of its contributions

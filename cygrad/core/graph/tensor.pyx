@@ -140,7 +140,7 @@ external_gradients = 0
 
 
 cdef int put_grad(Leaf leaf, Tensor grad) except -1:
-    """Set the .grad of a variable to `grad`, which may be None."""
+    """Set the .grad of a variable to `grad`, which may be None. A GradientSlice is set by put_rows()."""
     global external_gradients
     if leaf.grad is not None:
         unmark_gradient(leaf.grad.buffer)
@@ -148,6 +148,7 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
     if grad is not None:
         mark_gradient(grad.buffer)
         external_gradients += grad.buffer.flags & EXTERNAL
+    leaf.rows = None
     leaf.grad = grad                                # last: freeing the old one may run Python code
     return 0
 

@@ -18,7 +18,8 @@ from cygrad.core.late_bound import bind_methods
 
 def load_tensor(data, dtype, shape, grad_req, with_grad):
     """The tensor of a pickle, with a copy of `data`, the bytes of its elements in row-major order. With a grad_req it
-    is a variable, whose .grad is zeros (with_grad) or None. Raises ValueError if the size of data does not match."""
+    is a variable, whose .grad is None, zeros (with_grad), or with "row_sparse" a GradientSlice without rows. Raises
+    ValueError if the size of data does not match."""
     cdef Tensor t
     cdef Py_buffer view
     number = dtype_number(dtype)
@@ -31,16 +32,17 @@ def load_tensor(data, dtype, shape, grad_req, with_grad):
         memcpy(t.buffer.data, view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
-    if grad_req is not None: make_variable(t, grad_req, None, with_grad)
+    if grad_req is not None: make_variable(t, grad_req, None, with_grad, with_grad == "row_sparse")
     return t
 
 load_tensor.__module__ = "cygrad.core.pickling"     # the path in pickles, which never changes (core/pickling.py)
 
 
-cdef int make_variable(Tensor t, grad_req, grad, bint with_grad) except -1:
-    """Make `t` a variable with `grad` as .grad; for None, .grad is zeros if with_grad, else None."""
+cdef int make_variable(Tensor t, grad_req, grad, bint with_grad, bint sparse=False) except -1:
+    """Make `t` a variable with `grad` as .grad; for None, .grad is zeros if with_grad, else None. `sparse`: with the
+    stype "row_sparse"."""
     if with_grad or grad_req != "add":
-        t.attach_grad(grad_req)
+        t.attach_grad(grad_req, "row_sparse" if sparse else None)
         if grad is not None or not with_grad: t.grad = grad
     else:
         t.requires_grad_()
@@ -52,6 +54,15 @@ cdef str req_of(Tensor t):
     return t.grad_req if t.is_leaf else "add"
 
 
+cdef object loaded_grad(Tensor t):
+    """The .grad of a copy: whether it is zeros, or "row_sparse". For a GradientSlice that was not asked for it is None,
+    so the next backward makes one again."""
+    cdef Leaf leaf
+    if not is_variable(t): return False
+    leaf = <Leaf>node_of(t)
+    return "row_sparse" if leaf.sparse else leaf.grad is not None
+
+
 def reduce_ex(Tensor self, protocol):
     """For pickle. A view pickles only its own elements. From protocol 5 on, the memory can be passed out of band. An
     intermediate is loaded as a variable."""
@@ -59,7 +70,7 @@ def reduce_ex(Tensor self, protocol):
     elements = window(t, False).reshape(-1)
     data = PickleBuffer(elements) if protocol >= 5 else elements.tobytes()
     return load_tensor, (data, str(DTYPES[self.dtype]), self.shape, req_of(self) if self.requires_grad else None,
-                         self.is_leaf and self.grad is not None)
+                         loaded_grad(self))
 
 
 def copied(Tensor self):
@@ -69,7 +80,8 @@ def copied(Tensor self):
     cdef Tensor t
     check_capture()
     t = copy_plain(self)
-    if self.requires_grad: make_variable(t, req_of(self), None, self.is_leaf and self.grad is not None)
+    kind = loaded_grad(self)
+    if self.requires_grad: make_variable(t, req_of(self), None, kind, kind == "row_sparse")
     return t
 
 
@@ -84,7 +96,7 @@ def deep_copied(Tensor self, memo):
     grad = copy.deepcopy(self.grad, memo)
     t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)
     if self.requires_grad:
-        make_variable(t, self.grad_req, grad, grad is not None)
+        make_variable(t, self.grad_req, grad, grad is not None, loaded_grad(self) == "row_sparse")
         t.fresh_grad = self.fresh_grad
         if is_variable(self): (<Leaf>node_of(t)).incomplete = (<Leaf>node_of(self)).incomplete
     return t

@@ -22,7 +22,7 @@ CASES = [
      "mark_variables: gradient 0 is float32 of shape (3,); the tensor is float32 of shape (2,), and they must "
      "agree"),
     (lambda: set_grad(VARIABLE(), 3.0), TypeError,
-     "grad must be a tensor or None, got float"),
+     "grad must be a tensor, a GradientSlice or None, got float"),
     (lambda: set_grad(VARIABLE(), cg.zeros(2, dtype="float64")), ValueError,
      "the assigned gradient is float64 of shape (2,); the tensor is float32 of shape (2,), and they must agree"),
     (lambda: own_gradient(), ValueError,
