@@ -78,6 +78,10 @@ def least():
     add("batch_norm", 4 * N + ROW + 2 * ROW, "the input, the weight, a mean and a rate for each channel")
     add("batch_norm_predict", 4 * N + ROW + 2 * ROW, "the input, the weight, a mean and a rate for each channel")
     made["batch_norm_predict, without a weight"] = 2 * ROW, "a mean and a rate for each channel"
+    add("embedding", PLACE, "the indices, in 8 bits each")
+    made["embedding_bag"] = PLACE + PLACE, "the indices, and a number for each bag to find its first, in 8 bits each"
+    made["embedding_bag, 10 in each"] = PLACE, "the indices, in 8 bits each"
+    made["embedding_bag, max"] = PLACE * SIDE // 10, "the row of each element of 10 bags, in 8 bits"
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
@@ -88,7 +92,7 @@ def least():
 
 INT64 = "the caller's int64 tensor, free while the caller holds it; a smaller copy always costs memory"
 # Reasons for saving more than the least.
-MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy".split(), INT64)
+MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy embedding_bag".split(), INT64)
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
@@ -182,6 +186,14 @@ def samples():
         lambda m, _, x, w, b: m.nn.functional.batch_norm(x, *m_and_v(m), w[0] * 1.0, b[0] * 1.0, False))
     add("batch_norm_predict, without a weight", 1, lambda m, _, x: m.batch_norm(x, *m_and_v(m), training=False),
         lambda m, _, x: m.nn.functional.batch_norm(x, *m_and_v(m), training=False))
+    add("embedding", 1, lambda m, labels, w: m.embedding(labels, w),
+        lambda m, labels, w: m.nn.functional.embedding(labels, w))
+    add("embedding_bag", 1, lambda m, labels, w: m.embedding_bag(labels, w, m.arange(SIDE)),
+        lambda m, labels, w: m.nn.functional.embedding_bag(labels, w, m.arange(SIDE)))
+    for name, mode in (("10 in each", "mean"), ("max", "max")):
+        add(f"embedding_bag, {name}", 1,
+            lambda m, labels, w, mode=mode: m.embedding_bag(labels.reshape((10, 10)), w, mode=mode),
+            lambda m, labels, w, mode=mode: m.nn.functional.embedding_bag(labels.reshape((10, 10)), w, mode=mode))
     add("relu_gradient", 2, lambda m, _, x, y: m.ops.ROWS["relu_gradient"].function(x, y), None)
     add("scale_gradient", 1, lambda m, _, x: m.scale_gradient(x, 0.5), None)
     add("dropout_identity", 1, lambda m, _, x: m.ops.ROWS["dropout_identity"].function(x), None)

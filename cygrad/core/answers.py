@@ -14,7 +14,7 @@ from cygrad.core.errors import described
 KEYWORDS = {
     "dim": ("axis", "axes"), "dims": ("axis", "axes", "shape"), "keepdim": ("keepdims",), "ddof": ("correction",),
     "unbiased": ("correction",), "start_dim": ("start",), "end_dim": ("end",), "dim0": ("axis1",), "dim1": ("axis2",),
-    "input": ("x",), "a": ("x",), "self": ("x",), "other": ("y",), "tensors": ("xs",), "arrays": ("xs",),
+    "input": ("x", "indices"), "a": ("x",), "self": ("x",), "other": ("y",), "tensors": ("xs",), "arrays": ("xs",),
     "size": ("shape",), "newshape": ("shape",), "repeats": ("shape",), "exponent": ("p",), "a_min": ("min",),
     "a_max": ("max",), "target": ("y", "targets", "labels"), "label": ("labels",), "pad_width": ("widths",),
     "diagonal": ("k",), "num_classes": ("classes",), "split_size_or_sections": ("sections",),
@@ -33,6 +33,8 @@ WITHOUT = {
     "inplace": "x[...] = value writes in place", "set_to_none": "x.grad = None does that",
     "out": "its result is a new tensor", "dtype": "cast with astype(dtype)",
     "where": "select elements with x[mask]", "initial": "add it to the result", "order": "the order is row-major",
+    "max_norm": "scale rows of the weight in place before the call",
+    "scale_grad_by_freq": "GradientSlice.deduplicate(\"mean\") divides by the frequency",
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
 }
 MEANING = {"correction": ", where the divisor is n - correction"}

@@ -232,6 +232,9 @@ TABLE = [
     Row("channels.batch_norm"),
     Row("channels.batch_norm_predict", public=False),
 
+    Row("embedding.embedding"),
+    Row("embedding.embedding_bag"),
+
     Row("loss.cross_entropy"),
     Row("loss.nll"),
     Row("loss.mse"),

@@ -372,6 +372,8 @@ LARGE = {
     "sum": lambda r: [r.normal(size=(N // 16, 33)), 0],
     "mean": lambda r: [r.normal(size=(33, N // 16)), 1],
     "log_softmax": lambda r: [r.normal(size=(N // 32, 50))],
+    "embedding": lambda r: [r.integers(-500, 500, N // 16), r.normal(size=(500, 33))],
+    "embedding_bag": lambda r: [r.integers(-500, 500, (N // 64, 4)), r.normal(size=(500, 33))],
     "cross_entropy": lambda r: [r.normal(size=(N // 8, 10)), r.integers(0, 10, N // 8)],
 }
 

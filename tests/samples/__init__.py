@@ -19,7 +19,8 @@ class Sampled:
                 for each element, "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
                 for each element of the first input, "truths" one and "codes" two for each element of the output,
                 "choice" one bit if one gradient is wanted, else two, "places" bits or positions of a mask, "hard" one
-                bit for each target if targets have no gradient
+                bit for each target if targets have no gradient; "rows" is the row of each index in the smallest dtype,
+                "winners" the row of each element of the output
     ties        an input at which the function has a kink, and the conventional gradient there; tuples for several
                 inputs
     own_gradient    whether its gradient is not the derivative of its value
@@ -48,15 +49,15 @@ class Sampled:
 
 
 from . import (  # noqa: E402  (they import Sampled)
-    activations, channels, compare, einsum, elementwise, functions, gradient, index, join, linalg, loss, masks, minmax,
-    normalize, random, reduce, scan, shape, slices, softmax, sort, special, statistics, window,
+    activations, channels, compare, einsum, elementwise, embedding, functions, gradient, index, join, linalg, loss,
+    masks, minmax, normalize, random, reduce, scan, shape, slices, softmax, sort, special, statistics, window,
 )
 
 TABLE = [
     sampled
     for family in (elementwise, functions, activations, special, compare, reduce, statistics, minmax, scan, shape,
-                   join, slices, window, index, masks, sort, linalg, einsum, softmax, normalize, channels, loss,
-                   random, gradient)
+                   join, slices, window, index, masks, sort, linalg, einsum, softmax, normalize, channels, embedding,
+                   loss, random, gradient)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}

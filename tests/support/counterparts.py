@@ -386,6 +386,14 @@ def summed(f):                                      # einsum
     return call
 
 
+def looked_up(f):                                   # the OpInfo passes the weight first
+    def call(weight, indices, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+        refuse(max_norm is not None, "max_norm=")
+        refuse(scale_grad_by_freq, "scale_grad_by_freq=")
+        return f(indices, weight, padding_idx, sparse)
+    return call
+
+
 def of_numbers(f):                                  # the sign of nan is nan, as in NumPy; PyTorch's is 0
     def call(x):
         refuse(has_nan(x), "nan")
@@ -581,6 +589,7 @@ COUNTERPARTS = [
     Counterpart("group_norm", "nn.functional.group_norm"),
     Counterpart("instance_norm", "nn.functional.instance_norm", of_instances),
     Counterpart("batch_norm", "nn.functional.batch_norm", of_batches),
+    Counterpart("embedding", "nn.functional.embedding", looked_up),
     Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
     Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
@@ -592,6 +601,7 @@ WITHOUT = {
     "sinc_derivative": "what sinc computes in backward",
     "relu_gradient": "what relu computes in backward",
     "gelu_tanh": "gelu(approximate='tanh'), compared there",
+    "embedding_bag": "PyTorch has no second gradient of it; tests/ops/test_embedding.py, test_table_torch.py",
     "put_slice": "what getitem computes in backward",
     "as_view": "what a view becomes when the memory is written to elsewhere; tests/properties/test_against_torch.py",
     "put_view": "a write through a view; tests/properties/test_against_torch.py",

@@ -79,12 +79,14 @@ HIDDEN = {
     "choice": lambda args, y, wanted: packed(y.size, 1 if len(wanted) == 1 else 2),
     "places": places,
     "hard": lambda args, y, wanted: packed(args[0].size),
+    "rows": lambda args, y, wanted: args[0].size * place_size(len(args[1])),
+    "winners": lambda args, y, wanted: y.size * place_size(len(args[1]) + 1),
     "difference": lambda args, y, wanted: y.itemsize * np.subtract(*args).size,
 }
 
 
 # Inputs that are copied, because the caller may reuse the array of labels.
-COPIED = {"labels", "indices", "index"}
+COPIED = {"labels", "indices", "index", "offsets"}
 
 
 def close(a, b, dtype):

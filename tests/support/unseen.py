@@ -235,6 +235,11 @@ def tables():
                    dtypes=REALS)
         yield Case(f"batch_norm_predict{how}", lambda x, w, b: cg.batch_norm(x, *running, w, b, False), shape, (SIDE,),
                    (SIDE,), dtypes=REALS)
+    yield Case("embedding", lambda w: cg.embedding(ROWS, w), S)
+    yield Case("embedding with a slice", lambda w: cg.embedding(ROWS, w, 1, True), S, dtypes=REALS)
+    for mode in ("sum", "mean", "max"):
+        yield Case(f"embedding_bag {mode}", lambda w, m=mode: cg.embedding_bag(ROWS[:, None], w, None, m), S,
+                   dtypes=REALS)
     for how in ("mean", "none"):
         yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, how), S, dtypes=REALS)
         yield Case(f"nll {how}", lambda x, how=how: cg.nll(x, LABELS, how), S, dtypes=REALS)

@@ -1,0 +1,32 @@
+from libc.stdint cimport int64_t
+
+from cygrad.kernels.array cimport Array
+
+cdef enum BagMode:
+    SUM, MEAN, MAX
+
+cdef struct Bags:           # the arguments of the kernels; matrices are dense, with a row for each index or bag
+    int dtype               # of the matrices
+    int place_dtype
+    BagMode mode
+    Py_ssize_t n            # indices
+    Py_ssize_t bags
+    Py_ssize_t width        # indices in each bag; -1: bag b begins at offsets[b]
+    Py_ssize_t rows         # of the weight
+    Py_ssize_t row          # elements of a row
+    int64_t padding         # the index that counts as none, or -1
+    const int64_t* offsets
+    const char* places      # the indices, none negative
+    const char* weight
+    const char* scale       # a factor for each index, or NULL
+    const char* g           # the gradient of the output
+    char* y                 # the output, or the gradient that the kernel computes
+    char* order             # MAX: the row that each element comes from; `rows` if the bag is empty
+    bint adds               # the gradient is added to y
+
+cdef void narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places) noexcept nogil
+cdef void scatter_rows(const Bags* s) noexcept nogil
+cdef void fold_bags(Bags* s) noexcept nogil
+cdef void scatter_bags(Bags* s) noexcept nogil
+cdef void scatter_order(Bags* s) noexcept nogil
+cdef void scale_grad(Bags* s) noexcept nogil

@@ -1,0 +1,266 @@
+"""Kernels of embeddings: the gradient of a table of rows, and bags, which are sums, means or maxima of rows.
+
+A gradient of the table is divided among threads by rows of the table: each thread reads all indices and adds what
+belongs to its rows, in the order of the indices. So the sums have the same bits for any number of threads, and nothing
+needs workspace or locks."""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memset
+
+from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, UINT8, Array, itemsize, real
+from cygrad.kernels.driver cimport STRIP, strip_of
+from cygrad.kernels.threads cimport parallel_for, threads_for
+
+ctypedef fused place:
+    uint8_t
+    uint16_t
+    uint32_t
+    int64_t
+
+
+cdef void narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places) noexcept nogil:
+    """places = index, an int64 array of any strides, with -1 as rows - 1, cast to a dtype that can hold it."""
+    cdef int64_t scratch[STRIP]
+    cdef const int64_t* at
+    cdef Py_ssize_t n = index.layout.size, start = 0, count
+    while start < n:
+        count = min(n - start, <Py_ssize_t>STRIP)
+        at = <const int64_t*>strip_of(index, start, count, <char*>scratch)
+        if dtype == UINT8: narrow_strip(at, count, rows, <uint8_t*>places + start)
+        elif dtype == UINT16: narrow_strip(at, count, rows, <uint16_t*>places + start)
+        elif dtype == UINT32: narrow_strip(at, count, rows, <uint32_t*>places + start)
+        else: narrow_strip(at, count, rows, <int64_t*>places + start)
+        start += count
+
+
+cdef void narrow_strip(const int64_t* at, Py_ssize_t count, Py_ssize_t rows, place* places) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count): places[k] = <place>(at[k] + rows if at[k] < 0 else at[k])
+
+
+# ---- a row for each index --------------------------------------------------------------------------------------------
+
+cdef inline int threads_of(const Bags* s, Py_ssize_t work) noexcept nogil:
+    """The threads for a gradient of the table: it is cleared, and `work` elements are added."""
+    return threads_for(work if s.adds else work + s.rows * s.row)
+
+
+cdef void scatter_rows(const Bags* s) noexcept nogil:
+    """y[places[j]] += g[j], except at the padding; y = 0 first unless it `adds`."""
+    cdef int t = threads_of(s, s.n * s.row)
+    parallel_for(scatter_rows_range, <void*>s, s.rows, (s.rows + t - 1) // t, t)
+
+
+cdef void scatter_rows_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Bags* s = <Bags*>job
+    clear_rows(s, start, stop)
+    if s.dtype == FLOAT32:
+        if s.place_dtype == UINT8: scatter_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT16: scatter_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT32: scatter_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        else: scatter_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+    elif s.place_dtype == UINT8: scatter_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT16: scatter_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT32: scatter_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    else: scatter_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+
+
+cdef void clear_rows(const Bags* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t size = s.row * itemsize(s.dtype)
+    if not s.adds: memset(s.y + start * size, 0, (stop - start) * size)
+
+
+cdef void scatter_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,
+                   Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef int64_t at
+    for j in range(s.n):
+        at = places[j]
+        if at < start or at >= stop or at == s.padding: continue
+        add_row(s.row, g + j * s.row, y + at * s.row)
+
+
+cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(row): y[i] += x[i]
+
+
+# ---- bags ------------------------------------------------------------------------------------------------------------
+
+cdef inline Py_ssize_t first_of(const Bags* s, Py_ssize_t b) noexcept nogil:
+    """The position of the first index of bag b; of bag `bags`, the number of indices."""
+    if s.width >= 0: return b * s.width
+    return s.offsets[b] if b < s.bags else s.n
+
+
+cdef inline Py_ssize_t present(const Bags* s, const place* places, Py_ssize_t b) noexcept nogil:
+    """The number of indices of bag b that are not padding."""
+    cdef Py_ssize_t j, count = 0
+    for j in range(first_of(s, b), first_of(s, b + 1)): count += <int64_t>places[j] != s.padding
+    return count
+
+
+cdef void fold_bags(Bags* s) noexcept nogil:
+    """y[b] = the sum, the mean or the maxima of the rows of bag b; 0 if it is empty."""
+    cdef int t = threads_for(s.n * s.row)
+    parallel_for(fold_range, s, s.bags, (s.bags + t - 1) // t, t)
+
+
+cdef void fold_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Bags* s = <Bags*>job
+    if s.dtype == FLOAT32:
+        if s.place_dtype == UINT8: fold_(s, <uint8_t*>s.places, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT16: fold_(s, <uint16_t*>s.places, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT32: fold_(s, <uint32_t*>s.places, <float*>s.y, start, stop)
+        else: fold_(s, <int64_t*>s.places, <float*>s.y, start, stop)
+    elif s.place_dtype == UINT8: fold_(s, <uint8_t*>s.places, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT16: fold_(s, <uint16_t*>s.places, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT32: fold_(s, <uint32_t*>s.places, <double*>s.y, start, stop)
+    else: fold_(s, <int64_t*>s.places, <double*>s.y, start, stop)
+
+
+cdef void fold_(const Bags* s, const place* places, real* y, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const real* x
+    cdef real* out
+    cdef const real* scale = <const real*>s.scale
+    cdef Py_ssize_t b, i, j, count
+    for b in range(start, stop):
+        out = y + b * s.row
+        if s.mode == MAX:
+            largest(s, places, b, out, <place*>s.order + b * s.row if s.order != NULL else NULL)
+            continue
+        for i in range(s.row): out[i] = 0
+        for j in range(first_of(s, b), first_of(s, b + 1)):
+            if <int64_t>places[j] == s.padding: continue
+            x = <const real*>s.weight + places[j] * s.row
+            if scale == NULL: add_row(s.row, x, out)
+            else:
+                for i in range(s.row): out[i] += scale[j] * x[i]
+        if s.mode == MEAN:
+            count = present(s, places, b)
+            if count > 1:
+                for i in range(s.row): out[i] /= <real>count
+
+
+cdef void largest(const Bags* s, const place* places, Py_ssize_t b, real* y, place* order) noexcept nogil:
+    """The largest element of each column of a bag, and the row that it comes from: the first of equal ones. A NaN is
+    the largest."""
+    cdef const real* x
+    cdef Py_ssize_t i, j
+    cdef bint empty = True
+    for j in range(first_of(s, b), first_of(s, b + 1)):
+        if <int64_t>places[j] == s.padding: continue
+        x = <const real*>s.weight + places[j] * s.row
+        for i in range(s.row):
+            if not (empty or x[i] > y[i] or (x[i] != x[i] and y[i] == y[i])): continue
+            y[i] = x[i]
+            if order != NULL: order[i] = places[j]
+        empty = False
+    for i in range(s.row if empty else 0):
+        y[i] = 0
+        if order != NULL: order[i] = <place>s.rows
+
+
+# ---- gradients of bags -----------------------------------------------------------------------------------------------
+
+cdef void scatter_bags(Bags* s) noexcept nogil:
+    """y[places[j]] += g[b] for each index j of bag b, multiplied by its scale or divided by the size of the bag."""
+    cdef int t = threads_of(s, s.n * s.row)
+    parallel_for(scatter_bags_range, s, s.rows, (s.rows + t - 1) // t, t)
+
+
+cdef void scatter_bags_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Bags* s = <Bags*>job
+    clear_rows(s, start, stop)
+    if s.dtype == FLOAT32:
+        if s.place_dtype == UINT8: spread_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT16: spread_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT32: spread_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        else: spread_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+    elif s.place_dtype == UINT8: spread_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT16: spread_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT32: spread_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    else: spread_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+
+
+cdef void spread_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,
+                  Py_ssize_t stop) noexcept nogil:
+    cdef const real* x
+    cdef real* out
+    cdef const real* scale = <const real*>s.scale
+    cdef real f
+    cdef int64_t at
+    cdef Py_ssize_t b, i, j
+    for b in range(s.bags):
+        x, f = g + b * s.row, 1
+        if s.mode == MEAN: f = 1 / <real>max(present(s, places, b), <Py_ssize_t>1)
+        for j in range(first_of(s, b), first_of(s, b + 1)):
+            at = places[j]
+            if at < start or at >= stop or at == s.padding: continue
+            if scale != NULL: f = scale[j]
+            out = y + at * s.row
+            for i in range(s.row): out[i] += f * x[i]
+
+
+cdef void scatter_order(Bags* s) noexcept nogil:
+    """y[order[b, i], i] += g[b, i]"""
+    cdef int t = threads_of(s, s.bags * s.row)
+    parallel_for(scatter_order_range, s, s.rows, (s.rows + t - 1) // t, t)
+
+
+cdef void scatter_order_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Bags* s = <Bags*>job
+    clear_rows(s, start, stop)
+    if s.dtype == FLOAT32:
+        if s.place_dtype == UINT8: order_(s, <uint8_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT16: order_(s, <uint16_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT32: order_(s, <uint32_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
+        else: order_(s, <int64_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
+    elif s.place_dtype == UINT8: order_(s, <uint8_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT16: order_(s, <uint16_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT32: order_(s, <uint32_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
+    else: order_(s, <int64_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
+
+
+cdef void order_(const Bags* s, const place* order, const real* g, real* y, Py_ssize_t start,
+                 Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t b, i
+    cdef int64_t at
+    for b in range(s.bags):
+        for i in range(s.row):
+            at = order[b * s.row + i]
+            if start <= at < stop: y[at * s.row + i] += g[b * s.row + i]
+
+
+cdef void scale_grad(Bags* s) noexcept nogil:
+    """y[j] = g[b] . weight[places[j]] for each index j of bag b; 0 for the padding."""
+    cdef int t = threads_for(s.n * s.row)
+    parallel_for(scale_range, s, s.bags, (s.bags + t - 1) // t, t)
+
+
+cdef void scale_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Bags* s = <Bags*>job
+    if s.dtype == FLOAT32:
+        if s.place_dtype == UINT8: scale_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT16: scale_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        elif s.place_dtype == UINT32: scale_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+        else: scale_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
+    elif s.place_dtype == UINT8: scale_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT16: scale_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    elif s.place_dtype == UINT32: scale_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    else: scale_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+
+
+cdef void scale_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,
+                 Py_ssize_t stop) noexcept nogil:
+    cdef const real* x
+    cdef const real* w
+    cdef double total
+    cdef Py_ssize_t b, i, j
+    for b in range(start, stop):
+        x = g + b * s.row
+        for j in range(first_of(s, b), first_of(s, b + 1)):
+            w = <const real*>s.weight + places[j] * s.row
+            total = 0
+            for i in range(s.row if <int64_t>places[j] != s.padding else 0): total += <double>x[i] * w[i]
+            y[j] = <real>total
