@@ -1,26 +1,28 @@
 """Solvers, which other libraries call optimizers. An update rule is one fused in-place kernel over (parameter,
 gradient, states), and a solver is a class of a few lines. The states are allocated when the parameters are set, so an
-update allocates nothing.
+update allocates nothing, except workspace for a row-sparse gradient.
 
 Names, defaults and rules follow nnabla. In Adam, eps is added after the bias correction is factored out."""
 
 cimport cython
 
 from libc.math cimport INFINITY, sqrt
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
 from copyreg import __newobj__
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.gradient_slice cimport GradientSlice, check_range
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
-from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
+from cygrad.core.store.buffer cimport OPTIMIZER, READONLY, WORKSPACE, Buffer, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport update
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
+from cygrad.kernels.grouping cimport Groups, group, group_bytes
 from cygrad.memory.log cimport begin_update, end_update
 
 from cygrad.core.dtypes import DTYPES
@@ -42,15 +44,16 @@ cdef class Parameter:
 cdef class Solver:
     """The base class of solvers (optimizers). `states` lists the names of the states that a solver stores for each
     parameter; a state has the parameter's shape and dtype and is zeros at first. `step` is the update rule, `rate` the
-    solver's name for the learning rate, and `settings` lists the arguments of the constructor. A pickled solver
-    contains its parameters, their states and their numbers of updates. If a model and its solver are in one pickle,
-    they share the same tensors after loading."""
+    solver's name for the learning rate, and `settings` lists the arguments of the constructor. `row_sparse` says
+    that a gradient may be a GradientSlice. A pickled solver contains its parameters, their states and their numbers of
+    updates. If a model and its solver are in one pickle, they share the same tensors after loading."""
     cdef readonly double lr
     cdef dict parameters
 
     states = ()
     rate = "lr"
     settings = ("lr",)
+    row_sparse = False
 
     def __cinit__(self, *given, **named):
         self.parameters = {}
@@ -122,6 +125,9 @@ cdef class Solver:
         changed."""
         cdef Parameter p
         cdef Tensor w, g
+        cdef GradientSlice rows
+        cdef size_t workspace_bytes = 0
+        cdef Buffer* workspace = NULL
         cdef Leaf leaf
         cdef list ready = []
         if flags().capture != NULL: refuse_capture("an update of a solver")
@@ -136,24 +142,43 @@ cdef class Solver:
                     f"update: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was "
                     f"zeroed or assigned by a hook, after some of its contributions had been added; call zero_grad() "
                     f"and run the backward pass again, or assign a gradient")
-            if not leaf.fresh or leaf.grad is None: continue
+            if not leaf.fresh or (leaf.grad is None and leaf.rows is None): continue
+            if leaf.rows is not None:
+                if not self.row_sparse:
+                    raise TypeError(f"update: the gradient of {name!r} is a GradientSlice, and {type(self).__name__} "
+                                    f"takes only tensors; assign its to_dense(), or use embedding() with sparse=False "
+                                    f"and attach_grad() without stype")
+                rows = <GradientSlice>leaf.rows
+                data_of(w)
+                check_range(rows, w.layout.shape[0])
+                if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
+                workspace_bytes = max(workspace_bytes, group_bytes(rows.indices.layout.size))
+                ready.append((p, rows))
+                continue
             g = leaf.grad
             if not g.layout.dense: g = g.copy()
             data_of(w)
             data_of(g)                              # (allocates zeros that have no memory yet)
             ready.append((p, g))
+        if workspace_bytes: workspace = allocate(workspace_bytes, WORKSPACE)
         begin_update()
         try:
-            for p, g in ready:
+            for p, gradient in ready:
                 p.t += 1
-                self.step(p, data_of(p.tensor), data_of(g))
+                if type(gradient) is GradientSlice: self.step_rows(p, <GradientSlice>gradient, workspace.data)
+                else: self.step(p, data_of(p.tensor), data_of(<Tensor>gradient))
                 p.tensor.buffer.version += 1
                 (<Leaf>node_of(p.tensor)).fresh = False
         finally:
             end_update()
+            if workspace != NULL: drop(workspace)
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         raise NotImplementedError(f"{type(self).__name__} has no step; a solver implements step in Cython")
+
+    cdef int step_rows(self, Parameter p, GradientSlice g, char* workspace) except -1:
+        """Update the rows of a row-sparse gradient; solvers with `row_sparse` have it. `workspace` is for group()."""
+        raise NotImplementedError(f"{type(self).__name__} has no step_rows")
 
     def __reduce__(self):
         return __newobj__, (type(self),), self.__getstate__()
@@ -235,14 +260,29 @@ cdef double fraction(str name, value) except? -1:
     return value
 
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Sgd(Solver):
-    """w -= lr g"""
+    """w -= lr g
+
+    With a GradientSlice, only its rows are read and written. Rows of equal indices are summed first."""
+
+    row_sparse = True
 
     def __init__(self, lr=1e-3):
         self._take_settings(lr)
 
     cdef int step(self, Parameter p, char* w, const char* g) except -1:
         update.sgd(p.tensor.dtype, p.tensor.layout.size, w, g, self.lr)
+        return 0
+
+    cdef int step_rows(self, Parameter p, GradientSlice g, char* workspace) except -1:
+        cdef Array w = array_of(p.tensor), index = array_of(g.indices), values = array_of(g.values)
+        cdef Py_ssize_t n = index.layout.size
+        cdef Groups groups
+        if not n: return 0
+        group(&groups, <const int64_t*>index.data, n, w.layout.shape[0], workspace)
+        update.sgd_rows(w.dtype, &groups, values.layout.size // n, w.data, values.data, self.lr)
         return 0
 
 

@@ -403,3 +403,39 @@ def leaking():
     with assert_no_leak():
         x = cg.zeros(2)
     return x
+
+
+# ---- row-sparse gradients --------------------------------------------------------------------------------------------
+
+def one_row():
+    return cg.GradientSlice([1], [[1.0, 2.0]])
+
+
+def table():
+    return cg.zeros((3, 2))
+
+
+def kept_result():
+    w = table().attach_grad()
+    with cg.record():
+        y = w * 2
+    y.retain_grad()
+    return y
+
+
+def returned_by_a_hook(value, sparse=False):
+    w = cg.zeros((3, 2)).requires_grad_()
+    w.register_hook(lambda g: value)
+    with cg.record():
+        y = cg.embedding([0], w, sparse=sparse)
+    y.backward()
+
+
+def slice_for_adam():
+    w = cg.zeros((3, 2)).requires_grad_()
+    with cg.record():
+        y = cg.embedding([0], w, sparse=True)
+    y.backward()
+    solver = cg.optim.Adam()
+    solver.set_parameters({"w": w})
+    solver.update()
