@@ -82,6 +82,8 @@ def least():
     made["embedding_bag"] = PLACE + PLACE, "the indices, and a number for each bag to find its first, in 8 bits each"
     made["embedding_bag, 10 in each"] = PLACE, "the indices, in 8 bits each"
     made["embedding_bag, max"] = PLACE * SIDE // 10, "the row of each element of 10 bags, in 8 bits"
+    add("scaled_dot_product_attention attention_with_dropout", 16 * N + ROW,
+        "the three inputs, the output, and a number for each row")
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
@@ -194,6 +196,10 @@ def samples():
         add(f"embedding_bag, {name}", 1,
             lambda m, labels, w, mode=mode: m.embedding_bag(labels.reshape((10, 10)), w, mode=mode),
             lambda m, labels, w, mode=mode: m.nn.functional.embedding_bag(labels.reshape((10, 10)), w, mode=mode))
+    add("scaled_dot_product_attention", 3, lambda m, _, *x: m.scaled_dot_product_attention(*x),
+        lambda m, _, *x: m.nn.functional.scaled_dot_product_attention(*[y[None, None] for y in x]))
+    add("attention_with_dropout", 3, lambda m, _, *x: m.ops.ROWS["attention_with_dropout"].function(*x, 0.5, 1, 2),
+        lambda m, _, *x: m.nn.functional.scaled_dot_product_attention(*[y[None, None] for y in x], dropout_p=0.5))
     add("relu_gradient", 2, lambda m, _, x, y: m.ops.ROWS["relu_gradient"].function(x, y), None)
     add("scale_gradient", 1, lambda m, _, x: m.scale_gradient(x, 0.5), None)
     add("dropout_identity", 1, lambda m, _, x: m.ops.ROWS["dropout_identity"].function(x), None)

@@ -184,3 +184,36 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
         parallel_for(panel, &p, m, (m + t - 1) // t, t)
     end()
     return 0
+
+
+# ---- for kernels that share their own work among threads ------------------------------------------------------------
+
+cdef int begin_serial() except -1 nogil:
+    """Prepare BLAS for gemm_serial(). Each call needs one of end_serial()."""
+    if sgemm == NULL:
+        with gil: load()
+    begin()
+    return 0
+
+
+cdef void end_serial() noexcept nogil:
+    end()
+
+
+cdef void gemm_serial(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a,
+                      Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                      Py_ssize_t ldc) noexcept nogil:
+    """gemm() in the calling thread alone, between begin_serial() and end_serial(), for sizes that check_sizes() has
+    passed."""
+    cdef Py_ssize_t row
+    cdef Product p
+    if m == 0 or n == 0: return
+    if k == 0:
+        if beta == 0:
+            for row in range(m): memset(c + row * ldc * itemsize(dtype), 0, n * itemsize(dtype))
+    elif m == 1 and n == 1:
+        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
+        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
+    else:
+        p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, beta)
+        panel(&p, 0, m)

@@ -1,10 +1,14 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef enum Law:
     UNIFORM                 # a + b u, 0 <= u < 1, below the bound c
     NORMAL                  # a + b z, z of mean 0 and variance 1
     BERNOULLI               # 1 with probability a, else 0
 
+cdef enum:
+    LANES = 64              # blocks that are computed together: their words stay in the first-level cache
+
+cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil
 cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
                 char* y) except -1

@@ -14,7 +14,6 @@ from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
-    LANES = 64              # blocks that are computed together: their words stay in the first-level cache
     ROUNDS = 10
 
 cdef uint32_t M0 = 0xD2511F53, M1 = 0xCD9E8D57      # the multipliers

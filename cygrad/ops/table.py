@@ -235,6 +235,9 @@ TABLE = [
     Row("embedding.embedding"),
     Row("embedding.embedding_bag"),
 
+    Row("attention.scaled_dot_product_attention"),
+    Row("attention.attention_with_dropout", public=False),
+
     Row("loss.cross_entropy"),
     Row("loss.nll"),
     Row("loss.mse"),

@@ -29,6 +29,16 @@ def torch_counterparts(torch):
         return x.scatter_add(axis, index % max(x.shape[axis], 1), src[tuple(map(slice, index.shape))])
 
 
+    def attention(q, k, v, mask=None, is_causal=False, **kwargs):
+        if is_causal and mask is not None:          # (PyTorch takes one of them)
+            causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+            mask = mask & causal if mask.dtype == torch.bool else mask.masked_fill(~causal, -torch.inf)
+            is_causal = False
+        if q.numel() == 0 or v.numel() == 0:        # (PyTorch does not record what is empty)
+            return torch.softmax(q @ k.mT, -1) @ v
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            return f.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal, **kwargs)
+
     same = {name: getattr(torch, name) for name in (
         "add sub mul div neg abs sign floor ceil trunc round pow square sqrt rsqrt reciprocal exp expm1 log log1p sin "
         "cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid relu isnan isinf isfinite "
@@ -107,6 +117,7 @@ def torch_counterparts(torch):
         "nll": f.nll_loss,
         "mse": lambda x, y, reduction="mean": reduced(torch, (x - y) ** 2, reduction),
         "bce_with_logits": f.binary_cross_entropy_with_logits,
+        "scaled_dot_product_attention": attention,
     }
 
 

@@ -417,6 +417,13 @@ def with_logits(f):
 
 
 def normalised(f):
+def attending(f):
+    def call(query, key, value, dropout_p=0.0, **kwargs):
+        refuse(dropout_p != 0, "dropout_p=")
+        return f(query, key, value, **kwargs)
+    return call
+
+
     def call(x, shape, weight=None, bias=None, eps=1e-5):
         return f(x, weight, bias, eps, axes=tuple(range(-len(shape), 0)))
     return call
@@ -590,6 +597,7 @@ COUNTERPARTS = [
     Counterpart("instance_norm", "nn.functional.instance_norm", of_instances),
     Counterpart("batch_norm", "nn.functional.batch_norm", of_batches),
     Counterpart("embedding", "nn.functional.embedding", looked_up),
+    Counterpart("scaled_dot_product_attention", "nn.functional.scaled_dot_product_attention", attending),
     Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
     Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
@@ -609,4 +617,5 @@ WITHOUT = {
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
     "batch_norm_predict": "batch_norm in predict mode, compared there",
+    "attention_with_dropout": "other random numbers; tests/ops/test_attention.py",
 }

@@ -72,6 +72,7 @@ HIDDEN = {
     "groups": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[0] * args[1],
     "instances": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[0] * args[0].shape[1],
     "channels": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[1],
+    "statistics": lambda args, y, wanted: y.itemsize * int(np.prod(y.shape[:-1])),
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),

@@ -240,6 +240,14 @@ def tables():
     for mode in ("sum", "mean", "max"):
         yield Case(f"embedding_bag {mode}", lambda w, m=mode: cg.embedding_bag(ROWS[:, None], w, None, m), S,
                    dtypes=REALS)
+    attention, dropping = cg.scaled_dot_product_attention, row["attention_with_dropout"].function
+    yield Case("scaled_dot_product_attention", attention, S, S, S, dtypes=REALS)
+    yield Case("scaled_dot_product_attention of triangles", lambda *x: attention(*x, is_causal=True), S, S, S,
+               dtypes=REALS)
+    yield Case("scaled_dot_product_attention of one query", attention, (1, SIDE), S, S, dtypes=REALS)
+    yield Case("scaled_dot_product_attention of transposed", lambda x, y, z: attention(x.T, y.T, z), S, S, S,
+               dtypes=REALS)
+    yield Case("attention_with_dropout", lambda *x: dropping(*x, 0.5, 1, 2), S, S, S, dtypes=REALS)
     for how in ("mean", "none"):
         yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, how), S, dtypes=REALS)
         yield Case(f"nll {how}", lambda x, how=how: cg.nll(x, LABELS, how), S, dtypes=REALS)

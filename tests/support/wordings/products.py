@@ -53,6 +53,28 @@ CASES = [
      "reshape inputs with more dimensions"),
     (lambda: cg.nll(cg.zeros((2, 3)), cg.tensor([-1, 0])), IndexError,
      "nll: label -1 of row 0 is not a class; there are 3 classes, from 0 to 2"),
+    (lambda: cg.scaled_dot_product_attention(cg.zeros((2, 3)), cg.zeros((4, 2)), cg.zeros((4, 2))), ValueError,
+     "scaled_dot_product_attention: query is (2, 3), key (4, 2) and value (4, 2); wanted (..., L, E), (..., S, E) and "
+     "(..., S, V), whose leading dimensions broadcast; fewer heads of key and value need enable_gqa=True"),
+    (lambda: cg.scaled_dot_product_attention(cg.zeros(3), cg.zeros((4, 3)), cg.zeros((4, 2))), ValueError,
+     "scaled_dot_product_attention: query is (3,), key (4, 3) and value (4, 2); wanted (..., L, E), (..., S, E) and "
+     "(..., S, V), whose leading dimensions broadcast; fewer heads of key and value need enable_gqa=True"),
+    (lambda: cg.scaled_dot_product_attention(cg.zeros((4, 2, 3)), cg.zeros((3, 4, 3)), cg.zeros((3, 4, 2)),
+                                             enable_gqa=True), ValueError,
+     "scaled_dot_product_attention: query is (4, 2, 3), key (3, 4, 3) and value (3, 4, 2); wanted (..., heads, L, E), "
+     "(..., n, S, E) and (..., n, S, V), where n divides heads and the leading dimensions broadcast"),
+    (lambda: cg.scaled_dot_product_attention(cg.zeros((2, 3)), cg.zeros((2, 3)), cg.zeros((2, 3), dtype="float64")),
+     TypeError, "scaled_dot_product_attention: query is float32, key float32 and value float64; wanted one floating "
+     "dtype; cast with astype"),
+    (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, cg.zeros((2, 2), dtype="int64")), TypeError,
+     "scaled_dot_product_attention: attn_mask is int64 and query float32; wanted bool (True: may be seen) or the dtype "
+     "of query (added to the scores)"),
+    (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, cg.zeros((3, 2))), ValueError,
+     "scaled_dot_product_attention: attn_mask is (3, 2); wanted a shape that broadcasts to (..., L, S), here (2, 2)"),
+    (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, dropout_p=1.5), ValueError,
+     "scaled_dot_product_attention: dropout_p must be a probability from 0 to 1, got 1.5"),
+    (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, scale="1"), TypeError,
+     "scaled_dot_product_attention: scale must be a number or None (1 / sqrt(E)), got '1'"),
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,
      "bce_with_logits: x is (2, 3) but the targets are (3,); the shapes must be equal"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(3)), ValueError,
