@@ -54,7 +54,7 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
 cdef Captured new_call(Execution* e, Operator op, const Operand* x, object attributes):
     cdef Captured c = Captured.__new__(Captured)
     cdef int i
-    c.op, c.attributes, c.wanted = op, attributes, e.call.wanted if e.call.hidden else 0
+    c.op, c.attributes, c.wanted = op, attributes, e.call.wanted if e.call.n_out > 1 else 0
     c.inputs = [<object>x[i].tensor if x[i].buffer == NULL
                 else on_buffer(x[i].buffer, x[i].array.layout, x[i].array.dtype) for i in range(e.call.n_in)]
     return c
