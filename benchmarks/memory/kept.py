@@ -84,6 +84,9 @@ def least():
     made["embedding_bag, max"] = PLACE * SIDE // 10, "the row of each element of 10 bags, in 8 bits"
     add("scaled_dot_product_attention attention_with_dropout", 16 * N + ROW,
         "the three inputs, the output, and a number for each row")
+    add("lstm", 15 * N + 2 * ROW // 4, "x, 4 gates, the cell and the result of each step; the weights and first states")
+    add("gru", 12 * N + 3 * N // 4 + ROW // 4, "x, 3 gates, a product and the result of each step; the weights, h0")
+    add("rnn rnn_relu", 16 * N + ROW, "x and the result of each step; the weights and the first state")
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
@@ -200,6 +203,15 @@ def samples():
         lambda m, _, *x: m.nn.functional.scaled_dot_product_attention(*[y[None, None] for y in x]))
     add("attention_with_dropout", 3, lambda m, _, *x: m.ops.ROWS["attention_with_dropout"].function(*x, 0.5, 1, 2),
         lambda m, _, *x: m.nn.functional.scaled_dot_product_attention(*[y[None, None] for y in x], dropout_p=0.5))
+    quarter = SIDE // 4                             # hidden numbers; a sequence of 100 steps
+    for name, n in (("lstm", 4), ("gru", 3)):
+        add(name, 3, lambda m, _, x, w, u, f=name, n=n: getattr(m, f)(
+                x[:, None], [m.copy(w[:n * quarter]), m.copy(u[:n * quarter, :quarter])])[0],
+            lambda m, _, x, w, u, f=name, n=n: pytorch_layer(m, f, x, w[:n * quarter].clone(),
+                                                             u[:n * quarter, :quarter].clone()))
+    for name, theirs in (("rnn", "rnn_tanh"), ("rnn_relu", "rnn_relu")):
+        add(name, 3, lambda m, _, x, w, u, f=name: m.ops.ROWS[f].function(x[:, None], [w, u])[0],
+            lambda m, _, x, w, u, f=theirs: pytorch_layer(m, f, x, w, u))
     add("relu_gradient", 2, lambda m, _, x, y: m.ops.ROWS["relu_gradient"].function(x, y), None)
     add("scale_gradient", 1, lambda m, _, x: m.scale_gradient(x, 0.5), None)
     add("dropout_identity", 1, lambda m, _, x: m.ops.ROWS["dropout_identity"].function(x), None)
@@ -210,6 +222,12 @@ def samples():
 def row_of(name):
     """The operator of a row: the text before the comma."""
     return name.partition(",")[0]
+
+
+def pytorch_layer(torch, name, x, w, u):
+    state = torch.zeros(1, 1, u.shape[1])
+    options = False, 1, 0.0, True, False, False     # biases, layers, dropout, train, both directions, batch_first
+    return getattr(torch, name)(x[:, None], (state, state) if name == "lstm" else state, [w, u], *options)[0]
 
 
 def left_out():

@@ -238,6 +238,11 @@ TABLE = [
     Row("attention.scaled_dot_product_attention"),
     Row("attention.attention_with_dropout", public=False),
 
+    Row("recurrent.lstm"),
+    Row("recurrent.gru"),
+    Row("recurrent.rnn"),
+    Row("recurrent.rnn_relu", public=False),
+
     Row("loss.cross_entropy"),
     Row("loss.nll"),
     Row("loss.mse"),

@@ -617,5 +617,6 @@ WITHOUT = {
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
     "batch_norm_predict": "batch_norm in predict mode, compared there",
+    **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; tests/ops/test_recurrent.py"),
     "attention_with_dropout": "other random numbers; tests/ops/test_attention.py",
 }

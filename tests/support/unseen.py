@@ -240,6 +240,9 @@ def tables():
     for mode in ("sum", "mean", "max"):
         yield Case(f"embedding_bag {mode}", lambda w, m=mode: cg.embedding_bag(ROWS[:, None], w, None, m), S,
                    dtypes=REALS)
+    for name, n in (("lstm", 4), ("gru", 3), ("rnn", 1), ("rnn_relu", 1)):
+        yield Case(name, lambda x, *w, f=row[name].function: f(x, w)[0], (64, 32, 64), (64 * n, 64), (64 * n, 64),
+                   dtypes=REALS)
     attention, dropping = cg.scaled_dot_product_attention, row["attention_with_dropout"].function
     yield Case("scaled_dot_product_attention", attention, S, S, S, dtypes=REALS)
     yield Case("scaled_dot_product_attention of triangles", lambda *x: attention(*x, is_causal=True), S, S, S,

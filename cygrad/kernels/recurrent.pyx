@@ -1,0 +1,308 @@
+"""Recurrent layers over whole sequences: LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000), GRU (Cho et al.
+2014, with the reset gate after the product, as in cuDNN) and plain cells.
+
+The products of x with its weights are made for many steps at a time, into the memory of the gates. A step adds the
+product of the state and activates the gates in place. The sequences of a batch are independent, so each thread takes
+some of them through all steps, without waiting for the others.
+
+A sequence that has ended, or in reverse not begun, keeps its state; its outputs are zeros."""
+
+from libc.string cimport memcpy, memset
+
+from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.blas cimport begin_serial, end_serial, gemm, gemm_serial
+from cygrad.kernels.driver cimport gather
+from cygrad.kernels.mathematics cimport logistic, tanh
+from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
+
+cdef enum:
+    CHUNK = 1 << 20         # bytes of workspace for products of x, and for x if it is packed
+
+
+cdef int gates_of(int kind) noexcept nogil:
+    """Numbers that a step keeps for each hidden number: the activated gates; of a GRU also the product of the state for
+    its new value."""
+    return 4 if kind == LSTM or kind == GRU else 1
+
+
+cdef int rows_of_weight(int kind) noexcept nogil:
+    """The rows of the weights for each hidden number."""
+    return 4 if kind == LSTM else 3 if kind == GRU else 1
+
+
+cdef Py_ssize_t steps_at_once(const Recurrence* r) noexcept nogil:
+    """Steps whose x or gates fit into CHUNK, at least one."""
+    cdef Py_ssize_t row = max(r.width, gates_of(r.kind) * r.hidden) * r.batch * itemsize(r.dtype)
+    return max(<Py_ssize_t>1, min(r.steps, <Py_ssize_t>CHUNK // max(<Py_ssize_t>1, row)))
+
+
+cdef size_t forward_bytes(const Recurrence* r, bint kept) noexcept nogil:
+    """Bytes of workspace: the sums of the biases, packed steps of x, the gates if they are not kept, and the product of
+    the state of a GRU."""
+    cdef Py_ssize_t row = 2 * rows_of_weight(r.kind) * r.hidden + 16, steps = steps_at_once(r)
+    if not r.x.layout.dense: row += steps * r.batch * r.width
+    if not kept: row += steps * r.batch * gates_of(r.kind) * r.hidden
+    if r.kind == GRU: row += r.batch * 3 * r.hidden
+    return row * itemsize(r.dtype)
+
+
+cdef size_t backward_bytes(const Recurrence* r) noexcept nogil:
+    """Bytes of workspace: the gradients of both states, and of the state before."""
+    return 3 * r.batch * r.hidden * itemsize(r.dtype)
+
+
+cdef inline bint is_active(const Recurrence* r, Py_ssize_t t, Py_ssize_t b) noexcept nogil:
+    return r.lengths == NULL or t < r.lengths[b]
+
+
+cdef inline bint is_first(const Recurrence* r, Py_ssize_t t, Py_ssize_t b) noexcept nogil:
+    """Whether step t is the first of sequence b in the direction of the layer."""
+    if not r.reverse: return t == 0
+    return t == (r.steps if r.lengths == NULL else r.lengths[b]) - 1
+
+
+# ---- forward ---------------------------------------------------------------------------------------------------------
+
+cdef void lstm_step(real* z, const real* bias, real* c, real* cells, real* h, real* y, Py_ssize_t n) noexcept nogil:
+    """z = i, f, g, o: c = f c + i g, h = o tanh(c)"""
+    cdef Py_ssize_t j
+    for j in range(2 * n): z[j] = logistic(z[j] + bias[j])
+    for j in range(2 * n, 3 * n): z[j] = tanh(z[j] + bias[j])
+    for j in range(3 * n, 4 * n): z[j] = logistic(z[j] + bias[j])
+    for j in range(n): c[j] = z[n + j] * c[j] + z[j] * z[2 * n + j]
+    for j in range(n): h[j] = z[3 * n + j] * tanh(c[j])
+    memcpy(y, h, n * sizeof(real))
+    if cells != NULL: memcpy(cells, c, n * sizeof(real))
+
+
+cdef void gru_step(real* z, const real* s, const real* bias, const real* b_hh, real* h, real* y,
+                   Py_ssize_t n) noexcept nogil:
+    """z = r, u, n, s_n: n = tanh(x_n + r s_n), h = (1 - u) n + u h, where s is the product of the state"""
+    cdef Py_ssize_t j
+    for j in range(2 * n): z[j] = logistic(z[j] + s[j] + bias[j])
+    for j in range(n): z[3 * n + j] = s[2 * n + j] + b_hh[2 * n + j]
+    for j in range(n): z[2 * n + j] = tanh(z[2 * n + j] + bias[2 * n + j] + z[j] * z[3 * n + j])
+    for j in range(n): h[j] = z[2 * n + j] + z[n + j] * (h[j] - z[2 * n + j])
+    memcpy(y, h, n * sizeof(real))
+
+
+cdef void plain_step(int kind, const real* z, const real* bias, real* h, real* y, Py_ssize_t n) noexcept nogil:
+    """h = tanh(z) or relu(z)"""
+    cdef Py_ssize_t j
+    if kind == TANH:
+        for j in range(n): h[j] = tanh(z[j] + bias[j])
+    else:
+        for j in range(n): h[j] = 0 if z[j] + bias[j] <= 0 else z[j] + bias[j]
+    memcpy(y, h, n * sizeof(real))
+
+
+cdef struct Steps:          # steps `start` to `stop` - 1 of a recurrence, of which `gates` are in memory
+    Recurrence* r
+    Py_ssize_t start, stop
+    char* gates             # of step `start`
+    char* bias              # the sum of both; for the new value of a GRU only that of x
+    char* products          # of the state of a GRU
+
+
+cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) noexcept nogil:
+    """These steps of sequences b0 to b1 - 1."""
+    cdef const Recurrence* r = s.r
+    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = b1 - b0, turn, t, b
+    cdef real* z
+    cdef real* h = <real*>r.h
+    cdef real* products = <real*>s.products
+    cdef real* y
+    for turn in range(s.stop - s.start):
+        t = s.stop - 1 - turn if r.reverse else s.start + turn
+        z = <real*>s.gates + ((t - s.start) * r.batch + b0) * k
+        if r.kind == GRU:
+            gemm_serial(r.dtype, False, True, m, 3 * n, n, <char*>(h + b0 * n), n, r.w_hh, n, 0,
+                        <char*>(products + b0 * 3 * n), 3 * n)
+        else:
+            gemm_serial(r.dtype, False, True, m, k, n, <char*>(h + b0 * n), n, r.w_hh, n, 1, <char*>z, k)
+        for b in range(b0, b1):
+            y = <real*>r.y + (t * r.batch + b) * n
+            if not is_active(r, t, b):
+                memset(y, 0, n * sizeof(real))
+                memset(z, 0, k * sizeof(real))
+                if r.cells != NULL: memset(<real*>r.cells + (t * r.batch + b) * n, 0, n * sizeof(real))
+            elif r.kind == LSTM:
+                lstm_step(z, bias, <real*>r.c + b * n, <real*>r.cells + (t * r.batch + b) * n if r.cells != NULL else
+                          NULL, h + b * n, y, n)
+            elif r.kind == GRU:
+                gru_step(z, products + b * 3 * n, bias, <real*>r.b_hh, h + b * n, y, n)
+            else: plain_step(r.kind, z, bias, h + b * n, y, n)
+            z += k
+
+
+cdef void some_sequences(void* job, Py_ssize_t b0, Py_ssize_t b1) noexcept nogil:
+    cdef const Steps* s = <const Steps*>job
+    if s.r.dtype == FLOAT32: run_steps[float](s, b0, b1, <float*>s.bias)
+    else:                    run_steps[double](s, b0, b1, <double*>s.bias)
+
+
+cdef void add_biases(const Recurrence* r, real* out) noexcept nogil:
+    cdef Py_ssize_t j, n = rows_of_weight(r.kind) * r.hidden
+    for j in range(n):
+        out[j] = (<real*>r.b_ih)[j]
+        if r.kind != GRU or j < 2 * r.hidden: out[j] += (<real*>r.b_hh)[j]
+
+
+cdef int on_sequences(range_t f, void* job, const Recurrence* r, Py_ssize_t steps) except -1 nogil:
+    """Distribute the sequences among threads."""
+    cdef int t = threads_for(steps * r.batch * r.hidden // 32 * gates_of(r.kind) * (r.hidden + 32))
+    begin_serial()
+    parallel_for(f, job, r.batch, (r.batch + t - 1) // t, t)
+    end_serial()
+    return 0
+
+
+cdef int recur(Recurrence* r) except -1 nogil:
+    """y, h, c, and gates and cells if they are kept. h and c have been set to the first states."""
+    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, rows = rows_of_weight(r.kind) * n, size = itemsize(r.dtype)
+    cdef Py_ssize_t at_once = steps_at_once(r), chunks = (r.steps + at_once - 1) // at_once, turn, chunk, count
+    cdef char* free = r.workspace + (rows + 16) * size
+    cdef Steps s
+    cdef const char* x
+    s.r, s.bias, s.products, s.gates = r, r.workspace, free, r.gates
+    if r.dtype == FLOAT32: add_biases[float](r, <float*>s.bias)
+    else:                  add_biases[double](r, <double*>s.bias)
+    if r.kind == GRU: free += r.batch * 3 * n * size
+    if r.gates == NULL:
+        s.gates = free
+        free += at_once * r.batch * k * size
+    for turn in range(chunks):
+        chunk = chunks - 1 - turn if r.reverse else turn
+        s.start, s.stop = chunk * at_once, min(r.steps, (chunk + 1) * at_once)
+        if r.gates != NULL: s.gates = r.gates + s.start * r.batch * k * size
+        count = (s.stop - s.start) * r.batch
+        x = free
+        if r.x.layout.dense: x = r.x.data + s.start * r.batch * r.width * size
+        else: gather(free, r.x, s.start * r.batch * r.width, count * r.width)
+        gemm(r.dtype, False, True, count, rows, r.width, x, r.width, r.w_ih, r.width, 0, s.gates, k)
+        on_sequences(some_sequences, &s, r, s.stop - s.start)
+    return 0
+
+
+# ---- backward --------------------------------------------------------------------------------------------------------
+
+cdef void lstm_back(const real* z, const real* gz, const real* c, const real* before, const real* gcell, real* dh,
+                    real* dc, real* dz, Py_ssize_t n) noexcept nogil:
+    """dz = the gradient before activation, dc = that of the cell before. gz and gcell, gradients of the activated gates
+    and of the cell, may be NULL. dz may be z."""
+    cdef Py_ssize_t j
+    cdef real i, f, g, o, t, di, df, dg, do, d
+    for j in range(n):
+        i, f, g, o, t = z[j], z[n + j], z[2 * n + j], z[3 * n + j], tanh(c[j])
+        d = dc[j] + dh[j] * o * (1 - t * t)
+        if gcell != NULL: d += gcell[j]
+        di, df, dg, do = d * g, d * before[j], d * i, dh[j] * t
+        if gz != NULL:
+            di += gz[j]
+            df += gz[n + j]
+            dg += gz[2 * n + j]
+            do += gz[3 * n + j]
+        dz[j], dz[n + j], dz[2 * n + j], dz[3 * n + j] = (di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g),
+                                                          do * o * (1 - o))
+        dc[j] = d * f
+
+
+cdef void gru_back(const real* z, const real* gz, const real* before, const real* dh, real* dz, real* dbefore,
+                   Py_ssize_t n) noexcept nogil:
+    """dz = the gradients before activation of r, u and n, and that of s_n; dbefore = the direct part of the gradient of
+    the state before."""
+    cdef Py_ssize_t j
+    cdef real r, u, v, s, dr, du, dv, ds
+    for j in range(n):
+        r, u, v, s = z[j], z[n + j], z[2 * n + j], z[3 * n + j]
+        du, dv = dh[j] * (before[j] - v), dh[j] * (1 - u)
+        if gz != NULL:
+            du += gz[n + j]
+            dv += gz[2 * n + j]
+        dv *= 1 - v * v
+        dr, ds = dv * s, dv * r
+        if gz != NULL:
+            dr += gz[j]
+            ds += gz[3 * n + j]
+        dbefore[j] = dh[j] * u
+        dz[j], dz[n + j], dz[2 * n + j], dz[3 * n + j] = dr * r * (1 - r), du * u * (1 - u), dv, ds
+
+
+cdef void plain_back(int kind, const real* y, const real* dh, real* dz, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t j
+    if kind == TANH:
+        for j in range(n): dz[j] = dh[j] * (1 - y[j] * y[j])
+    else:
+        for j in range(n): dz[j] = dh[j] if y[j] > 0 else 0
+
+
+cdef inline const real* before_of(const Recurrence* r, const real* states, const real* first, Py_ssize_t t,
+                                  Py_ssize_t b) noexcept nogil:
+    """The state of sequence b before step t."""
+    if is_first(r, t, b): return first + b * r.hidden
+    return states + ((t + 1 if r.reverse else t - 1) * r.batch + b) * r.hidden
+
+
+cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) noexcept nogil:
+    """All steps of sequences b0 to b1 - 1, the last one first. `dh` is the workspace."""
+    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = b1 - b0, turn, t, b, j, at
+    cdef real* dnext = dh + r.batch * n             # of the state before
+    cdef real* dc = dnext + r.batch * n
+    cdef real* dz
+    cdef real* z
+    cdef const real* gz
+    cdef real* p
+    if r.gh != NULL: memcpy(dh + b0 * n, <real*>r.gh + b0 * n, m * n * sizeof(real))
+    else: memset(dh + b0 * n, 0, m * n * sizeof(real))
+    if r.gc != NULL: memcpy(dc + b0 * n, <real*>r.gc + b0 * n, m * n * sizeof(real))
+    else: memset(dc + b0 * n, 0, m * n * sizeof(real))
+    for turn in range(r.steps):
+        t = turn if r.reverse else r.steps - 1 - turn
+        for b in range(b0, b1):
+            at = t * r.batch + b
+            dz, z = <real*>r.dgates + at * k, <real*>r.gates + at * k if r.gates != NULL else NULL
+            gz = <real*>r.ggates + at * k if r.ggates != NULL else NULL
+            if not is_active(r, t, b):
+                memset(dz, 0, k * sizeof(real))
+                continue
+            p = dh + b * n
+            if r.gy != NULL:
+                for j in range(n): p[j] += (<real*>r.gy)[at * n + j]
+            if r.kind == LSTM:
+                lstm_back(z, gz, <real*>r.cells + at * n, before_of(r, <real*>r.cells, <real*>r.c0, t, b),
+                          <real*>r.gcells + at * n if r.gcells != NULL else NULL, p, dc + b * n, dz, n)
+            elif r.kind == GRU:
+                gru_back(z, gz, before_of(r, <real*>r.y, <real*>r.h0, t, b), p, dz, dnext + b * n, n)
+            else: plain_back(r.kind, <real*>r.y + at * n, p, dz, n)
+        if turn == r.steps - 1 and r.dh0 == NULL: break
+        dz = <real*>r.dgates + (t * r.batch + b0) * k
+        if r.kind == GRU:
+            gemm_serial(r.dtype, False, False, m, n, 2 * n, <char*>dz, k, r.w_hh, n, 1, <char*>(dnext + b0 * n), n)
+            gemm_serial(r.dtype, False, False, m, n, n, <char*>(dz + 3 * n), k, <char*>(<real*>r.w_hh + 2 * n * n), n,
+                        1, <char*>(dnext + b0 * n), n)
+        else:
+            gemm_serial(r.dtype, False, False, m, n, k, <char*>dz, k, r.w_hh, n, 0, <char*>(dnext + b0 * n), n)
+        for b in range(b0, b1):
+            if is_active(r, t, b): memcpy(dh + b * n, dnext + b * n, n * sizeof(real))
+    if r.dh0 != NULL: memcpy(<real*>r.dh0 + b0 * n, dh + b0 * n, m * n * sizeof(real))
+    if r.dc0 != NULL: memcpy(<real*>r.dc0 + b0 * n, dc + b0 * n, m * n * sizeof(real))
+
+
+cdef void some_back(void* job, Py_ssize_t b0, Py_ssize_t b1) noexcept nogil:
+    cdef const Recurrence* r = <const Recurrence*>job
+    if r.dtype == FLOAT32: run_back[float](r, b0, b1, <float*>r.workspace)
+    else:                  run_back[double](r, b0, b1, <double*>r.workspace)
+
+
+cdef int recur_back(Recurrence* r) except -1 nogil:
+    """dgates, dh0 and dc0 from the gradients of the outputs."""
+    return on_sequences(some_back, r, r, r.steps)
+
+
+cdef void first_rows(const Recurrence* r, char* out) noexcept nogil:
+    """Copy the rows of dgates of the first step of each sequence."""
+    cdef Py_ssize_t b, t, nbytes = gates_of(r.kind) * r.hidden * itemsize(r.dtype)
+    for b in range(r.batch):
+        t = 0
+        if r.reverse: t = (r.steps if r.lengths == NULL else r.lengths[b]) - 1
+        memcpy(out + b * nbytes, r.dgates + (t * r.batch + b) * nbytes, nbytes)
