@@ -1,4 +1,4 @@
-"""Row-major matrix products through SciPy's cython_blas. No other module calls BLAS.
+"""Row-major matrix products through SciPy's cython_blas. kernels/lapack.pyx calls BLAS too, between begin() and end().
 
 The function pointers are loaded on the first product, so importing cygrad does not import SciPy. A large product is
 divided into row panels, one for each thread, and each panel calls a single-threaded BLAS. The first product that starts

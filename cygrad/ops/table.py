@@ -220,6 +220,25 @@ TABLE = [
 
     Row("einsum.einsum"),
 
+    Row("decompose.cholesky"),
+    Row("decompose.qr"),
+
+    Row("spectra.svd"),
+    Row("spectra.svdvals"),
+    Row("spectra.eigh"),
+    Row("spectra.eigvalsh"),
+    Row("spectra.spectral_gaps", public=False),
+
+    Row("solve.solve"),
+    Row("solve.solve_triangular"),
+    Row("solve.inv"),
+    Row("solve.pinv"),
+    Row("solve.lstsq"),
+
+    Row("determinant.det"),
+    Row("determinant.slogdet"),
+    Row("determinant.cofactor", public=False),
+
     Row(softmax.log_softmax, methods=("log_softmax",)),
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),

@@ -50,6 +50,7 @@ def torch_counterparts(torch):
     def of_tensors(like, dtype=None):
         return lambda x, y: like(x, torch.as_tensor(y, dtype=dtype))
 
+    same |= {name: getattr(torch.linalg, name) for name in "solve solve_triangular inv det svdvals".split()}
     same |= {name: of_tensors(getattr(torch, name), torch.float64) for name in ("maximum", "minimum")}
     same |= {name: of_tensors(getattr(torch, name)) for name in ("logical_and", "logical_or", "logical_xor")}
     same |= {name: getattr(f, name) for name in (
@@ -118,6 +119,42 @@ def torch_counterparts(torch):
         "mse": lambda x, y, reduction="mean": reduced(torch, (x - y) ** 2, reduction),
         "bce_with_logits": f.binary_cross_entropy_with_logits,
         "scaled_dot_product_attention": attention,
+    } | decompositions(torch)
+
+
+def decompositions(torch):
+    """Vectors with the signs that cygrad's have."""
+    on = torch.linalg
+
+    def vector(ys):
+        return torch.cat([y.reshape(-1) for y in ys])
+
+    def turned(theirs, ours):
+        dots = (theirs.detach() * torch.tensor(ours.numpy())).sum(-2, keepdim=True)
+        return torch.where(dots < 0, -1.0, 1.0)
+
+    def svd(x):
+        u, s, vh = on.svd(x, full_matrices=False)
+        sign = turned(u, cg.svd(x.detach().numpy(), False).U)
+        return vector([u * sign, s, vh * sign.mT])
+
+    def eigh(x, UPLO="L"):
+        w, v = on.eigh(x + x.mT, UPLO)
+        return vector([w, v * turned(v, cg.eigh((x + x.mT).detach().numpy(), UPLO).eigenvectors)])
+
+    def gaps(w, singular=False, zero=True):
+        w = w * w if singular else w
+        eye = torch.eye(w.shape[-1], dtype=w.dtype)
+        return (1 - eye) / (w.unsqueeze(-2) - w.unsqueeze(-1) + eye)
+
+    return {
+        "cholesky": lambda x, upper=False: on.cholesky(x + x.mT, upper=upper),
+        "solve": lambda x, b: on.solve(x, b), "qr": lambda x, mode="reduced": vector(on.qr(x, mode)),
+        "solve_triangular": on.solve_triangular, "svd": svd, "eigh": eigh, "spectral_gaps": gaps,
+        "eigvalsh": lambda x, UPLO="L": on.eigvalsh(x + x.mT, UPLO),
+        "pinv": lambda x, rtol=None: on.pinv(x, rtol=rtol), "lstsq": lambda x, b: on.pinv(x) @ b,
+        "slogdet": lambda x: torch.stack(on.slogdet(x)),
+        "cofactor": lambda x: on.det(x)[..., None, None] * on.inv(x).mT,
     }
 
 

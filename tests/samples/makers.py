@@ -25,6 +25,14 @@ def mask(*shape, seed=0):
     return np.asarray(real(*shape, seed=seed) > 0)
 
 
+def matrices(*shape, seed=0):
+    """Well-conditioned matrices with different singular values."""
+    x = real(*shape, low=-0.4, high=0.4, seed=seed)
+    for i in range(min(shape[-2:])):
+        x[..., i, i] = 1.2 + 0.8 * i
+    return x
+
+
 def call(*inputs, **attributes):
     return inputs, attributes
 

@@ -66,6 +66,7 @@ def places(args, y, wanted):
 # Bytes of saved values that are not inputs, by the tokens of Sampled.keeps.
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
+    "sum": lambda args, y, wanted: y.itemsize * args[0].size,
     "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
     "rates": lambda args, y, wanted: y.itemsize * (args[0].size // (args[1] if len(args) > 1 else args[0][0]).size
                                                    if args[0].size else 0),
