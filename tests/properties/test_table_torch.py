@@ -50,7 +50,7 @@ def torch_counterparts(torch):
     def of_tensors(like, dtype=None):
         return lambda x, y: like(x, torch.as_tensor(y, dtype=dtype))
 
-    same |= {name: getattr(torch.linalg, name) for name in "solve solve_triangular inv det svdvals".split()}
+    same |= {name: getattr(torch.linalg, name) for name in "inv svdvals".split()}
     same |= {name: of_tensors(getattr(torch, name), torch.float64) for name in ("maximum", "minimum")}
     same |= {name: of_tensors(getattr(torch, name)) for name in ("logical_and", "logical_or", "logical_xor")}
     same |= {name: getattr(f, name) for name in (
@@ -154,6 +154,7 @@ def decompositions(torch):
         "eigvalsh": lambda x, UPLO="L": on.eigvalsh(x + x.mT, UPLO),
         "pinv": lambda x, rtol=None: on.pinv(x, rtol=rtol), "lstsq": lambda x, b: on.pinv(x) @ b,
         "slogdet": lambda x: torch.stack(on.slogdet(x)),
+        "det": lambda x: on.slogdet(x)[0] * torch.exp(on.slogdet(x)[1]),    # (its own has no second one at (1, 1))
         "cofactor": lambda x: on.det(x)[..., None, None] * on.inv(x).mT,
     }
 

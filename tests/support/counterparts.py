@@ -394,6 +394,35 @@ def looked_up(f):                                   # the OpInfo passes the weig
     return call
 
 
+def decomposed(f):                                  # svd; the signs of the vectors are arbitrary
+    def call(x, full_matrices=True):
+        refuse(full_matrices and x.shape[-2] != x.shape[-1], "full matrices have no derivative")
+        return signless(f(x, full_matrices))
+    return call
+
+
+def signless(ys):
+    return [abs(y) for y in ys]
+
+
+def inverted(f):                                    # pinv
+    def call(x, rtol=None, **more):
+        refuse(more.get("atol") is not None, "atol=")
+        refuse(hasattr(rtol, "shape"), "rtol as a tensor")
+        return f(x, rtol)
+    return call
+
+
+def systems(f):                                     # solve; PyTorch reads (n, n) with (n,) as vectors in batches too
+    def call(x, b):
+        return f(x, b[..., None])[..., 0] if b.ndim > 1 and b.shape == x.shape[:-1] else f(x, b)
+    return call
+
+
+def solved(f):                                      # lstsq
+    return lambda x, b, rcond=None, driver=None: f(x, b, rcond).x
+
+
 def of_numbers(f):                                  # the sign of nan is nan, as in NumPy; PyTorch's is 0
     def call(x):
         refuse(has_nan(x), "nan")
@@ -590,6 +619,20 @@ COUNTERPARTS = [
     Counterpart("linear", "nn.functional.linear"),
     Counterpart("einsum", "einsum", summed),
 
+    Counterpart("cholesky", "linalg.cholesky", lambda f: lambda x, upper=False: f(x, upper)),
+    Counterpart("qr", "linalg.qr"),
+    Counterpart("svd", "linalg.svd", decomposed, signless),
+    Counterpart("svdvals", "linalg.svdvals"),
+    Counterpart("eigh", "linalg.eigh", lambda f: lambda x, UPLO="L": signless(f(x, UPLO)), signless),
+    Counterpart("eigvalsh", "linalg.eigvalsh"),
+    Counterpart("solve", "linalg.solve", systems),
+    Counterpart("solve_triangular", "linalg.solve_triangular"),
+    Counterpart("inv", "linalg.inv"),
+    Counterpart("pinv", "linalg.pinv", inverted),
+    Counterpart("lstsq", "linalg.lstsq/grad_oriented", solved, lambda y: y[0] if isinstance(y, tuple) else y),
+    Counterpart("det", "linalg.det"),
+    Counterpart("slogdet", "linalg.slogdet"),
+
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
     Counterpart("rms_norm", "nn.functional.rms_norm", scaled_rows),
@@ -619,4 +662,6 @@ WITHOUT = {
     "batch_norm_predict": "batch_norm in predict mode, compared there",
     **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; tests/ops/test_recurrent.py"),
     "attention_with_dropout": "other random numbers; tests/ops/test_attention.py",
+    "spectral_gaps": "what svd and eigh compute in backward; tests/properties/test_table_torch.py",
+    "cofactor": "what det computes in backward; tests/properties/test_table_torch.py",
 }

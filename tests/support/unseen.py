@@ -107,10 +107,12 @@ CUBE = (64, 64, 64)
 
 def prepare():
     """Make the tensors that cases share. (An import of this file makes none.)"""
-    global LABELS, ROWS, ALONG, BITS, MASK, HALF
+    global LABELS, ROWS, ALONG, BITS, MASK, HALF, DIAGONAL, RAMP
     LABELS, ROWS, ALONG = places(SIDE, below=SIDE), places(SIDE, below=SIDE), places(SIDE, SIDE, below=SIDE)
     BITS, MASK = places(N, below=2), cg.tensor(rng.integers(0, 2, S).astype(bool))
     HALF = cg.tensor(np.arange(N).reshape(S) % 2 == 0)
+    DIAGONAL = cg.tensor(np.diag(np.linspace(1, 2, SIDE)))
+    RAMP = cg.tensor(np.arange(SIDE, dtype="float32"))
 
 
 
@@ -224,6 +226,7 @@ def tables():
     yield Case("threshold", lambda x: cg.threshold(x, 2, 1), S, dtypes=REALS)
     yield Case("glu", cg.glu, S, dtypes=REALS)
     yield Case("glu of transposed", lambda x: cg.glu(x.T, 0), S, dtypes=REALS)
+    yield from decompositions()
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
     yield Case("layer_norm of columns", lambda x: cg.layer_norm(x, axes=0), S, dtypes=REALS)
     yield Case("rms_norm", cg.rms_norm, S, (SIDE,), dtypes=REALS)
@@ -259,6 +262,31 @@ def tables():
     yield Case("dropout", lambda x: cg.train_mode()(cg.dropout)(x, 0.5), S, dtypes=REALS)
     yield Case("stop_gradient", cg.stop_gradient, S)
     yield Case("scale_gradient", lambda x: cg.scale_gradient(x, 0.5), S)
+
+
+def decompositions():
+    def near(x):                                    # well-conditioned: no pivot is zero, all singular values differ
+        return x * (0.002 / SIDE) + DIAGONAL.astype(x.dtype)
+
+    def upright(x):
+        return near(x) + near(x).mT
+
+    for name, f in (("solve", cg.solve), ("lstsq", lambda x, b: cg.lstsq(x, b).x)):
+        yield Case(name, lambda x, b, f=f: f(near(x), b), S, (SIDE, 8), dtypes=REALS)
+    yield Case("solve_triangular", lambda x, b: cg.solve_triangular(near(x), b, upper=True), S, S, dtypes=REALS)
+    yield Case("solve_triangular of transposed", lambda x, b: cg.solve_triangular(near(x).mT, b, upper=True), S, S,
+               dtypes=REALS)
+    for name, f in (("inv", cg.inv), ("pinv", cg.pinv), ("det", cg.det), ("slogdet", lambda x: cg.slogdet(x)[1]),
+                    ("cofactor", cg.ops.ROWS["cofactor"].function), ("svdvals", cg.svdvals)):
+        yield Case(name, lambda x, f=f: f(near(x)), S, dtypes=REALS)
+    for k in range(2):
+        yield Case(f"qr {k}", lambda x, k=k: cg.qr(near(x))[k], S, dtypes=REALS)
+        yield Case(f"eigh {k}", lambda x, k=k: cg.eigh(upright(x))[k], S, dtypes=REALS)
+        yield Case(f"svd {k}", lambda x, k=k: cg.svd(near(x))[k], S, dtypes=REALS)
+    yield Case("cholesky", lambda x: cg.cholesky(upright(x)), S, dtypes=REALS)
+    yield Case("eigvalsh", lambda x: cg.eigvalsh(upright(x)), S, dtypes=REALS)
+    yield Case("spectral_gaps", lambda x: cg.ops.ROWS["spectral_gaps"].function(near(x)[0].cumsum() + RAMP.astype(x.dtype)), S,
+               dtypes=REALS)
 
 
 def written(f):

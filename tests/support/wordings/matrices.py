@@ -1,0 +1,67 @@
+"""The wording of errors: decompositions of matrices and linear systems."""
+
+import numpy as np
+
+import cygrad as cg
+
+ERROR = np.linalg.LinAlgError
+
+
+def recorded(f, *shape):
+    """f of a variable, while recording."""
+    x = cg.ones(shape).attach_grad()
+    with cg.record():
+        f(x)
+
+
+def differentiated(f, x):
+    """The gradient of f at x."""
+    x = cg.tensor(x).attach_grad()
+    with cg.record():
+        y = f(x)
+    y.backward()
+
+
+CASES = [
+    (lambda: cg.cholesky(cg.ones(3)), ValueError,
+     "cholesky: x is (3,); wanted square matrices (..., n, n)"),
+    (lambda: cg.inv(cg.ones((2, 3))), ValueError,
+     "inv: x is (2, 3); wanted square matrices (..., n, n)"),
+    (lambda: cg.svd(cg.ones(())), ValueError,
+     "svd: x is (); wanted matrices (..., m, n)"),
+    (lambda: cg.solve(cg.eye(3), cg.ones((2, 3))), ValueError,
+     "solve: x is (3, 3) and b is (2, 3); wanted square matrices (..., n, n) and right sides (..., n, k)"),
+    (lambda: cg.solve_triangular(cg.eye(3), cg.ones((3, 2)), upper=True, left=False), ValueError,
+     "solve_triangular: x is (3, 3) and b is (3, 2); wanted square matrices (..., n, n) and right sides (..., k, n)"),
+    (lambda: cg.lstsq(cg.eye(3), cg.ones((2, 3, 1))), ValueError,
+     "lstsq: x is (3, 3) and b is (2, 3, 1); wanted matrices (..., m, n) and right sides (..., m, k) with the same "
+     "leading dimensions"),
+    (lambda: cg.qr(cg.eye(3), "r"), ValueError,
+     "qr: mode must be 'reduced' or 'complete', got 'r'"),
+    (lambda: cg.eigh(cg.eye(3), "lower"), ValueError,
+     "eigh: UPLO must be 'L' or 'U', got 'lower'"),
+    (lambda: cg.pinv(cg.eye(3), -1), ValueError,
+     "pinv: rtol must be a number of at least 0 or None, got -1"),
+    (lambda: cg.lstsq(cg.eye(3), cg.ones(3), "gels"), ValueError,
+     "lstsq: rcond must be a number of at least 0 or None, got 'gels'"),
+    (lambda: recorded(lambda x: cg.qr(x, "complete"), 4, 2), ValueError,
+     "qr: x is (4, 2), which has more rows than columns, and with mode='complete' q is not unique and has no "
+     "derivative; use mode='reduced' or x.detach()"),
+    (lambda: recorded(cg.svd, 4, 2), ValueError,
+     "svd: x is (4, 2), which is not square, and with full_matrices=True the factors are not unique and have no "
+     "derivative; use full_matrices=False or x.detach()"),
+    (lambda: cg.cholesky(-cg.eye(2)), ERROR,
+     "cholesky: x is not positive definite: its leading minor of order 1 is not positive"),
+    (lambda: cg.inv(cg.stack([cg.eye(2), cg.ones((2, 2))])), ERROR,
+     "inv: x[1] is singular: pivot 1 is zero"),
+    (lambda: cg.svdvals(cg.eye(2) * np.nan), ERROR,
+     "svdvals: x: the iteration did not converge; nan and inf are a usual cause"),
+    (lambda: cg.svdvals(cg.broadcast_to(0.0, (70_000_000, 1))), ValueError,
+     "a matrix of shape (70000000, 1) is larger than the 32-bit sizes of LAPACK allow"),
+    (lambda: differentiated(lambda x: cg.eigh(x).eigenvectors, np.stack([np.diag([1.0, 2.0]), np.eye(2)])), ERROR,
+     "eigh: eigenvalues of x (matrix 1 of the batch) are equal to rounding error, so their vectors have no derivative; "
+     "eigvalsh has one"),
+    (lambda: differentiated(lambda x: cg.svd(x, False).U, np.zeros((3, 1))), ERROR,
+     "svd: singular values of x are equal or zero to rounding error, so their vectors have no derivative; svdvals has "
+     "one"),
+]
