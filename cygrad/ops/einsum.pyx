@@ -1,7 +1,7 @@
 """einsum: sums of products, given by an equation.
 
-Parsed equations are cached. Operands are contracted from left to right, two at a time. Before that, a label that occurs
-twice in one operand selects its diagonal, and a label that neither the result nor another operand has is summed. The
+Parsed equations are cached. Operands are contracted two at a time, in the order that opt_einsum finds if it is installed,
+else from left to right. Before that, a label that occurs twice in one operand selects its diagonal, a view, and a label that neither the result nor another operand has is summed. The
 contraction of two operands is a batched matrix product over groups of their dimensions, or an elementwise product if
 nothing is summed. Its gradients are contractions too."""
 
@@ -20,20 +20,18 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
-from cygrad.core.execute.run cimport apply2, apply_list
+from cygrad.core.execute.run cimport apply2
 from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.rows cimport dots
-from cygrad.ops.index cimport Indexed
 from cygrad.ops.linalg cimport capacity, products
 from cygrad.ops.shape cimport permuted
 
-from cygrad.core.interop.creation import arange
 from cygrad.core.dtypes import DTYPES
-from cygrad.ops.index import OPERATORS as BY_INDEX
+from cygrad.ops.diagonal import diagonal
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import astype, permute, reshape
 
@@ -231,7 +229,7 @@ cdef int multiply(Call* c) except -1 nogil:
     return driver.each(MUL_LOOP, a)
 
 
-cdef Operator EINSUM = Einsum(), TAKE = BY_INDEX["take"]
+cdef Operator EINSUM = Einsum()
 OPERATORS = {o.name: o for o in (EINSUM,)}
 
 
@@ -276,15 +274,15 @@ def free_labels(n):
     return "".join([chr(0x100 + k) for k in range(n - 1, -1, -1)])
 
 
-cdef tuple diagonal(Tensor x, str labels):
-    """`x` and its labels without repetition: for a label that occurs several times, the diagonal of its dimensions."""
+cdef tuple on_diagonals(x, str labels):
+    """`x` and its labels without repetition: for a label that occurs several times, the diagonal of its dimensions, a
+    view."""
+    cdef Py_ssize_t i, j
     for a in dict.fromkeys(labels):
-        if labels.count(a) == 1: continue
-        at = [d for d in range(len(labels)) if labels[d] == a]
-        x = permute(x, (*at, *[d for d in range(len(labels)) if d not in at]))
-        places = arange(x.shape[0])
-        x = apply_list(TAKE, [x] + [places] * len(at), Indexed(0, <int>len(at)))
-        labels = a + labels.replace(a, "")
+        while labels.count(a) > 1:
+            i = labels.index(a)
+            j = labels.index(a, i + 1)
+            x, labels = diagonal(x, 0, i, j), labels[:i] + labels[i + 1:j] + labels[j + 1:] + a
     return x, labels
 
 
@@ -295,10 +293,28 @@ cdef tuple without(Tensor x, str labels, str needed):
     return astype(sum(x, axes), DTYPES[x.dtype]), "".join([a for a in labels if a in needed])
 
 
+@lru_cache(1024)
+def path_of(terms, result, sizes):
+    """The order of contractions: pairs of places in the list of the remaining operands, to whose end each result goes.
+    Three operands or more are ordered by opt_einsum if it is installed, else from left to right."""
+    last = len(terms) - 1
+    if last > 1:
+        try:
+            from opt_einsum import contract_path
+        except ImportError: pass
+        else:
+            size = dict(sizes)
+            shapes = [tuple([size[a] for a in term]) for term in terms]
+            path = contract_path(",".join(terms) + "->" + result, *shapes, shapes=True)[0]
+            if all([len(pair) == 2 for pair in path]): return path
+    return [(0, 1)] * (last > 0) + [(last - i, 0) for i in range(1, last)]
+
+
 def einsum(equation: str, *operands: Data) -> Tensor:
     """Sums of products, as in numpy.einsum. Letters name the dimensions of the operands and, after "->", of the result;
     dimensions that the result does not name are summed. An ellipsis stands for dimensions that broadcast. Operands are
-    contracted from left to right. Raises ValueError if the equation does not fit the operands."""
+    contracted two at a time: three or more in the order that opt_einsum finds if it is installed, else from left to
+    right. Raises ValueError if the equation does not fit the operands."""
     cdef list tensors
     cdef Tensor t
     if not isinstance(equation, str):
@@ -317,16 +333,17 @@ def einsum(equation: str, *operands: Data) -> Tensor:
         named = list(zip(labels[i], t.shape))
         if any([n != size[a] for a, n in named]):
             t = reshape(t, tuple([n for a, n in named if n == size[a]]))
-        terms.append(diagonal(t, "".join([a for a, n in named if n == size[a]])))
-    x, at = terms[0]
-    for i in range(1, len(terms)):
-        y, to = terms[i]
-        needed = result + "".join([term[1] for term in terms[i + 1:]])
+        terms.append(on_diagonals(t, "".join([a for a, n in named if n == size[a]])))
+    for i, j in path_of(tuple([at for _, at in terms]), result, tuple(size.items())):
+        (x, at), (y, to) = terms[i], terms[j]
+        terms = [term for n, term in enumerate(terms) if n not in (i, j)]
+        needed = result + "".join([term[1] for term in terms])
         x, at = without(x, at, needed + to)
         y, to = without(y, to, needed + at)
         both = [a for a in dict.fromkeys(at + to) if a in needed]
-        target = result if i == len(terms) - 1 else "".join([a for a in both if a in at and a in to] + [
-            a for a in both if a not in to] + [a for a in both if a not in at])
-        x, at = apply2(EINSUM, x, y, plan(at, to, target)), target
+        target = "".join([a for a in both if a in at and a in to] + [a for a in both if a not in to]
+                         + [a for a in both if a not in at]) if terms else result
+        terms.append((apply2(EINSUM, x, y, plan(at, to, target)), target))
+    x, at = terms[0]
     x, at = without(x, at, result)
-    return x if at == result and len(terms) > 1 else permute(x, [at.index(a) for a in result])
+    return x if at == result and len(tensors) > 1 else permute(x, [at.index(a) for a in result])

@@ -220,6 +220,9 @@ TABLE = [
 
     Row("einsum.einsum"),
 
+    Row("diagonal.diagonal"),
+    Row("diagonal.diag"),
+
     Row("decompose.cholesky"),
     Row("decompose.qr"),
 
@@ -272,6 +275,14 @@ TABLE = [
 
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
+
+# Public functions that are made of operators, by name, with the module that is loaded at their first use.
+COMPOSED = {
+    "trace": "diagonal",
+    "outer": "products", "inner": "products", "kron": "products", "cross": "products", "tensordot": "products",
+    "vecdot": "products",
+    "matrix_norm": "norms", "matrix_power": "norms",
+}
 
 ROWS = {row.name: row for row in TABLE}
 

@@ -155,6 +155,9 @@ def decompositions(torch):
         "pinv": lambda x, rtol=None: on.pinv(x, rtol=rtol), "lstsq": lambda x, b: on.pinv(x) @ b,
         "slogdet": lambda x: torch.stack(on.slogdet(x)),
         "det": lambda x: on.slogdet(x)[0] * torch.exp(on.slogdet(x)[1]),    # (its own has no second one at (1, 1))
+        "diagonal": lambda x, offset=0, axis1=0, axis2=1: torch.diagonal(
+            x, offset, axis1, axis2),
+        "diag": torch.diag,
         "cofactor": lambda x: on.det(x)[..., None, None] * on.inv(x).mT,
     }
 

@@ -619,6 +619,9 @@ COUNTERPARTS = [
     Counterpart("linear", "nn.functional.linear"),
     Counterpart("einsum", "einsum", summed),
 
+    Counterpart("diagonal", "diagonal", lambda f: lambda x, offset=0, dim1=0, dim2=1: f(x, offset, dim1, dim2)),
+    Counterpart("diag", "diag", lambda f: lambda x, diagonal=0: f(x, diagonal)),
+
     Counterpart("cholesky", "linalg.cholesky", lambda f: lambda x, upper=False: f(x, upper)),
     Counterpart("qr", "linalg.qr"),
     Counterpart("svd", "linalg.svd", decomposed, signless),

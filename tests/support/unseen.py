@@ -226,6 +226,8 @@ def tables():
     yield Case("threshold", lambda x: cg.threshold(x, 2, 1), S, dtypes=REALS)
     yield Case("glu", cg.glu, S, dtypes=REALS)
     yield Case("glu of transposed", lambda x: cg.glu(x.T, 0), S, dtypes=REALS)
+    yield Case("diagonal", lambda x: cg.diagonal(x, 1), S)
+    yield Case("diag", cg.diag, (SIDE,))
     yield from decompositions()
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
     yield Case("layer_norm of columns", lambda x: cg.layer_norm(x, axes=0), S, dtypes=REALS)

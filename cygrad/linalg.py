@@ -1,0 +1,22 @@
+"""Linear algebra under the names of numpy.linalg and of the Array API standard. All but `norm` and `vector_norm` are
+functions of cygrad itself: cygrad.linalg.solve is cygrad.solve."""
+
+from numpy.linalg import LinAlgError
+
+from cygrad.ops.decompose import QRResult, cholesky, qr
+from cygrad.ops.diagonal import diagonal, trace
+from cygrad.ops.determinant import SlogdetResult, det, slogdet
+from cygrad.ops.linalg import matmul
+from cygrad.ops.norms import matrix_norm, matrix_power, norm
+from cygrad.ops.products import cross, outer, tensordot, vecdot
+from cygrad.ops.shape import matrix_transpose
+from cygrad.ops.solve import LstsqResult, inv, lstsq, pinv, solve, solve_triangular
+from cygrad.ops.spectra import EighResult, SVDResult, eigh, eigvalsh, svd, svdvals
+from cygrad.ops.statistics import norm as vector_norm
+
+__all__ = [
+    "EighResult", "LinAlgError", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det",
+    "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",
+    "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot", "trace", "vecdot",
+    "vector_norm",
+]
