@@ -44,6 +44,7 @@ def least():
     add("floor_divide neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze "
         "expand_dims broadcast_to astype split pad flip concat stack tril triu getitem as_view put_view put_slice "
         "scale_gradient dropout_identity", 0, "the gradient depends on no value")
+        "broadcast_to diagonal diag astype split pad flip concat stack tril triu getitem as_view put_view put_slice scale_gradient "
     add("dropout_with", 0, "the random numbers can be drawn again")
     add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh "
         "cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
@@ -58,6 +59,14 @@ def least():
     add("leaky_relu", packed(N, 1), "a bit per element: whether it is above 0")
     add("threshold hardtanh hardsigmoid", packed(N, 1), "a bit per element: whether the gradient passes")
     add("div", 8 * N, "the divisor and the quotient")
+    add("cholesky inv", 4 * N, "the output")
+    add("det slogdet svdvals eigvalsh", 4 * N, "the matrix: factors need as much")
+    add("solve solve_triangular pinv cofactor", 8 * N, "the matrix and the output")
+    add("lstsq", 12 * N, "the matrix, the right sides and the solution")
+    add("qr", 8 * N, "both factors")
+    add("svd", 8 * N + ROW, "both matrices of vectors, and the values")
+    add("eigh", 4 * N + ROW, "the vectors and the values")
+    add("spectral_gaps", 4 * N, "the output")
     add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
     made["copysign"] = packed(N, 2), "two bits per element: whether the sign changes, or it is 0"
     made["hypot"] = 12 * N, "both inputs and the result"
@@ -167,6 +176,19 @@ def samples():
     add("sort", 1, lambda m, _, x: m.sort(x), lambda m, _, x: m.sort(x).values)
     add("linear", 2, lambda m, _, x, w: m.linear(x, w), lambda m, _, x, w: m.nn.functional.linear(x, w))
     add("einsum", 2, lambda m, _, x, y: m.einsum("ij,jk->ik", x, y))
+    add("diagonal", 1, lambda m, _, x: m.diagonal(x))
+    add("diag", 1, lambda m, _, x: m.diag(x[0]))
+    for name in ("inv", "det", "slogdet", "svdvals", "pinv", "qr"):
+        add(name, 1, lambda m, _, x, f=name: getattr(m.linalg, f)(x))
+    add("svd", 1, lambda m, _, x: m.linalg.svd(x, full_matrices=False))
+    add("cholesky", 1, lambda m, _, x: m.linalg.cholesky(x + x.T + SIDE * m.eye(SIDE)))
+    for name in ("eigh", "eigvalsh"):
+        add(name, 1, lambda m, _, x, f=name: getattr(m.linalg, f)(x + x.T))
+    add("solve", 2, lambda m, _, x, y: m.linalg.solve(x, y))
+    add("solve_triangular", 2, lambda m, _, x, y: m.linalg.solve_triangular(x + m.eye(SIDE), y, upper=True))
+    add("lstsq", 2, lambda m, _, x, y: m.linalg.lstsq(x, y)[0])
+    add("cofactor", 1, lambda m, _, x: m.ops.ROWS["cofactor"].function(x), None)
+    add("spectral_gaps", 1, lambda m, _, x: m.ops.ROWS["spectral_gaps"].function(x[0].cumsum()), None)
     for name, theirs in (("cross_entropy", "cross_entropy"), ("nll", "nll_loss")):
         add(name, 1, lambda m, labels, x, f=name: getattr(m, f)(x, labels),
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))

@@ -64,4 +64,16 @@ CASES = [
     (lambda: differentiated(lambda x: cg.svd(x, False).U, np.zeros((3, 1))), ERROR,
      "svd: singular values of x are equal or zero to rounding error, so their vectors have no derivative; svdvals has "
      "one"),
+    (lambda: cg.matrix_norm(cg.zeros(3)), ValueError,
+     "matrix_norm: x is (3,); wanted matrices (..., m, n)"),
+    (lambda: cg.matrix_norm(cg.zeros((3, 3)), 3), ValueError,
+     "matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got 3"),
+    (lambda: cg.linalg.norm(cg.zeros((2, 3, 4)), 2), ValueError,
+     "linalg.norm: x is (2, 3, 4); with ord and without axis, wanted a vector or a matrix"),
+    (lambda: cg.linalg.norm(cg.zeros((2, 3, 4)), 2, (0, 1, 2)), ValueError,
+     "linalg.norm: axis must be one or two axes, got (0, 1, 2)"),
+    (lambda: cg.linalg.norm(cg.zeros((2, 3, 4)), 2, (0, -3)), ValueError,
+     "linalg.norm: the axes are both 0; wanted two different ones"),
+    (lambda: cg.matrix_power(cg.zeros((2, 3)), 2), ValueError,
+     "matrix_power: x is (2, 3); wanted square matrices (..., m, m)"),
 ]
