@@ -82,7 +82,8 @@ cdef class SLogDet(Determinant):
 cdef class Cofactor(OfMatrices):
     """y = the cofactors of x: det(x) x^-T, also if x is singular        dx = sum(g y) x^-T - y g' x^-T
 
-    With x = u s v', y is det(u) det(v) u q v', where q has for each singular value the product of the others."""
+    If x = u s v' is singular, y is det(u) det(v) u q v', where q has for each singular value the product of the
+    others."""
 
     def __cinit__(self):
         self.name = "cofactor"

@@ -51,7 +51,8 @@ cdef class SpectralGaps(Operator):
     With `singular`, the squares of w are subtracted, and dw is multiplied by 2 w. Equal values raise LinAlgError."""
 
     def __cinit__(self):
-        self.name, self.differentiable = "spectral_gaps", True
+        self.name = "spectral_gaps"
+        self.promotes = self.promotes_to_float = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
