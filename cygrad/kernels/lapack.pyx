@@ -156,8 +156,8 @@ cdef void mirror(real* p, Py_ssize_t n, bint upper) noexcept nogil:
 
 
 cdef void cholesky_grad(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """dx = L^-T s L^-1 with s = half of (p + p') and p = the lower triangle of L' g, its diagonal halved; over a copy of
-    g. a has the factors."""
+    """dx = L^-T s L^-1 with s = half of (p + p') and p = the lower triangle of L' g, its diagonal halved; over a
+    copy of g. a has the factors."""
     cdef Task* t = <Task*>job
     cdef char uplo = b'L' if t.upper else b'U'
     cdef Py_ssize_t i

@@ -7,8 +7,8 @@ from libc.string cimport memcpy, memset
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
 from cygrad.kernels.driver cimport gather, strip_of
 from cygrad.kernels.lapack cimport (
-    INT, Task, aligned, at, begin_task, fail, gesdd_, getrf_, getri_, kind, need, product, put, refuse_size, result, scratch,
-    syevd_,
+    INT, Task, aligned, at, begin_task, fail, gesdd_, getrf_, getri_, kind, need, product, put, refuse_size, result,
+    scratch, syevd_,
 )
 
 
@@ -81,10 +81,10 @@ cdef struct Factors:        # u s vh in workspace
     char* more              # the rest
 
 
-cdef Factors factors(const Task* t, char* at, size_t nbytes) noexcept nogil:
+cdef Factors factors(const Task* t, char* room, size_t nbytes) noexcept nogil:
     cdef Factors f
     cdef size_t size = itemsize(t.dtype), k = min(t.m, t.n)
-    f.u = at
+    f.u = room
     f.vh = f.u + aligned(t.m * k * size)
     f.s = f.vh + aligned(k * t.n * size)
     f.room = f.s + aligned(k * size)
@@ -181,8 +181,8 @@ cdef bint by_inverse(Task* t, Py_ssize_t i, char* y, char* room, size_t nbytes) 
 
 
 cdef void cofactors(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """y = det(x) x^-T. If x is singular, y = det(u) det(v) u q vh, where q has for each singular value the product of the
-    others."""
+    """y = det(x) x^-T. If x is singular, y = det(u) det(v) u q vh, where q has for each singular value the product of
+    the others."""
     cdef Task* t = <Task*>job
     cdef size_t nbytes = room_of_svd(t)
     cdef Factors f = factors(t, scratch(t, start), nbytes)

@@ -27,7 +27,7 @@ from cygrad.kernels.threads cimport range_t
 
 from cygrad.core.errors import described
 from cygrad.core.interop.creation import zeros
-from cygrad.ops.join import concat, tril, triu
+from cygrad.ops.join import concat, tril
 from cygrad.ops.linalg import matmul
 from cygrad.ops.shape import matrix_transpose
 
@@ -127,7 +127,7 @@ cdef class Half(Attributes):
 
 @final
 cdef class Cholesky(OfMatrices):
-    """y = L with x = L L'        dx = L^-T s L^-1, s = (p + p') / 2, p = the lower triangle of L' g, its diagonal halved
+    """y = L with x = L L'        dx = L^-T s L^-1, s = (p + p') / 2, p = tril(L' g), its diagonal halved
 
     With `upper`, y is L'. dx is symmetric. It is computed in its own memory, over a copy of g."""
 

@@ -1,9 +1,10 @@
 """einsum: sums of products, given by an equation.
 
-Parsed equations are cached. Operands are contracted two at a time, in the order that opt_einsum finds if it is installed,
-else from left to right. Before that, a label that occurs twice in one operand selects its diagonal, a view, and a label that neither the result nor another operand has is summed. The
-contraction of two operands is a batched matrix product over groups of their dimensions, or an elementwise product if
-nothing is summed. Its gradients are contractions too."""
+Parsed equations are cached. Operands are contracted two at a time, in the order that opt_einsum finds if it is
+installed, else from left to right. Before that, a label that occurs twice in one operand selects its diagonal, a view,
+and a label that neither the result nor another operand has is summed. The contraction of two operands is a batched
+matrix product over groups of their dimensions, or an elementwise product if nothing is summed. Its gradients are
+contractions too."""
 
 cimport cython
 

@@ -20,9 +20,9 @@ from cygrad.ops.statistics import norm as vector_norm
 
 
 def matrix_norm(x: Data, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
-    """The norm of each matrix of `x` (..., m, n): "fro" is the root of the sum of squares, "nuc" the sum of the singular
-    values, 2 (-2) the largest (smallest) of them, 1 (-1) the largest (smallest) sum of |x| of a column, inf (-inf) of a
-    row. Raises ValueError for another ord, or for fewer than two dimensions."""
+    """The norm of each matrix of `x` (..., m, n): "fro" is the root of the sum of squares, "nuc" the sum of the
+    singular values, 2 (-2) the largest (smallest) of them, 1 (-1) the largest (smallest) sum of |x| of a column, inf
+    (-inf) of a row. Raises ValueError for another ord, or for fewer than two dimensions."""
     cdef Tensor t = ensure_tensor(x)
     if t.layout.ndim < 2: raise ValueError(f"matrix_norm: x is {t.shape}; wanted matrices (..., m, n)")
     if ord == "fro": return vector_norm(t, 2, (-2, -1), keepdims)
@@ -38,8 +38,8 @@ def matrix_norm(x: Data, ord: float | Literal["fro", "nuc"] = "fro", keepdims: b
 
 def norm(x: Data, ord: float | Literal["fro", "nuc"] | None = None, axis: int | Sequence[int] | None = None,
          keepdims: bool = False) -> Tensor:
-    """numpy.linalg.norm: a vector norm over one axis, a matrix norm over two. Without `axis`, x is a vector or a matrix;
-    without `ord` too, the root of the sum of squares of all elements. See cygrad.norm and matrix_norm."""
+    """numpy.linalg.norm: a vector norm over one axis, a matrix norm over two. Without `axis`, x is a vector or a
+    matrix; without `ord` too, the root of the sum of squares of all elements. See cygrad.norm and matrix_norm."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a, b
     if axis is None:

@@ -30,8 +30,8 @@ def inner(x: Data, y: Data) -> Tensor:
 
 
 def kron(x: Data, y: Data) -> Tensor:
-    """The Kronecker product: `y` in place of each element of `x`, multiplied by it. The sizes are multiplied; the tensor
-    with fewer dimensions gets leading ones of size 1."""
+    """The Kronecker product: `y` in place of each element of `x`, multiplied by it. The sizes are multiplied; the
+    tensor with fewer dimensions gets leading ones of size 1."""
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
     n = max(a.layout.ndim, b.layout.ndim)
     left, right = (1,) * (n - a.layout.ndim) + a.shape, (1,) * (n - b.layout.ndim) + b.shape
@@ -80,8 +80,8 @@ def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -
     left, right = list(LETTERS[:m]), list(LETTERS[m:m + n])
     for i, j in zip(of_x, of_y):
         if a.shape[i] != b.shape[j]:
-            raise ValueError(f"tensordot: x is {a.shape} and y is {b.shape}; the size {a.shape[i]} of axis {i} of x and "
-                             f"the size {b.shape[j]} of axis {j} of y must agree")
+            raise ValueError(f"tensordot: x is {a.shape} and y is {b.shape}; the size {a.shape[i]} of axis {i} of x "
+                             f"and the size {b.shape[j]} of axis {j} of y must agree")
         right[j] = left[i]
     result = [v for d, v in enumerate(left) if d not in of_x] + [v for d, v in enumerate(right) if d not in of_y]
     return einsum(f"{''.join(left)},{''.join(right)}->{''.join(result)}", a, b)

@@ -73,8 +73,8 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
 
 
 cdef class Solver(Operator):
-    """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading dimensions
-    broadcast."""
+    """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
+    dimensions broadcast."""
 
     def __cinit__(self):
         self.promotes = self.promotes_to_float = self.differentiable = self.joint_formula = True
@@ -292,10 +292,10 @@ cdef class PInv(OfMatrices):
 
 @final
 cdef class LstSq(Operator):
-    """y = x^+ b, x^+ the pseudo-inverse        db = x^+' g        dx = -db y' + r (x^+ db)' + x^+' y (g - x' db)', r = b - x y
+    """y = x^+ b        db = x^+' g        dx = -db y' + r (x^+ db)' + x^+' y (g - x' db)', r = b - x y
 
-    Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant rank. Outputs: y, the rank and
-    the singular values, of which only y has a gradient."""
+    x^+ is the pseudo-inverse. Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant
+    rank. Outputs: y, the rank and the singular values, of which only y has a gradient."""
 
     def __cinit__(self):
         self.name = "lstsq"

@@ -65,7 +65,7 @@ cdef class SpectralGaps(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1], i, size = itemsize(c.y[0].dtype)
+        cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1], i
         cdef bint singular = (<Spectrum>c.attributes).singular, zero = (<Spectrum>c.attributes).zero
         cdef bint found
         for i in range(c.y[0].layout.size // max(n * n, 1)):
@@ -83,8 +83,8 @@ cdef class SpectralGaps(Operator):
         what = "singular values" if a.singular else "eigenvalues"
         where = f" (matrix {i} of the batch)" if c.x[0].layout.ndim > 1 else ""
         also = "" if a.zero else " or zero"
-        raise LinAlgError(f"{'svd' if a.singular else 'eigh'}: {what} of x{where} are equal{also} to rounding error, so "
-                          f"their vectors have no derivative; {'svdvals' if a.singular else 'eigvalsh'} has one")
+        raise LinAlgError(f"{'svd' if a.singular else 'eigh'}: {what} of x{where} are equal{also} to rounding error, "
+                          f"so their vectors have no derivative; {'svdvals' if a.singular else 'eigvalsh'} has one")
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(0) | (1 if (<Spectrum>c.attributes).singular else 0)
@@ -100,8 +100,8 @@ cdef class SpectralGaps(Operator):
 cdef class SVD(OfMatrices):
     """x = u diag(s) vh        dx = u (e s + s f + ds) vh, e = skew(u' du) / gaps, f = skew(v' dv) / gaps
 
-    skew(a) is a - a', and gaps[i, j] is s[j]^2 - s[i]^2. If x is not square, the parts of du and dv outside of the spans
-    of u and v follow, divided by s. Backward saves u, s and vh."""
+    skew(a) is a - a', and gaps[i, j] is s[j]^2 - s[i]^2. If x is not square, the parts of du and dv outside of the
+    spans of u and v follow, divided by s. Backward saves u, s and vh."""
 
     def __cinit__(self):
         self.name = "svd"

@@ -52,6 +52,7 @@ SAMPLES = [
         {"x": "sum"}, tested=lambda x, UPLO="L": cg.eigvalsh(symmetric(x), UPLO)),
     Sampled("spectral_gaps", gaps_like,
         lambda: [call(np.array([-1.0, 0.5, 2.0])), call(np.array([3.0, 1.0, 0.5]), True, False),
-         call(np.array([[3.0, 1.0], [2.0, 0.0]]), True), call(np.ones((2, 1))), call(np.ones(0)), call(np.ones((0, 2)))],
+         call(np.array([[3.0, 1.0], [2.0, 0.0]]), True), call(np.ones((2, 1))), call(np.ones(0)),
+         call(np.ones((0, 2)))],
         lambda w, singular=False, zero=True: {"w": "out w" if singular else "out"}),
 ]
