@@ -48,20 +48,15 @@ for _family, _names in ops.COMPOSED.items(): _late.update({_name: (_family, _nam
 
 
 def __getattr__(name):
+    if name == "linalg": return _import_module("cygrad.linalg")
     if name not in _late: raise AttributeError(_of_module(name))
     family, function = _late[name]
     found = globals()[name] = getattr(_import_module("cygrad.ops." + family), function)
     return found
-    if name in _late: value = _late[name].function
-    elif name in ops.COMPOSED: value = getattr(_import_module("cygrad.ops." + ops.COMPOSED[name]), name)
-    elif name == "linalg": value = _import_module("cygrad.linalg")
-    else: raise AttributeError(_of_module(name))
-    globals()[name] = value
-    return value
 
 
 def __dir__():
-    return sorted({*globals(), *_late, *ops.COMPOSED, "linalg"})
+    return sorted({*globals(), *_late, "linalg"})
 
 
 def get_include():

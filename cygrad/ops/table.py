@@ -276,18 +276,13 @@ TABLE = [
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
 
-# Public functions that are made of operators, by name, with the module that is loaded at their first use.
-COMPOSED = {
-    "trace": "diagonal",
-    "outer": "products", "inner": "products", "kron": "products", "cross": "products", "tensordot": "products",
-    "vecdot": "products",
-    "matrix_norm": "norms", "matrix_power": "norms",
-}
-
 ROWS = {row.name: row for row in TABLE}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {
+    "diagonal": ("trace",),
+    "norms": ("matrix_norm", "matrix_power"),
+    "products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
     "rearrange": (
         "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",
         "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",
