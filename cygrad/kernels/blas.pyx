@@ -156,6 +156,31 @@ cdef void dot(const real* a, Py_ssize_t a_step, const real* b, Py_ssize_t b_step
     c[0] = <real>(s if beta == 0 else beta * c[0] + s)
 
 
+cdef int begin_products() except -1 nogil:
+    """Load BLAS and set it to one thread until end_products(). In between, any thread may call product()."""
+    if sgemm == NULL:
+        with gil: load()
+    begin()
+    return 0
+
+
+cdef void end_products() noexcept nogil:
+    end()
+
+
+cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
+                  const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) noexcept nogil:
+    """The same as gemm() on the calling thread alone, between begin_products() and end_products(). The sizes are
+    positive, and they and the leading dimensions fit into 32 bits."""
+    cdef Product p
+    if m == 1 and n == 1:
+        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
+        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
+        return
+    p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
+    panel(&p, 0, m)
+
+
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
     """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
@@ -173,12 +198,10 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
         else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
         return 0
     check_sizes(m, n, max(k, lda, ldb, ldc))
-    if sgemm == NULL:
-        with gil: load()
     lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
     t = threads_for(m * n * k // 32)
     p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
-    begin()
+    begin_products()
     if m * n * k < 16 * GRAIN: panel(&p, 0, m)
     else:
         parallel_for(panel, &p, m, (m + t - 1) // t, t)
