@@ -57,6 +57,7 @@ def least():
     add("prelu", 4 * N + 4 * SIDE, "both inputs")
     add("leaky_relu", packed(N, 1), "a bit per element: whether it is above 0")
     add("threshold hardtanh hardsigmoid", packed(N, 1), "a bit per element: whether the gradient passes")
+    add("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_weight", 8 * N, "both inputs")
     add("div", 8 * N, "the divisor and the quotient")
     add("cholesky inv", 4 * N, "the output")
     add("det slogdet svdvals eigvalsh", 4 * N, "the matrix: factors need as much")
@@ -188,6 +189,12 @@ def samples():
     add("lstsq", 2, lambda m, _, x, y: m.linalg.lstsq(x, y)[0])
     add("cofactor", 1, lambda m, _, x: m.ops.ROWS["cofactor"].function(x), None)
     add("spectral_gaps", 1, lambda m, _, x: m.ops.ROWS["spectral_gaps"].function(x[0].cumsum()), None)
+    for shape, nd in (((1, 1, -1), 1), ((1, 1, SIDE, SIDE), 2), ((1, 1, 10, 10, -1), 3)):
+        for name in (f"conv{nd}d", f"conv_transpose{nd}d"):
+            add(name, 2, lambda m, _, x, w, f=name, s=shape: getattr(m, f)(x.reshape(s), w.reshape(s)),
+                lambda m, _, x, w, f=name, s=shape: getattr(m.nn.functional, f)(x.reshape(s), w.reshape(s)))
+    add("conv_weight", 2, lambda m, _, x, y: m.ops.ROWS["conv_weight"].function(
+        x[None], y[None], (1,), (1,), (0,), (1,)), None)
     for name, theirs in (("cross_entropy", "cross_entropy"), ("nll", "nll_loss")):
         add(name, 1, lambda m, labels, x, f=name: getattr(m, f)(x, labels),
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))

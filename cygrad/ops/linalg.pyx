@@ -334,7 +334,7 @@ cdef class Linear(Operator):
         cdef Array g = b.temporaries[0] if s.gradients != 1 else b.g[0], other
         cdef Layout rows
         cdef Py_ssize_t dims[4]
-        if s.computes == temporary(0): return times_derivative(b)
+        if s.computes == temporary(0): return times_derivative(b, (<Activation>b.attributes).kind)
         if s.computes == 4:
             if lies_flat(g.layout): g = strip(&g, 0, rows_of(g.layout), &rows, dims, NULL)
             return sum_to(&g, &b.dx[2])
@@ -358,14 +358,14 @@ cdef class Linear(Operator):
         return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
 
 
-cdef int times_derivative(BackwardCall* b) except -1 nogil:
-    """Write the gradient of the output times the derivative of the activation to the temporary."""
+cdef int times_derivative(BackwardCall* b, int kind) except -1 nogil:
+    """Write the gradient of the output times the derivative of activation `kind` to the temporary."""
     cdef const uint8_t* bits = saved_bits(b, OWN)
     cdef Array a[3]
     a[0], a[2] = b.g[0], b.temporaries[0]
     if bits == NULL:
         a[1] = saved(b, OWN)
-        return driver.each(DERIVATIVES[(<Activation>b.attributes).kind], a)
+        return driver.each(DERIVATIVES[kind], a)
     if a[0].data != a[2].data: gather(a[2].data, &a[0], 0, a[0].layout.size)
     mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
     return 0

@@ -246,6 +246,14 @@ TABLE = [
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
+    Row("conv.conv1d"),
+    Row("conv.conv2d"),
+    Row("conv.conv3d"),
+    Row("conv.conv_transpose1d"),
+    Row("conv.conv_transpose2d"),
+    Row("conv.conv_transpose3d"),
+    Row("conv.conv_weight", public=False),
+
     Row("normalize.layer_norm"),
     Row("normalize.rms_norm"),
 

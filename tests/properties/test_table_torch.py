@@ -69,6 +69,11 @@ def torch_counterparts(torch):
         "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"),
         "linear": lambda x, w, b=None, activation=None: (
             getattr(torch, activation) if activation else torch.clone)(f.linear(x, w, b)),
+        **{name: with_activation(torch, getattr(f, name)) for kind in ("conv", "conv_transpose")
+           for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")},
+        "conv_weight": lambda x, y, size, stride, low, dilation, groups=1: getattr(
+            torch.nn.grad, f"conv{len(size)}d_weight")(x, (y.shape[1], x.shape[1] // groups, *size), y, stride, low,
+                                                       dilation, groups),
         "clip": lambda x, min=None, max=None: x * 1 if min is max is None else torch.clamp(x, min, max),
         "sum": lambda x, axis=None, keepdims=False: torch.sum(x, axis, keepdim=keepdims),
         "mean": lambda x, axis=None, keepdims=False: torch.mean(x, axis, keepdim=keepdims),
@@ -167,6 +172,13 @@ def every(x, axis):
     return tuple(range(x.ndim)) if axis is None else axis
 
 
+def with_activation(torch, like):
+    def call(*args, activation=None, **kwargs):
+        y = like(*args, **kwargs)
+        return getattr(torch, activation)(y) if activation else y
+    return call
+
+
 def reduced(torch, values, reduction):
     return values if reduction == "none" else getattr(torch, reduction)(values)
 
@@ -246,6 +258,8 @@ def test_further_derivatives_exist_where_they_do_in_torch(row, args, kwargs, tor
         pytest.skip(f"PyTorch has no counterpart of {row.name}")
     if row.name == "getitem" and has_negative_step(args[1]):
         pytest.skip("PyTorch has no negative steps")
+    if row.name.startswith("conv") and args[0].size == 0:
+        pytest.skip("PyTorch does not record the gradients of convolutions of no images")
     places = floating_places(args)
     ours = [cg.tensor(a, requires_grad=is_floating(a)) if is_array(a) else a for a in args]
     with cg.record():

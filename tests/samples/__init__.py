@@ -49,7 +49,7 @@ class Sampled:
 
 
 from . import (  # noqa: E402  (they import Sampled)
-    activations, attention, channels, compare, decompose, determinant, diagonal, einsum, elementwise, embedding,
+    activations, attention, channels, compare, conv, decompose, determinant, diagonal, einsum, elementwise, embedding,
     functions, gradient, index, join, linalg, loss, masks, minmax, normalize, random, recurrent, reduce, scan, shape,
     slices, softmax, solve, sort, special, spectra, statistics, window,
 )
@@ -58,7 +58,8 @@ TABLE = [
     sampled
     for family in (elementwise, functions, activations, special, compare, reduce, statistics, minmax, scan, shape,
                    join, slices, window, index, masks, sort, linalg, decompose, solve, determinant, spectra, einsum,
-                   softmax, attention, recurrent, normalize, channels, embedding, loss, random, gradient, diagonal)
+                   softmax, attention, recurrent, normalize, channels, embedding, loss, random, gradient, conv,
+                   diagonal)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}

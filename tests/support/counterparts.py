@@ -500,6 +500,14 @@ def crossed(f):
     return call
 
 
+def convolved(f):
+    def call(x, weight, bias=None, **how):
+        refuse(0 in weight.shape, "a kernel or channels of size 0")
+        refuse(x.dtype.kind != "f", "integers")
+        return f(x, weight, bias, **how)
+    return call
+
+
 COUNTERPARTS = [
     Counterpart("add", "add", scaled),
     Counterpart("sub", "sub", scaled),
@@ -636,6 +644,9 @@ COUNTERPARTS = [
     Counterpart("det", "linalg.det"),
     Counterpart("slogdet", "linalg.slogdet"),
 
+    *[Counterpart(name, f"nn.functional.{name}", convolved) for kind in ("conv", "conv_transpose")
+      for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")],
+
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
     Counterpart("rms_norm", "nn.functional.rms_norm", scaled_rows),
@@ -654,6 +665,7 @@ WITHOUT = {
     "cbrt": "PyTorch has none",
     "sinc_derivative": "what sinc computes in backward",
     "relu_gradient": "what relu computes in backward",
+    "conv_weight": "what conv1d, conv2d and conv3d compute in backward",
     "gelu_tanh": "gelu(approximate='tanh'), compared there",
     "embedding_bag": "PyTorch has no second gradient of it; tests/ops/test_embedding.py, test_table_torch.py",
     "put_slice": "what getitem computes in backward",

@@ -1,0 +1,33 @@
+"""What convolutions and pooling share: arguments with a number for each spatial dimension, images without a batch."""
+
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+
+from cygrad.core.errors import described
+from cygrad.ops.shape import expand_dims
+
+
+cdef tuple read_sizes(str name, str what, value, int nd, Py_ssize_t least):
+    """An argument that is an integer for all of `nd` dimensions, or a sequence of one for each, as a tuple. Raises
+    TypeError for anything else and ValueError for a number below `least`."""
+    numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(numbers) not in (1, nd):
+        raise ValueError(f"{name}: {what} is {described(value)}; wanted an integer, or a tuple of {nd}")
+    for n in numbers:
+        if isinstance(n, bool) or not hasattr(n, "__index__"):
+            raise TypeError(f"{name}: {what} must be an integer or a tuple of integers, got {described(value)}")
+        if n < least or n > 0x7fffffff:
+            raise ValueError(f"{name}: {what} is {described(value)}; wanted numbers of at least {least} that fit into "
+                             f"32 bits")
+    numbers = tuple([int(n) for n in numbers])
+    return numbers if len(numbers) == nd else numbers * nd
+
+
+cdef Tensor batched(str name, x, int nd):
+    """`x` as (n, channels, `nd` spatial dimensions); n is 1 if x has no such dimension. Raises ValueError for another
+    number of dimensions."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.layout.ndim == nd + 1: return expand_dims(t, 0)
+    if t.layout.ndim != nd + 2:
+        sizes = ", ".join(["depth", "height", "width"][-nd:])
+        raise ValueError(f"{name}: x is {t.shape}; wanted (n, channels, {sizes}), or the same without n")
+    return t
