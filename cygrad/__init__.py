@@ -41,6 +41,7 @@ float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 _late = {}                                                  # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
+for _row in (*ops.TABLE, *ops.COMPOSED):
     for _name in (_row.name, *_row.aliases) if _row.public else ():
         if _row.late: _late[_name] = _row.family, _row.name
         else: globals()[_name] = _row.function

@@ -23,6 +23,8 @@ TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copys
 FUNCTIONAL = ("softplus silu gelu leaky_relu hardtanh hardsigmoid hardswish elu selu celu softsign logsigmoid mish "
               "glu").split()
 SAME_CALL = object()
+POOLED = {1: 4, 2: 2, 3: (1, 2, 2)}                 # windows of four elements, by the number of dimensions
+PARTS = {1: 2500, 2: 50, 3: (10, 5, 50)}
 
 N = SIDE * SIDE
 ROW = 4 * SIDE              # bytes of a number for each row
@@ -78,6 +80,11 @@ def least():
     add("select mask_put", packed(N, 1), "a bit per element: the mask")
     made["select, 93 of 10,000"] = 2 * 93, "the positions of the true elements, in 16 bits each"
     add("max min", packed(N, 1), "a bit per element: several may be equal, and divide the gradient")
+    add("max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", N // 4,
+        "a place in its window of up to 256 elements for each output, in 8 bits")
+    add("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_spread "
+        "unfold fold", 0, "the gradient depends on no value")
+    add("pool_put pool_take", N // 4, "a place in its window for each output, in 8 bits")
     add("sort", N, "a position for each element, in 8 bits for a row of 100")
     made["gather, by topk"] = 10 * SIDE, "a position for each of the 10 in a row, in 8 bits"
     add("prod var", 4 * N, "the input")
@@ -193,6 +200,21 @@ def samples():
         for name in (f"conv{nd}d", f"conv_transpose{nd}d"):
             add(name, 2, lambda m, _, x, w, f=name, s=shape: getattr(m, f)(x.reshape(s), w.reshape(s)),
                 lambda m, _, x, w, f=name, s=shape: getattr(m.nn.functional, f)(x.reshape(s), w.reshape(s)))
+            if "transpose" in name: continue
+            for f, how in (("max_pool", dict(kernel_size=POOLED[nd])), ("avg_pool", dict(kernel_size=POOLED[nd])),
+                           ("adaptive_max_pool", dict(output_size=PARTS[nd])),
+                           ("adaptive_avg_pool", dict(output_size=PARTS[nd]))):
+                add(f"{f}{nd}d", 1, lambda m, _, x, f=f"{f}{nd}d", s=shape, how=how: getattr(m, f)(x.reshape(s), **how),
+                    lambda m, _, x, f=f"{f}{nd}d", s=shape, how=how: getattr(m.nn.functional, f)(x.reshape(s), **how))
+    add("unfold", 1, lambda m, _, x: m.unfold(x[None], 2), lambda m, _, x: m.nn.functional.unfold(x[None], 2))
+    add("fold", 1, lambda m, _, x: m.fold(x.reshape((1, 100, 100)), (20, 20), 2, stride=2),
+        lambda m, _, x: m.nn.functional.fold(x.reshape((1, 100, 100)), (20, 20), 2, stride=2))
+    add("pool_put", 1, lambda m, _, x: m.ops.ROWS["pool_put"].function(
+        x[None, None, :50, :50], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1), (100, 100)), None)
+    add("pool_take", 1, lambda m, _, x: m.ops.ROWS["pool_take"].function(
+        x[None, None], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1)), None)
+    add("avg_spread", 1, lambda m, _, x: m.ops.ROWS["avg_spread"].function(
+        x[None, None], (2, 2), (2, 2), (0, 0), (200, 200)), None)
     add("conv_weight", 2, lambda m, _, x, y: m.ops.ROWS["conv_weight"].function(
         x[None], y[None], (1,), (1,), (0,), (1,)), None)
     for name, theirs in (("cross_entropy", "cross_entropy"), ("nll", "nll_loss")):

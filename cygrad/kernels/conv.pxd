@@ -57,4 +57,5 @@ cdef struct Conv:
 
 cdef void set_planes(Planes* p, const Array* a) noexcept nogil
 cdef int make_plan(Conv* v) noexcept nogil
+cdef void unfold_images(Conv* v, const Array* y, char* workspace, bint back) noexcept nogil
 cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil

@@ -10,6 +10,7 @@ from libc.string cimport memcpy, memset
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1
 from cygrad.kernels.blas cimport begin_products, end_products, product
 from cygrad.kernels.depthwise cimport depthwise_item
+from cygrad.kernels.driver cimport gather
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.tiles cimport each_item
 
@@ -356,3 +357,37 @@ cdef void part_of_v(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
             product(v.dtype, False, True, v.o, r1 - r0, t.m, y, ld_y, x, ld_x, 1 if j > first else beta,
                     target + r0 * size, v.rows)
             r0 = r1
+
+
+# ---- all patches -----------------------------------------------------------------------------------------------------
+
+cdef struct Unfolding:
+    const Conv* v
+    const Array* y          # the patches: (n, channels taps, positions)
+    bint back
+
+
+cdef void unfold_images(Conv* v, const Array* y, char* workspace, bint back) noexcept nogil:
+    """y = the patches of X; with `back`, X = the sums of y at the elements of the patches, which need `own_bytes` of
+    workspace for each thread if y is not dense. Reads the sizes of X, Y and the kernel of a Conv with one group."""
+    cdef Unfolding job = Unfolding(v, y, back)
+    cdef Py_ssize_t items = v.n * v.c
+    cdef int t = threads_for(items * v.taps * v.positions)
+    if v.own_bytes: t = <int>min(<size_t>t, v.workspace_bytes // v.own_bytes)
+    each_item(unfold_channel, &job, items, <int>max(<Py_ssize_t>1, min(<Py_ssize_t>t, items)), workspace, v.own_bytes)
+
+
+cdef void unfold_channel(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
+    """The patches of one channel of one image."""
+    cdef const Conv* v = (<const Unfolding*>job).v
+    cdef const Array* y = (<const Unfolding*>job).y
+    cdef Py_ssize_t whole = v.taps * v.positions, size = itemsize(v.dtype), channel = i % v.c
+    cdef Tile t = Tile(i // v.c, 0, v.positions)
+    cdef char* p = y.data + i * whole * size
+    if (<const Unfolding*>job).back:
+        if not y.layout.dense:
+            gather(workspace, y, i * whole, whole)
+            p = workspace
+        memset(v.x.data + (t.image * v.x.image + channel * v.x.channel) * size, 0,
+               v.size[0] * v.size[1] * v.size[2] * size)
+    pack(v, &v.x, 0, channel * v.taps, (channel + 1) * v.taps, &t, p, (<const Unfolding*>job).back)

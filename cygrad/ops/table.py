@@ -254,6 +254,25 @@ TABLE = [
     Row("conv.conv_transpose3d"),
     Row("conv.conv_weight", public=False),
 
+    Row("pool.max_pool1d"),
+    Row("pool.max_pool2d"),
+    Row("pool.max_pool3d"),
+    Row("pool.avg_pool1d"),
+    Row("pool.avg_pool2d"),
+    Row("pool.avg_pool3d"),
+    Row("pool.adaptive_max_pool1d"),
+    Row("pool.adaptive_max_pool2d"),
+    Row("pool.adaptive_max_pool3d"),
+    Row("pool.adaptive_avg_pool1d"),
+    Row("pool.adaptive_avg_pool2d"),
+    Row("pool.adaptive_avg_pool3d"),
+    Row("pool.pool_put", public=False),
+    Row("pool.pool_take", public=False),
+    Row("pool.avg_spread", public=False),
+
+    Row("patches.unfold"),
+    Row("patches.fold"),
+
     Row("normalize.layer_norm"),
     Row("normalize.rms_norm"),
 
@@ -283,6 +302,9 @@ TABLE = [
 
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
+
+# Public functions of late families that are composed of operators: they have no operator of their own.
+COMPOSED = [Row("pool.lp_pool1d"), Row("pool.lp_pool2d"), Row("pool.lp_pool3d")]
 
 ROWS = {row.name: row for row in TABLE}
 

@@ -16,7 +16,7 @@ class Sampled:
                 the arguments are inputs, all others are attributes
     keeps       what backward saves for each wanted input, e.g. {"x": "y", "y": "x"}, or a function of the arguments
                 that returns this. "x", "y" are inputs, "out" the output, "lse" a value for each row, "order" a position
-                for each element, "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
+                for each element, "taps" a byte for each element of the output, "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
                 for each element of the first input, "truths" one and "codes" two for each element of the output,
                 "choice" one bit if one gradient is wanted, else two, "places" bits or positions of a mask, "hard" one
                 bit for each target if targets have no gradient; "rows" is the row of each index in the smallest dtype,
@@ -50,8 +50,8 @@ class Sampled:
 
 from . import (  # noqa: E402  (they import Sampled)
     activations, attention, channels, compare, conv, decompose, determinant, diagonal, einsum, elementwise, embedding,
-    functions, gradient, index, join, linalg, loss, masks, minmax, normalize, random, recurrent, reduce, scan, shape,
-    slices, softmax, solve, sort, special, spectra, statistics, window,
+    functions, gradient, index, join, linalg, loss, masks, minmax, normalize, pool, random, recurrent, reduce, scan,
+    shape, slices, softmax, solve, sort, special, spectra, statistics, window,
 )
 
 TABLE = [
@@ -59,7 +59,7 @@ TABLE = [
     for family in (elementwise, functions, activations, special, compare, reduce, statistics, minmax, scan, shape,
                    join, slices, window, index, masks, sort, linalg, decompose, solve, determinant, spectra, einsum,
                    softmax, attention, recurrent, normalize, channels, embedding, loss, random, gradient, conv,
-                   diagonal)
+                   diagonal, pool)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}

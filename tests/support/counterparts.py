@@ -508,6 +508,22 @@ def convolved(f):
     return call
 
 
+def max_pooled(f):
+    return lambda x, kernel_size, return_indices=False, **how: f(x, kernel_size, **how)
+
+
+def averaged(f):                                    # an empty stride is the kernel's
+    return lambda x, kernel_size, stride=(), *args, **how: f(x, kernel_size, stride or None, *args, **how)
+
+
+def max_adapted(f):
+    return lambda x, output_size, return_indices=False: f(x, output_size)
+
+
+def alone(y):                                       # without the indices
+    return y[0] if isinstance(y, tuple) else y
+
+
 COUNTERPARTS = [
     Counterpart("add", "add", scaled),
     Counterpart("sub", "sub", scaled),
@@ -647,6 +663,13 @@ COUNTERPARTS = [
     *[Counterpart(name, f"nn.functional.{name}", convolved) for kind in ("conv", "conv_transpose")
       for name in (f"{kind}1d", f"{kind}2d", f"{kind}3d")],
 
+    *[Counterpart(f"max_pool{d}d", f"nn.functional.max_pool{d}d", max_pooled, alone) for d in (1, 2, 3)],
+    *[Counterpart(f"avg_pool{d}d", f"nn.functional.avg_pool{d}d", averaged) for d in (1, 2, 3)],
+    *[Counterpart(f"adaptive_max_pool{d}d", f"nn.functional.adaptive_max_pool{d}d", max_adapted, alone)
+      for d in (1, 2, 3)],
+    *[Counterpart(f"adaptive_avg_pool{d}d", f"nn.functional.adaptive_avg_pool{d}d") for d in (1, 2, 3)],
+    Counterpart("unfold", "nn.functional.unfold"),
+
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
     Counterpart("rms_norm", "nn.functional.rms_norm", scaled_rows),
@@ -665,6 +688,10 @@ WITHOUT = {
     "cbrt": "PyTorch has none",
     "sinc_derivative": "what sinc computes in backward",
     "relu_gradient": "what relu computes in backward",
+    "pool_put": "what max_pool1d, max_pool2d and max_pool3d compute in backward",
+    "pool_take": "what pool_put computes in backward",
+    "fold": "PyTorch has no OpInfo of it; tests/properties/test_table_torch.py",
+    "avg_spread": "what avg_pool1d, avg_pool2d and avg_pool3d compute in backward",
     "conv_weight": "what conv1d, conv2d and conv3d compute in backward",
     "gelu_tanh": "gelu(approximate='tanh'), compared there",
     "embedding_bag": "PyTorch has no second gradient of it; tests/ops/test_embedding.py, test_table_torch.py",

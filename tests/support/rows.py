@@ -77,6 +77,7 @@ HIDDEN = {
     "hiddens": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size,
     "cells": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size,
     "gates": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size * 4,
+    "taps": lambda args, y, wanted: y.size,
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),

@@ -1,0 +1,433 @@
+"""Pooling: the maximum or the mean of windows of images, of one to three dimensions."""
+
+cimport cython
+
+from cython cimport final
+from libc.stdint cimport uint64_t
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage, output_bit, saved
+from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.execute.run cimport apply1, apply2
+from cygrad.kernels cimport pool as kernels
+from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, itemsize
+from cygrad.kernels.conv cimport set_planes
+from cygrad.kernels.pool cimport Pool
+from cygrad.ops.spatial cimport batched, read_sizes
+
+from cygrad.core.errors import described
+from cygrad.ops.elementwise import power
+from cygrad.ops.shape import squeeze
+
+
+@cython.no_gc
+cdef class Pooling(Attributes):
+    """The attributes of pooling: for each spatial dimension the kernel, the stride, the zeros before X, the dilation,
+    and the sizes of X and Y; whether the windows are adaptive, whether a mean counts the padding, and what it divides
+    by (0: the elements of the window)."""
+
+    def __cinit__(self, tuple kernel, tuple stride, tuple low, tuple dilation, tuple size, tuple out,
+                  bint adaptive=False, bint padding_counts=True, Py_ssize_t divisor=0):
+        cdef Pool* p = &self.pool
+        cdef Py_ssize_t taps = 1
+        cdef int d, i
+        self.kernel, self.stride, self.low, self.dilation = kernel, stride, low, dilation
+        self.size, self.out, self.nd = size, out, <int>len(size)
+        self.adaptive, self.padding_counts, self.divisor = adaptive, padding_counts, divisor
+        p.adaptive, p.padding_counts, p.divisor = adaptive, padding_counts, divisor
+        for d in range(3):
+            i = d - 3 + self.nd
+            p.kernel[d], p.stride[d], p.low[d], p.dilation[d], p.size[d], p.out[d] = (
+                (kernel[i], stride[i], low[i], dilation[i], size[i], out[i]) if i >= 0 else (1, 1, 0, 1, 1, 1))
+            taps *= p.kernel[d]
+        p.width = 1 if taps <= 256 else 2 if taps <= 65536 else 4
+
+
+cdef Pool pool_of(const void* attributes, const Array* x, const Array* y, const char* places) noexcept nogil:
+    """The arguments of a kernel."""
+    cdef Pool p = (<Pooling>attributes).pool
+    p.dtype, p.n, p.channels, p.places = x.dtype, x.layout.shape[0], x.layout.shape[1], <char*>places
+    set_planes(&p.x, x)
+    set_planes(&p.y, y)
+    return p
+
+
+cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
+    """The output has the images and channels of the input and this size, whose missing dimensions come first."""
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef int d, nd = (<Pooling>c.attributes).nd
+    shape[0], shape[1] = c.x[0].layout.shape[0], c.x[0].layout.shape[1]
+    for d in range(nd): shape[2 + d] = size[3 - nd + d]
+    c.y[0].layout, c.y[0].dtype = lay.dense(2 + nd, shape), c.x[0].dtype
+    return 0
+
+
+cdef class Pools(Operator):
+    """The base of all: one floating input, or one and the places of maxima."""
+
+    def __cinit__(self, str name):
+        self.name, self.fused, self.differentiable = name, True, True
+
+
+# ---- maxima ----------------------------------------------------------------------------------------------------------
+
+@final
+cdef class MaxPool(Pools):
+    """y = largest x in each window        dx = sum of g over the windows of which x is the first largest
+
+    Backward keeps the place of the maximum in its window, a hidden output: a byte for windows of at most 256
+    elements."""
+
+    def __cinit__(self, str name):
+        self.promotes = self.promotes_to_float = True
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef const Pool* p = &(<Pooling>c.attributes).pool
+        infer_planes(c, p.out)
+        if c.wanted:
+            c.n_out, c.hidden = 2, 1
+            c.y[1].layout = lay.incref(c.y[0].layout)
+            c.y[1].dtype = UINT8 if p.width == 1 else UINT16 if p.width == 2 else UINT32
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.y[1].data if c.hidden else NULL)
+        kernels.max_pool(&p)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return output_bit(1)
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).saved = output_bit(1)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], saved(b, OWN | 1).data)
+        kernels.put_places(&p)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return c.locally_constant(apply2(POOL_PUT, g, c.output(1).detach(), c.attributes))
+
+
+@final
+cdef class PoolPut(Pools):
+    """x = sum of y over the windows with this place        dy = g at the places
+
+    The inputs are y and the places. The gradient of max_pool, of which its formula is made."""
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        return infer_planes(c, (<Pooling>c.attributes).pool.size)
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], c.x[1].data)
+        kernels.put_places(&p)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 2
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).saved = 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Pool p = pool_of(b.attributes, &b.g[0], &b.dx[0], saved(b, 1).data)
+        kernels.take_places(&p)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return apply2(POOL_TAKE, g, c.input(1), c.attributes)
+
+
+@final
+cdef class PoolTake(Pools):
+    """y = x at the place of each window        dx = sum of g over the windows with this place
+
+    The inputs are x and the places. The gradient of pool_put."""
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        return infer_planes(c, (<Pooling>c.attributes).pool.out)
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.x[1].data)
+        kernels.take_places(&p)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 2
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).saved = 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], saved(b, 1).data)
+        kernels.put_places(&p)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return apply2(POOL_PUT, g, c.input(1), c.attributes)
+
+
+# ---- means -----------------------------------------------------------------------------------------------------------
+
+@final
+cdef class AvgPool(Pools):
+    """y = mean of x in each window        dx = sum of g / elements of the window, over the windows that x is in"""
+
+    def __cinit__(self, str name):
+        self.promotes = self.promotes_to_float = True
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        return infer_planes(c, (<Pooling>c.attributes).pool.out)
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], NULL)
+        kernels.mean_pool(&p)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 0
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], NULL)
+        kernels.spread_means(&p)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return apply1(AVG_SPREAD, g, c.attributes)
+
+
+@final
+cdef class AvgSpread(Pools):
+    """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
+
+    The gradient of avg_pool, of which its formula is made."""
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        return infer_planes(c, (<Pooling>c.attributes).pool.size)
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], NULL)
+        kernels.spread_means(&p)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 0
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Pool p = pool_of(b.attributes, &b.g[0], &b.dx[0], NULL)
+        kernels.mean_pool(&p)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return apply1(AVG_POOL[(<Pooling>c.attributes).nd - 1], g, c.attributes)
+
+
+cdef list MAX_POOL = [MaxPool(f"max_pool{d}d") for d in (1, 2, 3)]
+cdef list AVG_POOL = [AvgPool(f"avg_pool{d}d") for d in (1, 2, 3)]
+cdef list ADAPTIVE_MAX = [MaxPool(f"adaptive_max_pool{d}d") for d in (1, 2, 3)]
+cdef list ADAPTIVE_AVG = [AvgPool(f"adaptive_avg_pool{d}d") for d in (1, 2, 3)]
+cdef Operator POOL_PUT = PoolPut("pool_put"), POOL_TAKE = PoolTake("pool_take"), AVG_SPREAD = AvgSpread("avg_spread")
+OPERATORS = {(<Operator>o).name: o for o in (*MAX_POOL, *AVG_POOL, *ADAPTIVE_MAX, *ADAPTIVE_AVG, POOL_PUT, POOL_TAKE,
+                                             AVG_SPREAD)}
+
+
+# ---- public functions ------------------------------------------------------------------------------------------------
+
+cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dilation, ceil_mode, bint counts, divisor_override):
+    """Pooling with windows of one size."""
+    cdef Operator op = operators[nd - 1]
+    cdef str name = op.name
+    cdef Tensor t = batched(name, x, nd)
+    cdef int d
+    kernel = read_sizes(name, "kernel_size", kernel_size, nd, 1)
+    steps = kernel if stride is None else read_sizes(name, "stride", stride, nd, 1)
+    low, wide = read_sizes(name, "padding", padding, nd, 0), read_sizes(name, "dilation", dilation, nd, 1)
+    (divisor,) = (0,) if divisor_override is None else read_sizes(name, "divisor_override", divisor_override, 1, -0x7fffffff)
+    if divisor == 0 and divisor_override is not None: raise ValueError(f"{name}: divisor_override must not be 0")
+    size = t.shape[2:]
+    cover = [wide[d] * (kernel[d] - 1) + 1 for d in range(nd)]
+    out = []
+    for d in range(nd):
+        if 2 * low[d] > cover[d]:
+            raise ValueError(f"{name}: padding is {described(padding)}; it must be at most half of the {cover[d]} that "
+                             f"the kernel covers")
+        free = size[d] + 2 * low[d] - cover[d]
+        n = (free + (steps[d] - 1 if ceil_mode else 0)) // steps[d] + 1
+        if ceil_mode and (n - 1) * steps[d] >= size[d] + low[d]: n -= 1     # this window would begin in the padding
+        out.append(n)
+    if min(out) < 1 or 0 in size:
+        raise ValueError(f"{name}: x is {ensure_tensor(x).shape}; a window covers {cover} and must fit into x with "
+                         f"padding {described(padding)}")
+    y = apply1(op, t, Pooling(kernel, steps, low, wide, size, tuple(out), False, counts, divisor))
+    return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
+
+
+cdef object adapted(list operators, int nd, x, output_size):
+    """Pooling to an output of a given size; None keeps the size of x."""
+    cdef Operator op = operators[nd - 1]
+    cdef str name = op.name
+    cdef Tensor t = batched(name, x, nd)
+    cdef int d
+    size, ones = t.shape[2:], (1,) * nd
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
+    if len(wanted) == nd: wanted = tuple([n if m is None else m for m, n in zip(wanted, size)])
+    out = read_sizes(name, "output_size", wanted, nd, 1)
+    if 0 in size: raise ValueError(f"{name}: x is {ensure_tensor(x).shape}; its spatial sizes must be at least 1")
+    kernel = tuple([min(size[d], (size[d] + out[d] - 1) // out[d] + 1) for d in range(nd)])
+    y = apply1(op, t, Pooling(kernel, ones, (0,) * nd, ones, size, out, True, False, 0))
+    return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
+
+
+cdef object normed(int nd, x, norm_type, kernel_size, stride, ceil_mode):
+    """lp_pool1d, 2d or 3d."""
+    cdef str name = f"lp_pool{nd}d"
+    if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
+        raise TypeError(f"{name}: norm_type must be a number other than 0, got {described(norm_type)}")
+    cdef Py_ssize_t n = 1
+    for k in read_sizes(name, "kernel_size", kernel_size, nd, 1): n *= k
+    y = pooled(AVG_POOL, nd, power(x, float(norm_type)), kernel_size, stride, 0, 1, ceil_mode, True, None)
+    return power(y * n, 1 / norm_type)
+
+
+def max_pool1d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
+               ceil_mode: bool = False) -> Tensor:
+    """The largest element of each window of rows, (n, channels, width) or without n. See max_pool2d."""
+    return pooled(MAX_POOL, 1, x, kernel_size, stride, padding, dilation, ceil_mode, True, None)
+
+
+def max_pool2d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
+               ceil_mode: bool = False) -> Tensor:
+    """The largest element of each window of images, (n, channels, height, width) or without n. A NaN is the largest.
+
+    `kernel_size`, `stride` (None: the kernel size), `padding` and `dilation` are integers for all dimensions or one for
+    each. Padding never is the largest; it is at most half of the kernel. With `ceil_mode` the last window may leave x.
+    Of equal elements the first gets the gradient. float32 and float64. Raises ValueError for windows that do not
+    fit."""
+    return pooled(MAX_POOL, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None)
+
+
+def max_pool3d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
+               ceil_mode: bool = False) -> Tensor:
+    """The largest element of each window of volumes, (n, channels, depth, height, width) or without n. See
+    max_pool2d."""
+    return pooled(MAX_POOL, 3, x, kernel_size, stride, padding, dilation, ceil_mode, True, None)
+
+
+def avg_pool1d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+    """The mean of each window of rows, (n, channels, width) or without n. See avg_pool2d."""
+    return pooled(AVG_POOL, 1, x, kernel_size, stride, padding, 1, ceil_mode, bool(count_include_pad), None)
+
+
+def avg_pool2d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+               divisor_override: int | None = None) -> Tensor:
+    """The mean of each window of images, (n, channels, height, width) or without n.
+
+    The windows are those of max_pool2d. Zeros of the padding count as elements if `count_include_pad` is set; what is
+    beyond the padding, with `ceil_mode`, never does. `divisor_override` replaces the number of elements. float32 and
+    float64. Raises ValueError for windows that do not fit."""
+    return pooled(AVG_POOL, 2, x, kernel_size, stride, padding, 1, ceil_mode, bool(count_include_pad), divisor_override)
+
+
+def avg_pool3d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+               padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+               divisor_override: int | None = None) -> Tensor:
+    """The mean of each window of volumes, (n, channels, depth, height, width) or without n. See avg_pool2d."""
+    return pooled(AVG_POOL, 3, x, kernel_size, stride, padding, 1, ceil_mode, bool(count_include_pad), divisor_override)
+
+
+def adaptive_max_pool1d(x: Data, output_size: int | Sequence[int]) -> Tensor:
+    """The largest elements of windows that divide rows into `output_size` parts. See adaptive_max_pool2d."""
+    return adapted(ADAPTIVE_MAX, 1, x, output_size)
+
+
+def adaptive_max_pool2d(x: Data, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The largest elements of windows that divide images into `output_size` parts, an integer or one for each
+    dimension; None keeps a size. Window i begins at i size / parts and ends at (i + 1) size / parts, rounded
+    outwards."""
+    return adapted(ADAPTIVE_MAX, 2, x, output_size)
+
+
+def adaptive_max_pool3d(x: Data, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The largest elements of windows that divide volumes into `output_size` parts. See adaptive_max_pool2d."""
+    return adapted(ADAPTIVE_MAX, 3, x, output_size)
+
+
+def adaptive_avg_pool1d(x: Data, output_size: int | Sequence[int]) -> Tensor:
+    """The means of windows that divide rows into `output_size` parts. See adaptive_max_pool2d."""
+    return adapted(ADAPTIVE_AVG, 1, x, output_size)
+
+
+def adaptive_avg_pool2d(x: Data, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The means of windows that divide images into `output_size` parts. See adaptive_max_pool2d."""
+    return adapted(ADAPTIVE_AVG, 2, x, output_size)
+
+
+def adaptive_avg_pool3d(x: Data, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The means of windows that divide volumes into `output_size` parts. See adaptive_max_pool2d."""
+    return adapted(ADAPTIVE_AVG, 3, x, output_size)
+
+
+def lp_pool1d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window of rows, where p is `norm_type`. See lp_pool2d."""
+    return normed(1, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window of images, where p is `norm_type`: 1 gives sums, a large number nearly the
+    maximum. The windows are those of max_pool2d. The derivative at a sum of 0 is NaN, as in PyTorch. Composed of other
+    operators."""
+    return normed(2, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window of volumes, where p is `norm_type`. See lp_pool2d."""
+    return normed(3, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+cdef object with_places(Operator op, x, place, kernel, stride, padding, dilation, size, out):
+    return apply2(op, ensure_tensor(x), ensure_tensor(place), Pooling(kernel, stride, padding, dilation, size, out))
+
+
+def pool_put(y: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+             dilation: Sequence[int], size: Sequence[int]) -> Tensor:
+    """Images of `size` with the elements of `y` added at each window's `place`, as the gradient of max_pool adds them.
+    The places are dense, in the smallest unsigned dtype for the kernel, and valid, which is not checked. The
+    sequences are tuples."""
+    return with_places(POOL_PUT, y, place, kernel, stride, padding, dilation, size, ensure_tensor(y).shape[2:])
+
+
+def pool_take(x: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+              dilation: Sequence[int]) -> Tensor:
+    """The elements of `x` at each window's `place`, as for pool_put."""
+    return with_places(POOL_TAKE, x, place, kernel, stride, padding, dilation, ensure_tensor(x).shape[2:],
+                       ensure_tensor(place).shape[2:])
+
+
+def avg_spread(y: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+               size: Sequence[int]) -> Tensor:
+    """Images of `size` to which each window adds its element of `y` in equal parts, as the gradient of avg_pool does.
+    The sequences are tuples."""
+    return apply1(AVG_SPREAD, ensure_tensor(y), Pooling(kernel, stride, padding, (1,) * len(size), size,
+                                                        ensure_tensor(y).shape[2:]))
