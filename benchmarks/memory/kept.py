@@ -210,7 +210,8 @@ def samples():
     add("fold", 1, lambda m, _, x: m.fold(x.reshape((1, 100, 100)), (20, 20), 2, stride=2),
         lambda m, _, x: m.nn.functional.fold(x.reshape((1, 100, 100)), (20, 20), 2, stride=2))
     add("pool_put", 1, lambda m, _, x: m.ops.ROWS["pool_put"].function(
-        x[None, None, :50, :50], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1), (100, 100)), None)
+        x[None, None, :50, :50], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1),
+        (100, 100)), None)
     add("pool_take", 1, lambda m, _, x: m.ops.ROWS["pool_take"].function(
         x[None, None], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1)), None)
     add("avg_spread", 1, lambda m, _, x: m.ops.ROWS["avg_spread"].function(

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
-from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
+from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
     TABLE = 256             # places in a window of so many elements are decoded by a table
@@ -121,10 +121,9 @@ cdef void places_of(const Pool* p, real* x, real* y, Py_ssize_t start, bint put)
     """y = x at the places of a plane; with `put`, x = 0, then x += y at the places. A window without an element of X
     has no place."""
     cdef Py_ssize_t table[TABLE]
-    cdef Py_ssize_t i, j, k, n = start, place, offset, last = 0
+    cdef Py_ssize_t i, j, k, n = start, place, offset
     cdef real* g
     cdef Span sz, sy, sx
-    cdef int d
     fill_table(p, p.x.at, table)
     if put: memset(x, 0, p.size[0] * p.size[1] * p.size[2] * sizeof(real))
     for i in range(p.out[0]):

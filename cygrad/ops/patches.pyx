@@ -145,8 +145,8 @@ cdef Pooling sliding(str name, tuple size, kernel_size, dilation, padding, strid
     low, wide = read_sizes(name, "padding", padding, 2, 0), read_sizes(name, "dilation", dilation, 2, 1)
     out = tuple([(size[d] + 2 * low[d] - wide[d] * (kernel[d] - 1) - 1) // steps[d] + 1 for d in range(2)])
     if min(out) < 1 or 0 in size:
-        raise ValueError(f"{name}: no patch of kernel_size {described(kernel_size)} with dilation {described(dilation)} "
-                         f"fits into images of {size} with padding {described(padding)}")
+        raise ValueError(f"{name}: no patch of kernel_size {described(kernel_size)} with dilation "
+                         f"{described(dilation)} fits into images of {size} with padding {described(padding)}")
     return Pooling(kernel, steps, low, wide, size, out)
 
 
@@ -168,8 +168,8 @@ def fold(x: Data, output_size: int | Sequence[int], kernel_size: int | Sequence[
     without n, as from unfold(). Where patches overlap they are added, so fold is the gradient of unfold and not its
     inverse. float32 and float64. Raises ValueError if the sizes do not fit."""
     cdef Tensor t = ensure_tensor(x)
-    cdef Pooling a = sliding("fold", read_sizes("fold", "output_size", output_size, 2, 1), kernel_size, dilation, padding,
-                             stride)
+    cdef Pooling a = sliding("fold", read_sizes("fold", "output_size", output_size, 2, 1), kernel_size, dilation,
+                             padding, stride)
     cdef Py_ssize_t taps = a.kernel[0] * a.kernel[1], patches = a.out[0] * a.out[1]
     if t.layout.ndim not in (2, 3) or t.shape[-1] != patches or t.shape[-2] == 0 or t.shape[-2] % taps:
         raise ValueError(f"fold: x is {t.shape}; wanted (n, channels * {taps}, {patches}), or the same without n")

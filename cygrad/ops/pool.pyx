@@ -12,7 +12,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport pool as kernels
-from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array
 from cygrad.kernels.conv cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
@@ -256,8 +256,10 @@ cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dila
     kernel = read_sizes(name, "kernel_size", kernel_size, nd, 1)
     steps = kernel if stride is None else read_sizes(name, "stride", stride, nd, 1)
     low, wide = read_sizes(name, "padding", padding, nd, 0), read_sizes(name, "dilation", dilation, nd, 1)
-    (divisor,) = (0,) if divisor_override is None else read_sizes(name, "divisor_override", divisor_override, 1, -0x7fffffff)
-    if divisor == 0 and divisor_override is not None: raise ValueError(f"{name}: divisor_override must not be 0")
+    (divisor,) = (0,) if divisor_override is None else read_sizes(
+        name, "divisor_override", divisor_override, 1, -0x7fffffff)
+    if divisor == 0 and divisor_override is not None:
+        raise ValueError(f"{name}: divisor_override must not be 0")
     size = t.shape[2:]
     cover = [wide[d] * (kernel[d] - 1) + 1 for d in range(nd)]
     out = []

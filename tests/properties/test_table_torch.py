@@ -236,7 +236,8 @@ def derivatives(xs, y, grad, variable):
 
 # Their gradients depend on the values and are piecewise constant. PyTorch does not record some of these gradients. In
 # cygrad the next derivative is zeros.
-PIECEWISE = {*(f"{kind}_pool{d}d" for kind in ("max", "adaptive_max") for d in (1, 2, 3)), "relu_gradient", "maximum", "minimum", "clip", "where", "max", "min", "sort"}
+PIECEWISE = {*(f"{kind}_pool{d}d" for kind in ("max", "adaptive_max") for d in (1, 2, 3)),
+            "relu_gradient", "maximum", "minimum", "clip", "where", "max", "min", "sort"}
 
 
 def kinds(xs, y, grad):

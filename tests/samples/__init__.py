@@ -16,7 +16,8 @@ class Sampled:
                 the arguments are inputs, all others are attributes
     keeps       what backward saves for each wanted input, e.g. {"x": "y", "y": "x"}, or a function of the arguments
                 that returns this. "x", "y" are inputs, "out" the output, "lse" a value for each row, "order" a position
-                for each element, "taps" a byte for each element of the output, "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
+                for each element, "taps" a byte for each element of the output,
+                "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
                 for each element of the first input, "truths" one and "codes" two for each element of the output,
                 "choice" one bit if one gradient is wanted, else two, "places" bits or positions of a mask, "hard" one
                 bit for each target if targets have no gradient; "rows" is the row of each index in the smallest dtype,

@@ -31,7 +31,8 @@ def over_windows(x, dimensions, value):
     for at in itertools.product(*[range(len(d)) for d in dimensions]):
         chosen = [d[i] for d, i in zip(dimensions, at, strict=True)]
         window = x[(..., *np.ix_(*[inside for inside, _ in chosen]))]
-        y[(..., *at)] = value(window.reshape(*window.shape[:-len(dimensions)], math.prod(window.shape[-len(dimensions):])), [extent for _, extent in chosen])
+        rows = window.reshape(*window.shape[:-len(at)], math.prod(window.shape[-len(at):]))
+        y[(..., *at)] = value(rows, [extent for _, extent in chosen])
     return y
 
 
