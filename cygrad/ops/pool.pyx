@@ -247,7 +247,8 @@ OPERATORS = {(<Operator>o).name: o for o in (*MAX_POOL, *AVG_POOL, *ADAPTIVE_MAX
 
 # ---- public functions ------------------------------------------------------------------------------------------------
 
-cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dilation, ceil_mode, bint counts, divisor_override):
+cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dilation, ceil_mode, bint counts,
+                   divisor_override):
     """Pooling with windows of one size."""
     cdef Operator op = operators[nd - 1]
     cdef str name = op.name
