@@ -41,11 +41,11 @@ float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 _late = {}                                                  # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
-for _row in (*ops.TABLE, *ops.COMPOSED):
     for _name in (_row.name, *_row.aliases) if _row.public else ():
         if _row.late: _late[_name] = _row.family, _row.name
         else: globals()[_name] = _row.function
-for _family, _names in ops.COMPOSED.items(): _late.update({_name: (_family, _name) for _name in _names})
+for _family, _names in ops.COMPOSED.items():
+    for _name in _names: _late[_name] = _family, _name
 
 
 def __getattr__(name):

@@ -13,7 +13,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
-from cygrad.kernels.blas cimport begin_serial, end_serial, gemm_serial
+from cygrad.kernels.blas cimport begin_products, end_products, product
 from cygrad.kernels.lanes cimport dot_of, max_of, sum_of
 from cygrad.kernels.mathematics cimport exp_near
 from cygrad.kernels.random cimport LANES, make_words
@@ -125,7 +125,7 @@ cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexc
     for i in range(m): top[i], total[i] = <real>-math.INFINITY, 0
     while j < stop:
         n = min(<Py_ssize_t>KEYS, stop - j)
-        gemm_serial(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
+        product(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
                     row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
         for i in range(m):
             put_scores(a, mask_row(a, h, at + i, j), visible_of(a, at + i, j, n), n, s + i * n)
@@ -133,7 +133,7 @@ cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexc
             if a.p:
                 put_factors(a, h, at + i, j, n, f)
                 for k in range(n): s[i * n + k] *= f[k]
-        gemm_serial(a.dtype, False, False, m, w, n, <char*>s, n, row_of(&a.v, h // a.group, j, size), a.v.down,
+        product(a.dtype, False, False, m, w, n, <char*>s, n, row_of(&a.v, h // a.group, j, size), a.v.down,
                     1 if j else 0, <char*>y, w)
         j += n
     for i in range(m):
@@ -173,9 +173,9 @@ cdef void attend_some(void* job, Py_ssize_t worker, Py_ssize_t stop) noexcept no
 
 
 cdef int on_workers(range_t f, Attention* a) except -1 nogil:
-    begin_serial()
+    begin_products()
     parallel_for(f, a, a.workers, 1, <int>a.workers)
-    end_serial()
+    end_products()
     return 0
 
 
@@ -216,10 +216,10 @@ cdef void block_gradient(const Attention* a, Py_ssize_t h, Py_ssize_t at, Py_ssi
     cdef real* p
     cdef real* d
     cdef real c = <real>scale, lse, delta
-    gemm_serial(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
+    product(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
                 row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
     if derived:
-        gemm_serial(a.dtype, False, True, m, n, a.value_width, row_of(&a.g, h, at, size), a.g.down,
+        product(a.dtype, False, True, m, n, a.value_width, row_of(&a.g, h, at, size), a.g.down,
                     row_of(&a.v, h // a.group, j, size), a.v.down, 0, <char*>ds, n)
     for i in range(m):
         p, d, lse = s + i * n, ds + i * n, statistics[i]
@@ -259,13 +259,13 @@ cdef void add_gradients(const Attention* a, Py_ssize_t group, Py_ssize_t first, 
                 if n <= 0: continue
                 block_gradient(a, h, i, m, j, n, a.scale, wanted & (DQ | DK), s, ds)
                 if wanted & DV:
-                    gemm_serial(a.dtype, True, False, n, w, m, <char*>s, n, row_of(&a.g, h, i, size), a.g.down, 1,
+                    product(a.dtype, True, False, n, w, m, <char*>s, n, row_of(&a.g, h, i, size), a.g.down, 1,
                                 <char*>(dv + j * w), w)
                 if wanted & DK:
-                    gemm_serial(a.dtype, True, False, n, e, m, <char*>ds, n, row_of(&a.q, h, i, size), a.q.down, 1,
+                    product(a.dtype, True, False, n, e, m, <char*>ds, n, row_of(&a.q, h, i, size), a.q.down, 1,
                                 <char*>(dk + j * e), e)
                 if wanted & DQ:
-                    gemm_serial(a.dtype, False, False, m, e, n, <char*>ds, n, row_of(&a.k, group, j, size), a.k.down,
+                    product(a.dtype, False, False, m, e, n, <char*>ds, n, row_of(&a.k, group, j, size), a.k.down,
                                 1, <char*>(dq + i * e), e)
 
 

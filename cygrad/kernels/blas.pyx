@@ -1,4 +1,6 @@
-"""Row-major matrix products through SciPy's cython_blas. kernels/lapack.pyx calls BLAS too, between begin() and end().
+"""Row-major matrix products through SciPy's cython_blas. gemm() shares a product among threads. Kernels that share
+their own work call product() between begin_products() and end_products(), and kernels/lapack.pyx calls LAPACK between
+begin() and end().
 
 The function pointers are loaded on the first product, so importing cygrad does not import SciPy. A large product is
 divided into row panels, one for each thread, and each panel calls a single-threaded BLAS. The first product that starts
@@ -170,63 +172,7 @@ cdef void end_products() noexcept nogil:
 
 cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
                   const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) noexcept nogil:
-    """The same as gemm() on the calling thread alone, between begin_products() and end_products(). The sizes are
-    positive, and they and the leading dimensions fit into 32 bits."""
-    cdef Product p
-    if m == 1 and n == 1:
-        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
-        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
-        return
-    p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
-    panel(&p, 0, m)
-
-
-cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
-              const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
-    """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
-    With beta = 0, C is not read. Raises ValueError for sizes that do not fit into 32 bits."""
-    cdef int size = itemsize(dtype), t
-    cdef Py_ssize_t row
-    cdef Product p
-    if m == 0 or n == 0: return 0
-    if k == 0:
-        if beta == 0:
-            for row in range(m): memset(c + row * ldc * size, 0, n * size)
-        return 0
-    if m == 1 and n == 1:
-        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
-        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
-        return 0
-    check_sizes(m, n, max(k, lda, ldb, ldc))
-    lda, ldb, ldc = max(lda, 1), max(ldb, 1), max(ldc, 1)
-    t = threads_for(m * n * k // 32)
-    p = Product(dtype, ta, tb, <int>n, <int>k, <int>lda, <int>ldb, <int>ldc, a, b, c, beta)
-    begin_products()
-    if m * n * k < 16 * GRAIN: panel(&p, 0, m)
-    else:
-        parallel_for(panel, &p, m, (m + t - 1) // t, t)
-    end()
-    return 0
-
-
-# ---- for kernels that share their own work among threads ------------------------------------------------------------
-
-cdef int begin_serial() except -1 nogil:
-    """Prepare BLAS for gemm_serial(). Each call needs one of end_serial()."""
-    if sgemm == NULL:
-        with gil: load()
-    begin()
-    return 0
-
-
-cdef void end_serial() noexcept nogil:
-    end()
-
-
-cdef void gemm_serial(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a,
-                      Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
-                      Py_ssize_t ldc) noexcept nogil:
-    """gemm() in the calling thread alone, between begin_serial() and end_serial(), for sizes that check_sizes() has
+    """gemm() in the calling thread alone, between begin_products() and end_products(), for sizes that check_sizes() has
     passed."""
     cdef Py_ssize_t row
     cdef Product p
@@ -240,3 +186,23 @@ cdef void gemm_serial(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, P
     else:
         p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, beta)
         panel(&p, 0, m)
+
+
+cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
+              const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil:
+    """C := op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb transpose.
+    With beta = 0, C is not read. Raises ValueError for sizes that do not fit into 32 bits."""
+    cdef int t
+    cdef Product p
+    if m * n <= 1 or k == 0:                                                # without BLAS
+        product(dtype, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc)
+        return 0
+    check_sizes(m, n, max(k, lda, ldb, ldc))
+    begin_products()
+    if m * n * k < 16 * GRAIN: product(dtype, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc)
+    else:
+        t = threads_for(m * n * k // 32)
+        p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, beta)
+        parallel_for(panel, &p, m, (m + t - 1) // t, t)
+    end_products()
+    return 0

@@ -10,7 +10,7 @@ A sequence that has ended, or in reverse not begun, keeps its state; its outputs
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
-from cygrad.kernels.blas cimport begin_serial, end_serial, gemm, gemm_serial
+from cygrad.kernels.blas cimport begin_products, end_products, gemm, product
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.mathematics cimport logistic, tanh
 from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
@@ -116,10 +116,10 @@ cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) no
         t = s.stop - 1 - turn if r.reverse else s.start + turn
         z = <real*>s.gates + ((t - s.start) * r.batch + b0) * k
         if r.kind == GRU:
-            gemm_serial(r.dtype, False, True, m, 3 * n, n, <char*>(h + b0 * n), n, r.w_hh, n, 0,
+            product(r.dtype, False, True, m, 3 * n, n, <char*>(h + b0 * n), n, r.w_hh, n, 0,
                         <char*>(products + b0 * 3 * n), 3 * n)
         else:
-            gemm_serial(r.dtype, False, True, m, k, n, <char*>(h + b0 * n), n, r.w_hh, n, 1, <char*>z, k)
+            product(r.dtype, False, True, m, k, n, <char*>(h + b0 * n), n, r.w_hh, n, 1, <char*>z, k)
         for b in range(b0, b1):
             y = <real*>r.y + (t * r.batch + b) * n
             if not is_active(r, t, b):
@@ -151,9 +151,9 @@ cdef void add_biases(const Recurrence* r, real* out) noexcept nogil:
 cdef int on_sequences(range_t f, void* job, const Recurrence* r, Py_ssize_t steps) except -1 nogil:
     """Distribute the sequences among threads."""
     cdef int t = threads_for(steps * r.batch * r.hidden // 32 * gates_of(r.kind) * (r.hidden + 32))
-    begin_serial()
+    begin_products()
     parallel_for(f, job, r.batch, (r.batch + t - 1) // t, t)
-    end_serial()
+    end_products()
     return 0
 
 
@@ -277,11 +277,11 @@ cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) 
         if turn == r.steps - 1 and r.dh0 == NULL: break
         dz = <real*>r.dgates + (t * r.batch + b0) * k
         if r.kind == GRU:
-            gemm_serial(r.dtype, False, False, m, n, 2 * n, <char*>dz, k, r.w_hh, n, 1, <char*>(dnext + b0 * n), n)
-            gemm_serial(r.dtype, False, False, m, n, n, <char*>(dz + 3 * n), k, <char*>(<real*>r.w_hh + 2 * n * n), n,
+            product(r.dtype, False, False, m, n, 2 * n, <char*>dz, k, r.w_hh, n, 1, <char*>(dnext + b0 * n), n)
+            product(r.dtype, False, False, m, n, n, <char*>(dz + 3 * n), k, <char*>(<real*>r.w_hh + 2 * n * n), n,
                         1, <char*>(dnext + b0 * n), n)
         else:
-            gemm_serial(r.dtype, False, False, m, n, k, <char*>dz, k, r.w_hh, n, 0, <char*>(dnext + b0 * n), n)
+            product(r.dtype, False, False, m, n, k, <char*>dz, k, r.w_hh, n, 0, <char*>(dnext + b0 * n), n)
         for b in range(b0, b1):
             if is_active(r, t, b): memcpy(dh + b * n, dnext + b * n, n * sizeof(real))
     if r.dh0 != NULL: memcpy(<real*>r.dh0 + b0 * n, dh + b0 * n, m * n * sizeof(real))

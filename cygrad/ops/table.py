@@ -303,15 +303,13 @@ TABLE = [
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
 
-# Public functions of late families that are composed of operators: they have no operator of their own.
-COMPOSED = [Row("pool.lp_pool1d"), Row("pool.lp_pool2d"), Row("pool.lp_pool3d")]
-
 ROWS = {row.name: row for row in TABLE}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {
     "diagonal": ("trace",),
     "norms": ("matrix_norm", "matrix_power"),
+    "pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
     "products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
     "rearrange": (
         "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",

@@ -58,9 +58,9 @@ from . import (  # noqa: E402  (they import Sampled)
 TABLE = [
     sampled
     for family in (elementwise, functions, activations, special, compare, reduce, statistics, minmax, scan, shape,
-                   join, slices, window, index, masks, sort, linalg, decompose, solve, determinant, spectra, einsum,
-                   softmax, attention, recurrent, normalize, channels, embedding, loss, random, gradient, conv,
-                   diagonal, pool)
+                   join, slices, window, index, masks, sort, linalg, diagonal, decompose, solve, determinant, spectra,
+                   einsum, conv, pool, softmax, attention, recurrent, normalize, channels, embedding, loss, random,
+                   gradient)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}

@@ -445,7 +445,6 @@ def with_logits(f):
     return call
 
 
-def normalised(f):
 def attending(f):
     def call(query, key, value, dropout_p=0.0, **kwargs):
         refuse(dropout_p != 0, "dropout_p=")
@@ -453,6 +452,7 @@ def attending(f):
     return call
 
 
+def normalised(f):
     def call(x, shape, weight=None, bias=None, eps=1e-5):
         return f(x, weight, bias, eps, axes=tuple(range(-len(shape), 0)))
     return call
