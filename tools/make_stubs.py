@@ -35,6 +35,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "bernoulli.p": "float | None", "permutation.x": "int | _Data", "scale": "float | None",
     "size": "int | Sequence[int] | None",
     "ctx": "FunctionContext", "save_for_backward.tensors": "Tensor | None",
+    "deduplicate.op": "Literal['sum', 'mean']",
     "mark_non_differentiable.outputs": "Tensor", "mark_dirty.inputs": "Tensor",
     "setup_context.inputs": "tuple[Any, ...]", "setup_context.output": "Any",
     "set_materialize_grads.value": "bool", "forward.inputs": "Any", "backward.grads": "Tensor | None",
@@ -58,6 +59,11 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     **{f"Generator.{name}": "Tensor" for name in "normal uniform bernoulli integers permutation".split()},
+    "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
+    **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},
+    **{f"GradientSlice.{name}": "Tensor" for name in "indices values".split()},
+    "GradientSlice.shape": "tuple[int, ...] | None", "GradientSlice.dtype": "np.dtype[Any]",
+    "GradientSlice.nbytes": "int",
     "Generator.state": "tuple[int, int]",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",
@@ -78,7 +84,7 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
     "Tensor.T": "Tensor", "Tensor.mT": "Tensor",
-    "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
+    "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | GradientSlice | None",
     "Tensor.grad_fn": "Node | None", "Tensor.grad_req": "Literal['write', 'add', 'null']", "Tensor.is_leaf": "bool",
     "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
     "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",

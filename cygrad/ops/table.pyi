@@ -1,15 +1,14 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Callable
 from typing import Any
-from cygrad.core.graph.operator import Operator
-from cygrad.core.graph.tensor import Tensor
 
 COMPOSED: dict[Any, Any]
 ROWS: dict[str, Row]
 TABLE: list[Row]
 class Row:
-    function: Callable[..., Tensor]
-    operator: Operator
+    name: str
+    family: str
+    late: bool
     methods: tuple[str, ...]
     aliases: tuple[str, ...]
     public: bool

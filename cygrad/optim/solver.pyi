@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Never
 from typing_extensions import disjoint_base
 from cygrad.core.graph.tensor import Tensor
 
@@ -25,6 +25,7 @@ class Solver:
     states: tuple[Any, ...]
     rate: str
     settings: tuple[Any, ...]
+    row_sparse: bool
     def __dir__(self) -> list[str]: ...
 @disjoint_base
 class Adam(Solver):
@@ -39,4 +40,5 @@ class Adam(Solver):
     rate: str
     settings: tuple[Any, ...]
 class Sgd(Solver):
-    def __init__(self, lr: float = 0.001) -> None: ...
+    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    row_sparse: bool

@@ -1,0 +1,22 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+import numpy.typing as npt
+from cygrad.core.graph.tensor import Tensor
+from cygrad.ops.decompose import OfMatrices
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+OPERATORS: dict[Any, Any]
+@final
+class Cofactor(OfMatrices):
+    pass
+class Determinant(OfMatrices):
+    pass
+@final
+class Det(Determinant):
+    pass
+@final
+class SLogDet(Determinant):
+    pass
+def cofactor(x: _Data) -> Tensor: ...
+def det(x: _Data) -> Tensor: ...
+def slogdet(x: _Data) -> SlogdetResult: ...

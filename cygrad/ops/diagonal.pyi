@@ -1,0 +1,30 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any, TypeAlias, final
+from typing_extensions import disjoint_base
+import numpy.typing as npt
+from cygrad.core.graph.attributes import Attributes
+from cygrad.core.graph.operator import Operator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.ops.join import Diagonal
+_Data: TypeAlias = Tensor | npt.ArrayLike
+
+OPERATORS: dict[Any, Any]
+@final
+class Diag(Operator):
+    pass
+@final
+class Diagonal(Operator):
+    pass
+@disjoint_base
+class Line(Attributes):
+    @property
+    def axis1(self) -> Any: ...
+    @property
+    def axis2(self) -> Any: ...
+    @property
+    def offset(self) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
+def diag(x: _Data, k: int = 0) -> Tensor: ...
+def diagonal(x: _Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
+def trace(x: _Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor: ...
