@@ -12,11 +12,12 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport pool as kernels
-from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array
+from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array, is_floating
 from cygrad.kernels.conv cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.ops.elementwise import power
 from cygrad.ops.shape import squeeze
@@ -211,6 +212,9 @@ cdef class AvgSpread(Pools):
     """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
 
     The gradient of avg_pool, of which its formula is made."""
+
+    def __cinit__(self, str name):
+        self.promotes = self.promotes_to_float = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         return infer_planes(c, (<Pooling>c.attributes).pool.size)
@@ -410,7 +414,9 @@ def lp_pool3d(x: Data, norm_type: float, kernel_size: int | Sequence[int], strid
 
 
 cdef object with_places(Operator op, x, place, kernel, stride, padding, dilation, size, out):
-    return apply2(op, ensure_tensor(x), ensure_tensor(place), Pooling(kernel, stride, padding, dilation, size, out))
+    cdef Tensor t = ensure_tensor(x)
+    if not is_floating(t.dtype): raise TypeError(f"{op.name}: the images are {DTYPES[t.dtype]}; wanted float32 or float64")
+    return apply2(op, t, ensure_tensor(place), Pooling(kernel, stride, padding, dilation, size, out))
 
 
 def pool_put(y: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
