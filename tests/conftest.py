@@ -64,6 +64,12 @@ def guard(request):
         pytest.fail(f"the test left something behind: {'; '.join(wrong)}", pytrace=False)
 
 
+def pytest_collection_finish():
+    live = cg.memory.stats()["live_buffers"]
+    if live:
+        raise pytest.UsageError(f"{live} tensors are live after collection: make them in tests, not in their modules")
+
+
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
 

@@ -79,14 +79,24 @@ def test_dtype_and_threads():
         assert cg.get_num_threads() == before
 
 
-def test_it_fails_tests(tmp_path):
-    """In a separate run, the tests that leave something are errors, and the other one passes."""
-    (tmp_path / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
-    (tmp_path / "test_bad.py").write_text(BAD)
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
+def run_alone(directory, test):
+    """The result of `test`, the text of a module, under the same conftest.py."""
+    (directory / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
+    (directory / "test_bad.py").write_text(test)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(directory), str(directory)],
         capture_output=True, text=True, cwd=Path(__file__).parent.parent,
     )
+
+
+def test_tensors_of_modules_end_the_run(tmp_path):
+    run = run_alone(tmp_path, "import cygrad as cg\nheld = cg.zeros(3)\ndef test(): pass\n")
+    assert run.returncode == 4 and "1 tensors are live after collection: make them in tests" in run.stderr
+
+
+def test_it_fails_tests(tmp_path):
+    """In a separate run, the tests that leave something are errors, and the other one passes."""
+    run = run_alone(tmp_path, BAD)
     assert "4 passed, 3 errors" in run.stdout, run.stdout
     for test, word in (("flag", "recording flag"), ("byte", "1 live_bytes"), ("cycle", "reference cycle")):
         assert f"ERROR at teardown of test_{test}" in run.stdout

@@ -148,6 +148,10 @@ def along_axes(row, dtypes=EVERY, several=True):
         yield Case(f"{row.name} of two axes", lambda x: f(x, axis=(0, 2)), CUBE, dtypes=dtypes)
 
 
+def running():
+    return cg.ones(SIDE), cg.ones(SIDE)
+
+
 def tables():
     """Cases of the rows of the table. Names start with the row's name."""
     row = {r.name: r for r in TABLE}
@@ -232,13 +236,12 @@ def tables():
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
     yield Case("layer_norm of columns", lambda x: cg.layer_norm(x, axes=0), S, dtypes=REALS)
     yield Case("rms_norm", cg.rms_norm, S, (SIDE,), dtypes=REALS)
-    running = cg.ones(SIDE), cg.ones(SIDE)
     for how, shape in (("", S), (" of columns", (4, SIDE, N // SIDE // 4))):
         yield Case(f"group_norm{how}", lambda x, w, b: cg.group_norm(x, 4, w, b), shape, (SIDE,), (SIDE,), dtypes=REALS)
         yield Case(f"instance_norm{how}", cg.instance_norm, shape, (SIDE,), (SIDE,), dtypes=REALS)
-        yield Case(f"batch_norm{how}", lambda x, w, b: cg.batch_norm(x, *running, w, b, True), shape, (SIDE,), (SIDE,),
+        yield Case(f"batch_norm{how}", lambda x, w, b: cg.batch_norm(x, *running(), w, b, True), shape, (SIDE,), (SIDE,),
                    dtypes=REALS)
-        yield Case(f"batch_norm_predict{how}", lambda x, w, b: cg.batch_norm(x, *running, w, b, False), shape, (SIDE,),
+        yield Case(f"batch_norm_predict{how}", lambda x, w, b: cg.batch_norm(x, *running(), w, b, False), shape, (SIDE,),
                    (SIDE,), dtypes=REALS)
     yield Case("embedding", lambda w: cg.embedding(ROWS, w), S)
     yield Case("embedding with a slice", lambda w: cg.embedding(ROWS, w, 1, True), S, dtypes=REALS)
