@@ -414,11 +414,12 @@ cdef tuple broadcast_heads(Tensor q, Tensor k, Tensor v, bint grouped):
         if not fits: raise ValueError
         lead = np.broadcast_shapes(*[shape[:-last] for shape in shapes])
     except ValueError:
-        raise ValueError(f"scaled_dot_product_attention: query is {q.shape}, key {k.shape} and value {v.shape}; wanted "
-                         + ("(..., heads, L, E), (..., n, S, E) and (..., n, S, V), where n divides heads and the "
-                            "leading dimensions broadcast" if grouped else
-                            "(..., L, E), (..., S, E) and (..., S, V), whose leading dimensions broadcast; fewer heads "
-                            "of key and value need enable_gqa=True")) from None
+        given = f"query is {q.shape}, key {k.shape} and value {v.shape}"
+        if grouped:
+            raise ValueError(f"scaled_dot_product_attention: {given}; wanted (..., heads, L, E), (..., n, S, E) and "
+                             f"(..., n, S, V), where n divides heads and the leading dimensions broadcast") from None
+        raise ValueError(f"scaled_dot_product_attention: {given}; wanted (..., L, E), (..., S, E) and (..., S, V), whose "
+                         f"leading dimensions broadcast; fewer heads of key and value need enable_gqa=True") from None
     return tuple([x if x.shape[:-last] == lead else broadcast_to(x, (*lead, *x.shape[-last:])) for x in (q, k, v)])
 
 

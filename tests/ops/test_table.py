@@ -193,7 +193,8 @@ def test_kinks_are_in_the_table():
     """Rows that compare their input with something must define the gradient where the two are equal."""
     rows = {row.name for row in TABLE if row.ties}
     assert rows == {"relu", "abs", "sign", "maximum", "minimum", "clip", "floor", "ceil", "trunc", "round", "max",
-                    "min", "var", "std", "norm", "leaky_relu", "hardtanh", "hardsigmoid", "hardswish", "selu"}
+                    "min", "var", "std", "norm", "leaky_relu", "hardtanh", "hardsigmoid", "hardswish", "selu",
+                    "floor_divide", "remainder", "fmax", "fmin", "hypot", "atan2", "copysign"}
 
 
 # ---- strides ---------------------------------------------------------------------------------------------------------

@@ -57,10 +57,10 @@ from . import (  # noqa: E402  (they import Sampled)
 
 TABLE = [
     sampled
-    for family in (elementwise, functions, activations, special, compare, reduce, statistics, minmax, scan, shape,
-                   join, slices, window, index, masks, sort, linalg, diagonal, decompose, solve, determinant, spectra,
-                   einsum, conv, pool, softmax, attention, recurrent, normalize, channels, embedding, loss, random,
-                   gradient)
+    for family in (elementwise, functions, special, activations, compare, reduce, statistics, minmax, scan, shape,
+                   join, slices, window, index, masks, sort, linalg, einsum, diagonal, decompose, spectra, solve,
+                   determinant, softmax, conv, pool, normalize, channels, embedding, attention, recurrent, loss,
+                   random, gradient)
     for sampled in family.SAMPLES
 ]
 SAMPLED = {sampled.name: sampled for sampled in TABLE}
