@@ -294,8 +294,18 @@ TABLE = [
 
     Row("loss.cross_entropy"),
     Row("loss.nll"),
-    Row("loss.mse"),
+    Row("loss.mse", aliases=("mse_loss",)),
     Row("loss.bce_with_logits"),
+    Row("distances.l1_loss"),
+    Row("distances.smooth_l1_loss"),
+    Row("distances.huber_loss"),
+    Row("likelihoods.kl_div"),
+    Row("likelihoods.gaussian_nll_loss"),
+    Row("likelihoods.poisson_nll_loss"),
+    Row("likelihoods.binary_cross_entropy"),
+    Row("likelihoods.binary_cross_entropy_with_logits"),
+    Row("likelihoods.soft_margin_loss"),
+    Row("margins.hinge_embedding_loss"),
 
     Row(random.dropout_with, operator="dropout", public=False),
     Row(random.dropout_identity, public=False),
@@ -311,6 +321,11 @@ COMPOSED = {
     "norms": ("matrix_norm", "matrix_power"),
     "pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
     "products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
+    "distances": ("cosine_similarity", "pairwise_distance"),
+    "margins": (
+        "cosine_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+        "multilabel_soft_margin_loss", "triplet_margin_loss",
+    ),
     "rearrange": (
         "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",
         "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",

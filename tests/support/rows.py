@@ -81,6 +81,7 @@ HIDDEN = {
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),
+    "pairs": lambda args, y, wanted: packed(np.broadcast(*args[:2]).size, 2),
     "truths": lambda args, y, wanted: packed(y.size),
     "choice": lambda args, y, wanted: packed(y.size, 1 if len(wanted) == 1 else 2),
     "places": places,

@@ -1,0 +1,182 @@
+"""Losses with a margin: hinge embeddings, rankings, triplets, classes. All but hinge_embedding_loss are made of other
+operators; their docstrings say what backward keeps."""
+
+from cython cimport final
+
+from cygrad.core.execute.run cimport apply2
+from cygrad.core.graph.operator cimport Operator
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.kernels.array cimport BOOL, INT64, is_floating
+from cygrad.kernels.criteria cimport T, X
+from cygrad.ops.criteria cimport Settings, Signed, operand_like, pair, reduced, settings
+from cygrad.ops.summaries cimport floating
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
+from cygrad.ops.compare import clip, equal, logical_and, logical_not, minimum, where
+from cygrad.ops.distances import pairwise_distance
+from cygrad.ops.elementwise import sqrt, square
+from cygrad.ops.index import gather, one_hot, take
+from cygrad.ops.likelihoods import binary_cross_entropy_with_logits
+from cygrad.ops.minmax import max
+from cygrad.ops.reduce import any, mean, sum
+from cygrad.ops.scan import cumsum
+from cygrad.ops.shape import expand_dims, reshape
+
+
+# ---- hinge embedding -------------------------------------------------------------------------------------------------
+
+@final
+cdef class HingeEmbeddingLoss(Signed):
+    """y = mean of (x where t = 1, max(0, margin - x) where t = -1)        dx = g / n, -g / n or 0
+
+    Backward keeps two bits for each element."""
+    variants, sign = (("hinge",),), "hinge_sign"
+
+
+cdef Operator HINGE_EMBEDDING_LOSS = HingeEmbeddingLoss()
+OPERATORS = {HINGE_EMBEDDING_LOSS.name: HINGE_EMBEDDING_LOSS}
+
+
+def hinge_embedding_loss(x: Data, target: Data, margin: float = 1.0,
+                         reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """x where target is 1 and max(0, margin - x) where it is -1, with broadcasting; their sum for another target, as in
+    PyTorch. Reduced to the "mean", the "sum", or with "none" one value for each element. The target has no gradient.
+    The derivative at x = margin is -1."""
+    cdef Settings how = settings("hinge_embedding_loss", reduction, 0, (float(margin),), (X, T))
+    s, t = pair("hinge_embedding_loss", x, target)
+    return apply2(HINGE_EMBEDDING_LOSS, s, t.detach(), how)
+
+
+# ---- pairs and triplets ----------------------------------------------------------------------------------------------
+
+cdef object hinge(z):
+    """max(z, 0), whose derivative at 0 is 1, as in PyTorch."""
+    return clip(z, 0)
+
+
+def margin_ranking_loss(x1: Data, x2: Data, target: Data, margin: float = 0.0,
+                        reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """max(0, margin - target (x1 - x2)) with broadcasting: target 1 says that x1 should be larger, -1 that x2 should.
+    The derivative of max is 1 where both are equal. Backward keeps the target, the difference if the target has a
+    gradient, and one bit for each element."""
+    cdef Tensor s = floating(x1)
+    z = margin - operand_like(target, s) * (s - operand_like(x2, s))
+    return reduced(hinge(z), "margin_ranking_loss", reduction)
+
+
+def triplet_margin_loss(anchor: Data, positive: Data, negative: Data, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, swap: bool = False,
+                        reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with d = pairwise_distance(..., p, eps) along the last
+    axis. If `swap`, the smaller of d(anchor, negative) and d(positive, negative) is used. Backward keeps the
+    differences and the distances. Raises ValueError for margin <= 0. Balntas et al.,
+    https://bmva-archive.org.uk/bmvc/2016/papers/paper119/"""
+    if not margin > 0: raise ValueError(f"triplet_margin_loss: margin is {described(margin)}; it must be above 0")
+    settings("triplet_margin_loss", reduction, 0, (), ())
+    cdef Tensor a = floating(anchor), b = floating(positive), c = floating(negative)
+    if not a.layout.ndim == b.layout.ndim == c.layout.ndim:
+        raise ValueError(f"triplet_margin_loss: anchor is {a.shape}, positive is {b.shape} and negative is {c.shape}; "
+                         f"they must have as many dimensions")
+    near, far = pairwise_distance(a, b, p, eps), pairwise_distance(a, c, p, eps)
+    if swap: far = minimum(far, pairwise_distance(b, c, p, eps))
+    return reduced(hinge(near - far + margin), "triplet_margin_loss", reduction)
+
+
+def cosine_embedding_loss(x1: Data, x2: Data, target: Data, margin: float = 0.0,
+                          reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1, else 0, for the cosine of the rows of x1 and x2,
+    of shape (n, features) with a target (n,), or of two vectors with a single target. Squared norms are 1e-12 larger,
+    as in PyTorch. Backward keeps x1, x2 and a few numbers for each row. Raises ValueError for other shapes."""
+    cdef Tensor s = floating(x1), t = operand_like(x2, s), y = ensure_tensor(target)
+    cdef int a = y.layout.ndim
+    settings("cosine_embedding_loss", reduction, 0, (), ())
+    if a > 1 or s.layout.ndim != a + 1 or t.layout.ndim != a + 1:
+        raise ValueError(f"cosine_embedding_loss: x1 is {s.shape}, x2 is {t.shape} and target is {y.shape}; wanted x1 "
+                         f"and x2 (n, features) and target (n,), or (features,) and a single target")
+    squares = (sum(square(s), a) + 1e-12) * (sum(square(t), a) + 1e-12)
+    cosine = sum(s * t, a) / sqrt(squares)
+    values = where(equal(y, 1), 1 - cosine, where(equal(y, -1), hinge(cosine - margin), 0))
+    return reduced(values, "cosine_embedding_loss", reduction)
+
+
+# ---- classes ---------------------------------------------------------------------------------------------------------
+
+cdef tuple rows_of(str name, x, target, bint many):
+    """x as (n, classes) and the integer labels as (n,), or as (n, classes) if `many`, and whether x was one row."""
+    cdef Tensor s = floating(x), l = ensure_tensor(target)
+    cdef bint one = s.layout.ndim == 1
+    if is_floating(l.dtype) or l.dtype == BOOL:
+        raise TypeError(f"{name}: the target is {DTYPES[l.dtype]}; wanted integers")
+    shapes = ((s.shape, (1, *s.shape)) if many else ((), (1,))) if one else (s.shape if many else s.shape[:1],)
+    if s.layout.ndim not in (1, 2) or l.shape not in shapes:
+        labels = "(n, classes)" if many else "(n,)"
+        raise ValueError(f"{name}: x is {s.shape} and target is {l.shape}; wanted x (n, classes) and target {labels}, "
+                         f"or one row of them")
+    if l.dtype != INT64: l = l.astype(DTYPES[INT64])
+    n = 1 if one else s.shape[0]
+    shape = (n, s.shape[-1])
+    return reshape(s, shape), reshape(l, shape if many else (n,)), one
+
+
+def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float = 1.0, weight: Data | None = None,
+                      reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """The sum over the classes i other than the label y of max(0, margin - x[y] + x[i])^p, divided by the number of
+    classes, for `x` (n, classes) and `target` (n,), or one row and a single label. `weight` (classes,) multiplies the
+    value of each row by weight[y]. The derivative of max is 1 where both are equal.
+
+    Backward keeps two bits for each element, for p = 2 the values too. Raises IndexError for a label that is not a
+    class, and ValueError for another p."""
+    cdef str name = "multi_margin_loss"
+    settings(name, reduction, 0, (), ())
+    if isinstance(p, bool) or p not in (1, 2): raise ValueError(f"{name}: p is {described(p)}; it must be 1 or 2")
+    s, l, one = rows_of(name, x, target, False)
+    try: label = one_hot(l, s.shape[1], "bool")
+    except IndexError as e: raise IndexError(str(e).replace("one_hot", name)) from None
+    z = where(label, 0, hinge(s - gather(s, 1, expand_dims(l, 1)) + margin))
+    values = mean(z * z if p == 2 else z, 1)
+    if weight is not None:
+        w = operand_like(weight, s)
+        if w.shape != s.shape[1:]:
+            raise ValueError(f"{name}: weight has shape {w.shape}; it must have a number for each of the {s.shape[1]} "
+                             f"classes")
+        values = values * take(w, l, 0)
+    return reduced(values[0] if one else values, name, reduction)
+
+
+def multilabel_margin_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """The sum over the labels y of a row and the classes i that are none of its labels of max(0, 1 - x[y] + x[i]),
+    divided by the number of classes, for `x` (n, classes) and the labels `target` of the same shape, or one row. The
+    labels of a row end before the first -1. The derivative of max is 1 where both are equal.
+
+    It computes an array (n, labels, classes), with the largest number of labels of a row, and backward keeps two bits
+    for each of its elements. Raises IndexError for a label that is not a class."""
+    cdef str name = "multilabel_margin_loss"
+    settings(name, reduction, 0, (), ())
+    s, l, one = rows_of(name, x, target, True)
+    n, classes = s.shape
+    used = equal(cumsum(l < 0, 1), 0)               # up to the first negative label
+    longest = int(max(sum(used, 1))) if n and classes else 0
+    used, l = used[:, :longest], l[:, :longest]
+    if longest and (highest := int(max(where(used, l, -1)))) >= classes:
+        raise IndexError(f"{name}: label {highest} is not a class; the classes are 0 to {classes - 1}")
+    end = where(used, l, classes)                   # one more class for what is no label
+    labels = one_hot(reshape(end, (-1,)), classes + 1, "bool").reshape((n, longest, classes + 1))[..., :classes]
+    others = logical_and(logical_not(any(labels, 1, True)), expand_dims(used, 2))
+    of_label = expand_dims(gather(s, 1, where(used, l, 0)), 2)
+    z = where(others, hinge(expand_dims(s, 1) - of_label + 1), 0)
+    values = sum(z, (1, 2)) / classes if classes else sum(s, 1)
+    return reduced(values[0] if one else values, name, reduction)
+
+
+def multilabel_soft_margin_loss(x: Data, target: Data, weight: Data | None = None,
+                                reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """binary_cross_entropy_with_logits(x, target, weight) averaged over the last axis, the classes; then the "mean" or
+    "sum" of that, or with "none" one value for each row. Backward keeps what that operator keeps."""
+    cdef Tensor s = floating(x)
+    settings("multilabel_soft_margin_loss", reduction, 0, (), ())
+    if s.layout.ndim == 0:
+        raise ValueError("multilabel_soft_margin_loss: x has no dimensions; the last is that of the classes")
+    if reduction == "mean": return binary_cross_entropy_with_logits(s, target, weight)
+    if reduction == "none": return mean(binary_cross_entropy_with_logits(s, target, weight, "none"), -1)
+    return binary_cross_entropy_with_logits(s, target, weight, "sum") / s.shape[-1]
