@@ -107,6 +107,11 @@ def least():
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
     add("bce_with_logits", 8 * N, "both inputs")
+    add("l1_loss hinge_embedding_loss", packed(N, 2), "two bits per element: the sign of its gradient")
+    add("smooth_l1_loss huber_loss", 4 * N, "the difference")
+    add("kl_div poisson_nll_loss binary_cross_entropy soft_margin_loss", 8 * N, "both inputs")
+    made["gaussian_nll_loss"] = 8 * N, "the difference and the variance"
+    made["binary_cross_entropy_with_logits"] = 16 * N, "the input, the target and both weights"
     made["bce_with_logits, targets 0 or 1 without gradients"] = 4 * N + packed(N, 1), "the input, a bit for each target"
     return made
 
@@ -114,6 +119,10 @@ def least():
 INT64 = "the caller's int64 tensor, free while the caller holds it; a smaller copy always costs memory"
 # Reasons for saving more than the least.
 MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy embedding_bag".split(), INT64)
+MORE.update(dict.fromkeys(
+    "smooth_l1_loss huber_loss gaussian_nll_loss".split(),
+    "both inputs instead of their difference, which would be an array more at the peak: a target without a gradient is "
+    "the caller's in most programs"))
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
@@ -223,6 +232,18 @@ def samples():
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))
     for name, theirs in (("mse", "mse_loss"), ("bce_with_logits", "binary_cross_entropy_with_logits")):
         add(name, 2, one(name), lambda m, _, x, y, f=theirs: getattr(m.nn.functional, f)(x, y))
+    for name in ("l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss binary_cross_entropy soft_margin_loss "
+                 "gaussian_nll_loss").split():
+        n = 3 if name == "gaussian_nll_loss" else 2
+        if name == "soft_margin_loss":              # PyTorch has no gradient of the target
+            add(name, 2, one(name), lambda m, _, x, y: m.nn.functional.soft_margin_loss(x, y.detach()))
+        else: add(name, n, one(name), functional(name))
+    add("hinge_embedding_loss", 2, lambda m, _, x, y: m.hinge_embedding_loss(x, y),
+        lambda m, _, x, y: m.nn.functional.hinge_embedding_loss(x, y))
+    add("binary_cross_entropy_with_logits", 4,
+        lambda m, _, x, t, w, u: m.binary_cross_entropy_with_logits(x, t, w, pos_weight=u),
+        lambda m, _, x, t, w, u: m.nn.functional.binary_cross_entropy_with_logits(
+            x, t, w.detach(), pos_weight=u.detach()))
     add("gelu_tanh", 1, lambda m, _, x: m.gelu(x, approximate="tanh"),
         lambda m, _, x: m.nn.functional.gelu(x, approximate="tanh"))
     add("bce_with_logits, targets 0 or 1 without gradients", 1,

@@ -168,6 +168,8 @@ def decompositions(torch):
         "diag": torch.diag,
         "cofactor": lambda x: on.det(x)[..., None, None] * on.inv(x).mT,
     }
+    } | {name: getattr(f, name) for name in (
+        "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss")}
 
 
 def every(x, axis):

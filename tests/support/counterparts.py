@@ -682,6 +682,9 @@ COUNTERPARTS = [
     Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
     Counterpart("bce_with_logits", "nn.functional.binary_cross_entropy_with_logits", with_logits),
+    *[Counterpart(name, f"nn.functional.{name}") for name in (
+        "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss",
+        "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "hinge_embedding_loss")],
 ]
 
 WITHOUT = {

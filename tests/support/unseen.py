@@ -264,6 +264,16 @@ def tables():
         yield Case(f"nll {how}", lambda x, how=how: cg.nll(x, LABELS, how), S, dtypes=REALS)
         yield Case(f"mse {how}", lambda x, y, how=how: cg.mse(x, y, how), S, S)
         yield Case(f"bce_with_logits {how}", lambda x, y, how=how: cg.bce_with_logits(x, y, how), S, S, dtypes=REALS)
+    for name in ("l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss",
+                 "hinge_embedding_loss"):
+        for how in ("mean", "none"):
+            yield Case(f"{name} {how}", lambda x, y, name=name, how=how: getattr(cg, name)(x, y, reduction=how), S, S,
+                       dtypes=REALS)
+    yield Case("gaussian_nll_loss", lambda x, y, v: cg.gaussian_nll_loss(x, y, v * v), S, S, S, dtypes=REALS)
+    yield Case("binary_cross_entropy", lambda x, y, w: cg.binary_cross_entropy(cg.sigmoid(x), y, w), S, S, S,
+               dtypes=REALS)
+    yield Case("binary_cross_entropy_with_logits", lambda x, y, w, u: cg.binary_cross_entropy_with_logits(
+        x, y, w, pos_weight=u), S, S, S, S, dtypes=REALS)
     yield Case("dropout", lambda x: cg.train_mode()(cg.dropout)(x, 0.5), S, dtypes=REALS)
     yield Case("stop_gradient", cg.stop_gradient, S)
     yield Case("scale_gradient", lambda x: cg.scale_gradient(x, 0.5), S)
