@@ -87,7 +87,7 @@ def huber_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] 
 
 def cosine_similarity(x1: Data, x2: Data, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `axis` of their common shape: x1 . x2 / (|x1| |x2|), where each
-    norm is at least eps. Below eps the derivative of a norm is 0. Backward keeps x1, x2 and three numbers for each
+    norm is at least eps. Below eps the derivative of a norm is 0. Backward keeps x1, x2 and six numbers for each
     cosine. Sums of products and squares must not overflow."""
     cdef Tensor s = floating(x1), t = operand_like(x2, s)
     if s.shape != t.shape: s, t = broadcast_arrays(s, t)

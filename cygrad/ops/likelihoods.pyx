@@ -86,7 +86,7 @@ cdef class BinaryCrossEntropy(Criterion):
     """y = -mean of w (t log x + (1 - t) log(1 - x))        dx = g w (x - t) / (x (1 - x)) / n
             dt = g w (log(1 - x) - log x) / n        dw = -g (t log x + (1 - t) log(1 - x)) / n
 
-    Logarithms are at least -100 and x (1 - x) in dx is at least 1e-12, as in PyTorch."""
+    Logarithms are at least -100 and x (1 - x) in dx is at least 1e-12, as in PyTorch. Its dt is infinite at 0 and 1."""
     variants = (("bce", "bce_dx", "bce_dt", "bce_dw"),)
 
     cdef int refuse(self, Call* c) except -1:

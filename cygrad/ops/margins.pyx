@@ -16,6 +16,7 @@ from cygrad.core.errors import described
 from cygrad.ops.compare import clip, equal, logical_and, logical_not, minimum, where
 from cygrad.ops.distances import pairwise_distance
 from cygrad.ops.elementwise import sqrt, square
+from cygrad.ops.functions import relu
 from cygrad.ops.index import gather, one_hot, take
 from cygrad.ops.likelihoods import binary_cross_entropy_with_logits
 from cygrad.ops.minmax import max
@@ -123,7 +124,7 @@ def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float
                       reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The sum over the classes i other than the label y of max(0, margin - x[y] + x[i])^p, divided by the number of
     classes, for `x` (n, classes) and `target` (n,), or one row and a single label. `weight` (classes,) multiplies the
-    value of each row by weight[y]. The derivative of max is 1 where both are equal.
+    value of each row by weight[y]. The derivative of max is 0 where both are equal.
 
     Backward keeps two bits for each element, for p = 2 the values too. Raises IndexError for a label that is not a
     class, and ValueError for another p."""
@@ -133,7 +134,7 @@ def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float
     s, l, one = rows_of(name, x, target, False)
     try: label = one_hot(l, s.shape[1], "bool")
     except IndexError as e: raise IndexError(str(e).replace("one_hot", name)) from None
-    z = where(label, 0, hinge(s - gather(s, 1, expand_dims(l, 1)) + margin))
+    z = where(label, 0, relu(s - gather(s, 1, expand_dims(l, 1)) + margin))
     values = mean(z * z if p == 2 else z, 1)
     if weight is not None:
         w = operand_like(weight, s)
@@ -147,7 +148,7 @@ def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float
 def multilabel_margin_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The sum over the labels y of a row and the classes i that are none of its labels of max(0, 1 - x[y] + x[i]),
     divided by the number of classes, for `x` (n, classes) and the labels `target` of the same shape, or one row. The
-    labels of a row end before the first -1. The derivative of max is 1 where both are equal.
+    labels of a row end before the first -1. The derivative of max is 0 where both are equal.
 
     It computes an array (n, labels, classes), with the largest number of labels of a row, and backward keeps two bits
     for each of its elements. Raises IndexError for a label that is not a class."""
@@ -164,7 +165,7 @@ def multilabel_margin_loss(x: Data, target: Data, reduction: Literal["mean", "su
     labels = one_hot(reshape(end, (-1,)), classes + 1, "bool").reshape((n, longest, classes + 1))[..., :classes]
     others = logical_and(logical_not(any(labels, 1, True)), expand_dims(used, 2))
     of_label = expand_dims(gather(s, 1, where(used, l, 0)), 2)
-    z = where(others, hinge(expand_dims(s, 1) - of_label + 1), 0)
+    z = where(others, relu(expand_dims(s, 1) - of_label + 1), 0)
     values = sum(z, (1, 2)) / classes if classes else sum(s, 1)
     return reduced(values[0] if one else values, name, reduction)
 
