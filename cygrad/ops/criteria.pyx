@@ -58,11 +58,12 @@ cdef Settings settings(str name, reduction, int variant, tuple numbers, tuple op
     return s
 
 
-cdef double positive(str name, str what, value) except -1:
-    """`value` as a number above 0. Raises TypeError or ValueError for another."""
+cdef double positive(str name, str what, value, bint or_zero=False) except -1:
+    """`value` as a number above 0, or 0 if `or_zero`. Raises TypeError or ValueError for another."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name}: {what} must be a Python number, got {type(value).__name__}")
-    if not value > 0: raise ValueError(f"{name}: {what} is {value}; it must be above 0")
+    if not (value > 0 or or_zero and value == 0):
+        raise ValueError(f"{name}: {what} is {value}; it must be {'at least' if or_zero else 'above'} 0")
     return value
 
 

@@ -168,7 +168,7 @@ def gaussian_nll_loss(x: Data, target: Data, var: Data, full: bool = False, eps:
     (log var + (x - target)^2 / var) / 2, and if `full` log(2 pi) / 2 more. A variance below `eps` counts as eps, and
     its gradient is that at eps. `var` is a number, broadcasts to x, or has the shape of x without the last dimension.
     All three have gradients. Raises ValueError for a variance below 0."""
-    cdef double e = positive("gaussian_nll_loss", "eps", eps)
+    cdef double e = positive("gaussian_nll_loss", "eps", eps, True)
     cdef Settings how = settings("gaussian_nll_loss", reduction, 0, (e, HALF_LOG_2_PI if full else 0.0), (X, T, V))
     cdef Tensor s, t, v
     s, t = pair("gaussian_nll_loss", x, target)
@@ -182,7 +182,7 @@ def poisson_nll_loss(x: Data, target: Data, log_input: bool = True, full: bool =
     """The negative log-likelihood of the counts `target` under Poisson distributions whose rates have the logarithms
     `x`: e^x - target x, with broadcasting. If not `log_input`, x has the rates: x - target log(x + eps). If `full`,
     Stirling's approximation of log target! is added where target > 1."""
-    cdef double e = positive("poisson_nll_loss", "eps", eps)
+    cdef double e = positive("poisson_nll_loss", "eps", eps, True)
     cdef Settings how = settings("poisson_nll_loss", reduction, 0 if log_input else 1, (e, 1.0 if full else 0.0),
                                  (X, T))
     s, t = pair("poisson_nll_loss", x, target)

@@ -22,6 +22,8 @@ CASES = [
     (lambda: cg.huber_loss(x(), x(), delta=0), ValueError, "huber_loss: delta is 0; it must be above 0"),
     (lambda: cg.smooth_l1_loss(x(), x(), beta=-1), ValueError, "smooth_l1_loss: beta is -1; it must be above 0"),
     (lambda: cg.huber_loss(x(), x(), delta="1"), TypeError, "huber_loss: delta must be a Python number, got str"),
+    (lambda: cg.poisson_nll_loss(x(), x(), eps=-1e-8), ValueError,
+     "poisson_nll_loss: eps is -1e-08; it must be at least 0"),
     (lambda: cg.gaussian_nll_loss(x(), x(), np.array([1, 1, -0.5])), ValueError,
      "gaussian_nll_loss: var has the number -0.5; a variance must be at least 0"),
     (lambda: cg.gaussian_nll_loss(x(), x(), cg.ones((4, 3))), ValueError,
