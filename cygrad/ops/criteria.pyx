@@ -12,7 +12,7 @@ from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport criteria as kernels, driver
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating
 from cygrad.kernels.codes cimport packed_bytes
-from cygrad.kernels.criteria cimport G, OPERANDS, Terms
+from cygrad.kernels.criteria cimport G, OPERANDS, W, X, Terms
 from cygrad.kernels.driver cimport Loop
 from cygrad.ops.base cimport CODE, has_code, hide_bytes, packed
 from cygrad.ops.reduce cimport number_array
@@ -36,7 +36,11 @@ cdef class Settings(Attributes):
     """The attributes of an elementwise loss: the reduction, the variant, the numbers and the operands."""
 
     def __cinit__(self, str reduction=None, int variant=0, tuple numbers=(), tuple operands=()):
-        if reduction is not None: set_fields(self, reduction, variant, numbers, operands)
+        if reduction is None: return
+        if len(numbers) > 2 or len(operands) > 4 or not 0 <= variant < 2 or any([not X <= k <= W for k in operands]):
+            raise ValueError(f"a loss has up to 2 numbers, 4 operands from {int(X)} to {int(W)}, and 2 variants; got "
+                             f"{described(numbers)}, {described(operands)} and {variant}")
+        set_fields(self, reduction, variant, numbers, operands)
 
 
 cdef int set_fields(Settings s, str reduction, int variant, tuple numbers, tuple operands) except -1:

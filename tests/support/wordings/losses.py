@@ -3,6 +3,7 @@
 import numpy as np
 
 import cygrad as cg
+from cygrad.ops.criteria import Settings
 
 
 def x():
@@ -10,6 +11,8 @@ def x():
 
 
 CASES = [
+    (lambda: Settings("mean", 0, (), (0, 5)), ValueError,
+     "a loss has up to 2 numbers, 4 operands from 0 to 3, and 2 variants; got (), (0, 5) and 0"),
     (lambda: cg.l1_loss(x(), x(), "batchmean"), ValueError,
      "l1_loss: reduction must be one of none, mean, sum; got 'batchmean'"),
     (lambda: cg.kl_div(x(), x(), "avg"), ValueError,
