@@ -104,7 +104,10 @@ def least():
     add("gru", 12 * N + 3 * N // 4 + ROW // 4, "x, 3 gates, a product and the result of each step; the weights, h0")
     add("rnn rnn_relu", 16 * N + ROW, "x and the result of each step; the weights and the first state")
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
+    add("gather scatter_add take put add_at nll_loss", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
+    add("soft_cross_entropy", 8 * N + ROW, "both inputs, and a sum for each row")
+    add("linear_cross_entropy", 8 * N + ROW + PLACE, "both inputs, a sum for each row, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
     add("bce_with_logits", 8 * N, "both inputs")
     add("l1_loss hinge_embedding_loss", packed(N, 2), "two bits per element: the sign of its gradient")
@@ -123,6 +126,7 @@ MORE.update(dict.fromkeys(
     "smooth_l1_loss huber_loss gaussian_nll_loss".split(),
     "both inputs instead of their difference, which would be an array more at the peak: a target without a gradient is "
     "the caller's in most programs"))
+MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy".split(), INT64)
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
@@ -228,8 +232,13 @@ def samples():
     add("conv_weight", 2, lambda m, _, x, y: m.ops.ROWS["conv_weight"].function(
         x[None], y[None], (1,), (1,), (0,), (1,)), None)
     for name, theirs in (("cross_entropy", "cross_entropy"), ("nll", "nll_loss")):
+    for name, theirs in (("cross_entropy", "cross_entropy"), ("nll_loss", "nll_loss")):
         add(name, 1, lambda m, labels, x, f=name: getattr(m, f)(x, labels),
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))
+    add("linear_cross_entropy", 2, lambda m, labels, x, w: m.linear_cross_entropy(x, w, labels),
+        lambda m, labels, x, w: m.nn.functional.cross_entropy(x @ w.T, labels))
+    add("soft_cross_entropy", 2, lambda m, _, x, y: m.cross_entropy(x, y),
+        lambda m, _, x, y: m.nn.functional.cross_entropy(x, y))
     for name, theirs in (("mse", "mse_loss"), ("bce_with_logits", "binary_cross_entropy_with_logits")):
         add(name, 2, one(name), lambda m, _, x, y, f=theirs: getattr(m.nn.functional, f)(x, y))
     for name in ("l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss binary_cross_entropy soft_margin_loss "

@@ -1,7 +1,6 @@
-"""Kernels of losses: strip kernels of their values and gradients, sums of values, and selection by labels."""
+"""Kernels of losses: strip kernels of their values and gradients, and sums of values."""
 
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.stdint cimport uint8_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
@@ -101,26 +100,6 @@ cdef void totals_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
             total += sum_of[double](<const double*>&scratch[2][0], count)
         i += count
     t.totals[start // t.part] = total
-
-
-# ---- selection by labels ---------------------------------------------------------------------------------------------
-
-cdef void pick(const Array* x, const int64_t* labels, char* y) noexcept nogil:
-    """y_i = -x[i, label_i]"""
-    cdef Py_ssize_t i, rows = x.layout.strides[0], columns = x.layout.strides[1]
-    for i in range(x.layout.shape[0]):
-        if x.dtype == FLOAT32: (<float*>y)[i] = -(<const float*>x.data)[i * rows + labels[i] * columns]
-        else:                  (<double*>y)[i] = -(<const double*>x.data)[i * rows + labels[i] * columns]
-
-
-cdef void place(int dtype, Py_ssize_t n, Py_ssize_t classes, const char* g, Py_ssize_t g_step, double factor,
-                const int64_t* labels, char* dx) noexcept nogil:
-    """dx = 0, but dx[i, label_i] = -g_i factor"""
-    cdef Py_ssize_t i
-    memset(dx, 0, n * classes * itemsize(dtype))
-    for i in range(n):
-        if dtype == FLOAT32: (<float*>dx)[i * classes + labels[i]] = -(<const float*>g)[i * g_step] * <float>factor
-        else:                (<double*>dx)[i * classes + labels[i]] = -(<const double*>g)[i * g_step] * factor
 
 
 cdef int table() except -1:

@@ -1,5 +1,3 @@
-from libc.stdint cimport int64_t
-
 from cygrad.kernels.threads cimport range_t
 
 cdef struct RowLoop:        # a kernel in both precisions
@@ -17,10 +15,8 @@ cdef struct Rows:               # the job that threads share
     const char* x
     const char* y
     char* z
-    const int64_t* labels       # of cross-entropy
-    const char* g               # of cross-entropy and logsumexp, as are g_step and scale
+    const char* g               # of logsumexp, as is g_step
     Py_ssize_t g_step
-    double scale
     Py_ssize_t inner            # of (outer, n, inner)
     Py_ssize_t tile             # columns of a tile
 

@@ -27,7 +27,7 @@ cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t 
                    const char* y, char* z) noexcept nogil:
     """z = loop(x) or z = loop(x, y) along n of dense arrays of shape (outer, n, inner). The result of a narrow loop has
     the shape (outer, inner). No size is 0."""
-    cdef Rows job = Rows(loop, dtype, n, x, y, z, NULL, NULL, 0, 0, inner, TILE)
+    cdef Rows job = Rows(loop, dtype, n, x, y, z, NULL, 0, inner, TILE)
     share_outer(&job, outer)
 
 

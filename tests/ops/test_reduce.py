@@ -341,11 +341,11 @@ def test_losses(reduction):
               lambda x, t: F.binary_cross_entropy_with_logits(x, t, reduction=reduction), [z, t])
         agree(lambda x, t: cg.bce_with_logits(x.T, t.T, reduction),
               lambda x, t: F.binary_cross_entropy_with_logits(x.T, t.T, reduction=reduction), [z, t])
-    agree(lambda x: cg.nll(cg.log_softmax(x), cg.tensor(labels), reduction),
+    agree(lambda x: cg.nll(cg.log_softmax(x), cg.tensor(labels), reduction=reduction),
           lambda x: F.nll_loss(F.log_softmax(x, 1), torch.tensor(labels), reduction=reduction), [x])
-    agree(lambda x: cg.nll(x.T, cg.tensor(labels), reduction),
+    agree(lambda x: cg.nll(x.T, cg.tensor(labels), reduction=reduction),
           lambda x: F.nll_loss(x.T, torch.tensor(labels), reduction=reduction), [random(3, 4)])
-    agree(lambda x: cg.cross_entropy(x.T, cg.tensor(labels), reduction),
+    agree(lambda x: cg.cross_entropy(x.T, cg.tensor(labels), reduction=reduction),
           lambda x: F.cross_entropy(x.T, torch.tensor(labels), reduction=reduction), [random(3, 4)])
 
 

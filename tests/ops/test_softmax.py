@@ -67,7 +67,7 @@ def test_cross_entropy_of_no_numbers_as_in_torch(n, dtype, reduction):
                 labels = np.full(len(rows), label)
                 x, t = cg.tensor(a[rows], requires_grad=True), torch.tensor(a[rows], requires_grad=True)
                 with cg.record():
-                    y = cg.cross_entropy(x, labels, reduction)
+                    y = cg.cross_entropy(x, labels, reduction=reduction)
                 z = F.cross_entropy(t, torch.tensor(labels), reduction=reduction)
                 same(y, z)
                 wanted, = torch.autograd.grad(z.sum(), t)

@@ -22,7 +22,7 @@ def test_what_is_far_from_zero_keeps_its_digits(axis, n, far):
     labels = np.arange(40) % n
     x = cg.tensor(a).attach_grad()
     with cg.record():
-        loss = cg.cross_entropy(x, labels, "none")
+        loss = cg.cross_entropy(x, labels, reduction="none")
     loss.backward()
     np.testing.assert_allclose(loss.numpy(), -wanted[np.arange(40), labels], rtol=3e-7, atol=2e-7)
     np.testing.assert_allclose(x.grad.numpy() + (np.arange(n) == labels[:, None]), np.exp(wanted), rtol=2e-6, atol=1e-7)

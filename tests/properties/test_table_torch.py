@@ -45,7 +45,11 @@ def torch_counterparts(torch):
         "logical_not bitwise_and bitwise_or bitwise_xor bitwise_not where matmul").split()}
     same |= {"less": torch.lt, "less_equal": torch.le, "equal": torch.eq, "not_equal": torch.ne, "greater": torch.gt,
              "greater_equal": torch.ge, "power": torch.pow, "silu": f.silu, "softplus": f.softplus, "gelu": f.gelu,
-             "cross_entropy": f.cross_entropy}
+             "cross_entropy": weighted(torch, f.cross_entropy),
+             "soft_cross_entropy": weighted(torch, f.cross_entropy), "nll_loss": weighted(torch, f.nll_loss),
+             "linear_cross_entropy": lambda x, w, target, b=None, chunk=256, **kwargs: f.cross_entropy(
+                 f.linear(x, w, b).reshape(-1, len(w)) if x.ndim > 1 else f.linear(x, w, b), target.reshape(-1)
+                 if x.ndim > 1 else target, **kwargs).reshape(target.shape if "none" in kwargs.values() else ())}
 
     def of_tensors(like, dtype=None):
         return lambda x, y: like(x, torch.as_tensor(y, dtype=dtype))
@@ -170,6 +174,11 @@ def decompositions(torch):
     }
     } | {name: getattr(f, name) for name in (
         "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss")}
+
+
+def weighted(torch, f):
+    """A loss whose weight is an array."""
+    return lambda *xs, weight=None, **kwargs: f(*xs, weight if weight is None else torch.tensor(weight), **kwargs)
 
 
 def every(x, axis):

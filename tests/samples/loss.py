@@ -3,11 +3,7 @@
 import numpy as np
 
 from . import Sampled
-from .makers import LABELS, call, log_softmax_like, real, targets
-
-
-def nll_like(log_probabilities, labels, reduction="mean"):
-    return reduced(-log_probabilities[np.arange(len(labels)), labels], reduction)
+from .makers import call, real, targets
 
 
 def mse_like(x, y, reduction="mean"):
@@ -22,21 +18,7 @@ def reduced(values, reduction):
     return values if reduction == "none" else getattr(values, reduction)()
 
 
-def cross_entropy_like(x, labels, reduction="mean"):
-    rows = -log_softmax_like(x)[np.arange(len(labels)), labels]
-    return rows if reduction == "none" else getattr(rows, reduction)()
-
-
 SAMPLES = [
-    Sampled("cross_entropy", cross_entropy_like,
-        lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),
-         call(real(4, 3), LABELS, reduction="none"),
-         call(1000 * real(4, 3), LABELS), call(real(0, 3), LABELS[:0], reduction="sum"),
-         call(real(0, 3), LABELS[:0]), call(real(0, 3), LABELS[:0], reduction="none")], {"x": "x labels lse"}),
-    Sampled("nll", nll_like,
-        lambda: [call(real(4, 3), LABELS), call(real(4, 3), LABELS, reduction="sum"),
-         call(real(4, 3), LABELS, reduction="none"), call(real(0, 3), LABELS[:0], reduction="sum")],
-        {"log_probabilities": "labels"}),
     Sampled("mse", mse_like,
         lambda: [call(real(4, 3), real(4, 3, seed=1)), call(real(4, 3), real(4, 3, seed=1), reduction="sum"),
          call(real(4, 3), real(3, seed=1), reduction="none"), call(real(4, 1), real(4, 3, seed=1)),

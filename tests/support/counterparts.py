@@ -680,6 +680,8 @@ COUNTERPARTS = [
     Counterpart("scaled_dot_product_attention", "nn.functional.scaled_dot_product_attention", attending),
     Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
     Counterpart("nll", "nn.functional.nll_loss", crossed),
+    Counterpart("cross_entropy", "nn.functional.cross_entropy"),
+    Counterpart("nll_loss", "nn.functional.nll_loss"),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),
     Counterpart("bce_with_logits", "nn.functional.binary_cross_entropy_with_logits", with_logits),
     *[Counterpart(name, f"nn.functional.{name}") for name in (
@@ -689,6 +691,8 @@ COUNTERPARTS = [
 
 WITHOUT = {
     "cbrt": "PyTorch has none",
+    "linear_cross_entropy": "composed of linear and cross_entropy in tests/properties/test_table_torch.py",
+    "soft_cross_entropy": "cross_entropy with probabilities, compared there",
     "sinc_derivative": "what sinc computes in backward",
     "relu_gradient": "what relu computes in backward",
     "pool_put": "what max_pool1d, max_pool2d and max_pool3d compute in backward",

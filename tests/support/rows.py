@@ -63,6 +63,11 @@ def places(args, y, wanted):
     return min(packed(mask.size), int(mask.sum()) * max(2, place_size(mask.size)))
 
 
+def classes(args):
+    """The number of classes of a loss."""
+    return args[0].shape[min(1, args[0].ndim - 1)]
+
+
 # Bytes of saved values that are not inputs, by the tokens of Sampled.keeps.
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
@@ -78,6 +83,9 @@ HIDDEN = {
     "cells": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size,
     "gates": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size * 4,
     "taps": lambda args, y, wanted: y.size,
+    "lse": lambda args, y, wanted: y.itemsize * (args[0].size // classes(args)),
+    "row_logs": lambda args, y, wanted: y.itemsize * args[2].size,
+    "weights": lambda args, y, wanted: y.itemsize * classes(args),
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),
     "bits": lambda args, y, wanted: packed(args[0].size),
     "codes": lambda args, y, wanted: packed(y.size, 2),
@@ -94,6 +102,7 @@ HIDDEN = {
 
 # Inputs that are copied, because the caller may reuse the array of labels.
 COPIED = {"labels", "indices", "index", "offsets"}
+COPIED = {"target", "indices", "index"}
 
 
 def close(a, b, dtype):

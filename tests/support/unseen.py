@@ -260,8 +260,15 @@ def tables():
                dtypes=REALS)
     yield Case("attention_with_dropout", lambda *x: dropping(*x, 0.5, 1, 2), S, S, S, dtypes=REALS)
     for how in ("mean", "none"):
-        yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, how), S, dtypes=REALS)
-        yield Case(f"nll {how}", lambda x, how=how: cg.nll(x, LABELS, how), S, dtypes=REALS)
+        yield Case(f"cross_entropy {how}", lambda x, how=how: cg.cross_entropy(x, LABELS, reduction=how), S,
+                   dtypes=REALS)
+        yield Case(f"cross_entropy {how} of columns", lambda x, how=how: cg.cross_entropy(
+            x.reshape((1, SIDE, SIDE)), LABELS[None], reduction=how, label_smoothing=0.1), S, dtypes=REALS)
+        yield Case(f"soft_cross_entropy {how}", lambda x, y, how=how: cg.cross_entropy(x, y, reduction=how), S, S,
+                   dtypes=REALS)
+        yield Case(f"linear_cross_entropy {how}", lambda x, w, b, how=how: cg.linear_cross_entropy(
+            x, w, LABELS, b, reduction=how, chunk=33), S, S, (SIDE,), dtypes=REALS)
+        yield Case(f"nll_loss {how}", lambda x, how=how: cg.nll_loss(x, LABELS, reduction=how), S, dtypes=REALS)
         yield Case(f"mse {how}", lambda x, y, how=how: cg.mse(x, y, how), S, S)
         yield Case(f"bce_with_logits {how}", lambda x, y, how=how: cg.bce_with_logits(x, y, how), S, S, dtypes=REALS)
     for name in ("l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss",
