@@ -108,6 +108,7 @@ def least():
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("soft_cross_entropy", 8 * N + ROW, "both inputs, and a sum for each row")
     add("linear_cross_entropy", 8 * N + ROW + PLACE, "both inputs, a sum for each row, and the labels in 8 bits")
+    add("ctc_loss", 4 * N + PLACE, "the input, and the labels in 8 bits")
     add("mse", 4 * N, "the difference")
     add("bce_with_logits", 8 * N, "both inputs")
     add("l1_loss hinge_embedding_loss", packed(N, 2), "two bits per element: the sign of its gradient")
@@ -127,6 +128,7 @@ MORE.update(dict.fromkeys(
     "both inputs instead of their difference, which would be an array more at the peak: a target without a gradient is "
     "the caller's in most programs"))
 MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy".split(), INT64)
+MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss".split(), INT64)
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
@@ -237,6 +239,8 @@ def samples():
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))
     add("linear_cross_entropy", 2, lambda m, labels, x, w: m.linear_cross_entropy(x, w, labels),
         lambda m, labels, x, w: m.nn.functional.cross_entropy(x @ w.T, labels))
+    add("ctc_loss", 1, lambda m, labels, x: m.ctc_loss(x, labels[:SIDE // 2], SIDE, SIDE // 2),
+        lambda m, labels, x: m.nn.functional.ctc_loss(x, labels[:SIDE // 2], m.tensor(SIDE), m.tensor(SIDE // 2)))
     add("soft_cross_entropy", 2, lambda m, _, x, y: m.cross_entropy(x, y),
         lambda m, _, x, y: m.nn.functional.cross_entropy(x, y))
     for name, theirs in (("mse", "mse_loss"), ("bce_with_logits", "binary_cross_entropy_with_logits")):

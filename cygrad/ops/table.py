@@ -299,6 +299,7 @@ TABLE = [
     Row("entropy.soft_cross_entropy", public=False),
     Row("entropy.nll_loss", aliases=("nll",)),
     Row("linear_entropy.linear_cross_entropy"),
+    Row("ctc.ctc_loss"),
 
     Row("loss.bce_with_logits"),
     Row("distances.l1_loss"),

@@ -84,6 +84,7 @@ HIDDEN = {
     "gates": lambda args, y, wanted: y.itemsize * args[0].shape[0] * args[5].size * 4,
     "taps": lambda args, y, wanted: y.size,
     "lse": lambda args, y, wanted: y.itemsize * (args[0].size // classes(args)),
+    "alignment": lambda args, y, wanted: 8 * (3 * np.size(args[2]) + int(np.sum(args[3]))),
     "row_logs": lambda args, y, wanted: y.itemsize * args[2].size,
     "weights": lambda args, y, wanted: y.itemsize * classes(args),
     "order": lambda args, y, wanted: y.size * place_size(max(y.shape)),

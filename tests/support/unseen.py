@@ -268,6 +268,9 @@ def tables():
                    dtypes=REALS)
         yield Case(f"linear_cross_entropy {how}", lambda x, w, b, how=how: cg.linear_cross_entropy(
             x, w, LABELS, b, reduction=how, chunk=33), S, S, (SIDE,), dtypes=REALS)
+        yield Case(f"ctc_loss {how}", lambda x, how=how: cg.ctc_loss(
+            x.reshape((SIDE // 2, 2, SIDE)), LABELS[:40].reshape((2, 20)), [SIDE // 2] * 2, [20, 15], blank=SIDE - 1,
+            reduction=how), S, dtypes=REALS)
         yield Case(f"nll_loss {how}", lambda x, how=how: cg.nll_loss(x, LABELS, reduction=how), S, dtypes=REALS)
         yield Case(f"mse {how}", lambda x, y, how=how: cg.mse(x, y, how), S, S)
         yield Case(f"bce_with_logits {how}", lambda x, y, how=how: cg.bce_with_logits(x, y, how), S, S, dtypes=REALS)

@@ -60,3 +60,24 @@ CASES = [
     (lambda: cg.linear_cross_entropy(x(), x(4, 3), cg.tensor([0, 1]), chunk=0), ValueError,
      "linear_cross_entropy: chunk must be an integer of at least 1, got 0"),
 ]
+CASES += [
+    (lambda: cg.ctc_loss(x(3), [1], 3, 1), ValueError,
+     "ctc_loss: log_probs is (3,); wanted (steps, samples, classes) or (steps, classes)"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1], [3]], [4, 4], [1, 1]), IndexError,
+     "ctc_loss: label 3 at index (1, 0) is not a class; there are 3 classes, from 0 to 2"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [1, -1], [4, 4], [1, 1]), IndexError,
+     "ctc_loss: label -1 at index 1 is not a class; there are 3 classes, from 0 to 2"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [1, 2, 1], [4, 4], [1, 1]), ValueError,
+     "ctc_loss: targets has shape (3,); wanted (2, longest target), or (2,) for all targets in a row, which is the sum "
+     "of target_lengths"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1], [2]], [4, 5], [1, 1]), ValueError,
+     "ctc_loss: input_lengths[1] is 5; it must be from 0 to 4, the steps of log_probs"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1], [2]], [4, 4], [1, 2]), ValueError,
+     "ctc_loss: target_lengths[1] is 2; it must be from 0 to 1, the size of targets"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1], [2]], [4], [1, 1]), ValueError,
+     "ctc_loss: input_lengths has shape (1,); wanted one length for each of the 2 samples"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1.0], [2.0]], [4, 4], [1, 1]), TypeError,
+     "ctc_loss: targets must be integers, got [[1.0], [2.0]]"),
+    (lambda: cg.ctc_loss(x(4, 2, 3), [[1], [2]], [4, 4], [1, 1], 3), ValueError,
+     "ctc_loss: blank must be an integer from 0 to 2, got 3"),
+]

@@ -1,0 +1,142 @@
+"""Kernels of the connectionist temporal classification loss (Graves et al. 2006, section 4.1), in log space.
+
+The states of a sample are its labels with a blank before, between and after them: 2 length + 1. At each step a path
+stays in its state, goes to the next, or skips a blank between two different labels.
+
+    alpha_t(s) = log of the sum over all paths that are in state s at step t, of the product of their probabilities so
+    far, beta_t(s) = the same for the steps after t        loss = -log sum_s e^(alpha_t(s) + beta_t(s)) for any t
+    dx_t(c) = -g sum over the states s of symbol c of e^(alpha_t(s) + beta_t(s) + loss)"""
+
+from libc cimport math
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.mathematics cimport exp, log
+from cygrad.kernels.threads cimport parallel_for
+
+cdef enum:
+    PADS = 2                # elements of -inf before and after a row of states, so that skips need no branches
+
+
+cdef Py_ssize_t row_size(const Ctc* c) noexcept nogil:
+    """Elements of a row of states with its pads."""
+    return 2 * c.longest + 1 + 2 * PADS
+
+
+cdef size_t part_bytes(const Ctc* c, bint backward) noexcept nogil:
+    """Bytes of workspace for one part: skips, emissions, two rows, and in backward alpha for all steps."""
+    cdef Py_ssize_t rows = 4 + (c.steps if backward else 0)
+    return (rows * row_size(c) * itemsize(c.dtype) + 63) // 64 * 64
+
+
+cdef inline real log_sum(real a, real b, real c) noexcept nogil:
+    """log(e^a + e^b + e^c), which is -inf if all three are."""
+    cdef real m = a if a > b else b
+    m = c if c > m else m
+    m = m if m > -math.INFINITY else 0
+    return m + log(exp(a - m) + exp(b - m) + exp(c - m))
+
+
+cdef inline void clear(real* row, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n): row[i] = -<real>math.INFINITY
+
+
+cdef inline void emissions(const Ctc* c, Py_ssize_t t, Py_ssize_t sample, real* e) noexcept nogil:
+    """The log-probabilities of the symbols of the states at step t."""
+    cdef const real* x = <const real*>c.x + (t * c.samples + sample) * c.classes
+    cdef const int64_t* labels = c.targets + c.starts[sample]
+    cdef Py_ssize_t n = c.target_lengths[sample], s
+    e[0] = x[c.blank]
+    for s in range(n):
+        e[2 * s + 1] = x[labels[s]]
+        e[2 * s + 2] = x[c.blank]
+
+
+cdef void find_skips(const Ctc* c, Py_ssize_t sample, real* skip) noexcept nogil:
+    """skip[s] = 0 if a path may go from state s - 2 to state s, else -inf."""
+    cdef const int64_t* labels = c.targets + c.starts[sample]
+    cdef Py_ssize_t s
+    for s in range(1, c.target_lengths[sample]):
+        if labels[s] != labels[s - 1]: skip[2 * s + 1] = 0
+
+
+cdef real forward(const Ctc* c, Py_ssize_t sample, real* work, bint every) noexcept nogil:
+    """The loss of a sample. `every`: alpha of every step stays in the workspace, else that of two steps."""
+    cdef Py_ssize_t size = row_size(c), states = 2 * c.target_lengths[sample] + 1, n = c.input_lengths[sample], t, s
+    cdef real* skip = work + PADS
+    cdef real* e = skip + size
+    cdef real* rows = e + size + (2 * size if every else 0)
+    cdef real* last
+    cdef real* alpha
+    cdef real least = -<real>math.INFINITY
+    clear(work, size)
+    find_skips[real](c, sample, skip)
+    if n == 0: return 0 if states == 1 else -least
+    clear(rows - PADS, (n if every else 2) * size)
+    for t in range(n):
+        emissions[real](c, t, sample, e)
+        alpha = rows + (t if every else t % 2) * size
+        last = rows + (t - 1 if every else (t + 1) % 2) * size
+        if t == 0:
+            for s in range(min(states, 2)): alpha[s] = e[s]
+        else:
+            for s in range(states): alpha[s] = log_sum(last[s], last[s - 1], last[s - 2] + skip[s]) + e[s]
+    return -log_sum(alpha[states - 1], alpha[states - 2], least)
+
+
+cdef void backward(const Ctc* c, Py_ssize_t sample, real* work) noexcept nogil:
+    """Write the gradient of a sample. If the loss is infinite, it is NaN for the symbols of the target, or 0."""
+    cdef Py_ssize_t size = row_size(c), states = 2 * c.target_lengths[sample] + 1, n = c.input_lengths[sample], t, s
+    cdef const int64_t* labels = c.targets + c.starts[sample]
+    cdef real* skip = work + PADS
+    cdef real* e = skip + size
+    cdef real* beta = e + size
+    cdef real* next_ = beta + size
+    cdef real* alpha
+    cdef real* dx
+    cdef real loss = forward[real](c, sample, work, True), g = (<const real*>c.g)[sample], least = -<real>math.INFINITY
+    cdef double blanks
+    for t in range(c.steps):
+        memset(<real*>c.dx + (t * c.samples + sample) * c.classes, 0, c.classes * sizeof(real))
+    if loss == -least and c.zero_infinity: return
+    clear(beta - PADS, size)
+    clear(next_ - PADS, size)
+    for t in range(n - 1, -1, -1):
+        if t == n - 1:
+            for s in range(max(states - 2, 0), states): beta[s] = 0
+        else:
+            emissions[real](c, t + 1, sample, e)
+            for s in range(states): next_[s] = beta[s] + e[s]
+            for s in range(states): beta[s] = log_sum(next_[s], next_[s + 1], next_[s + 2] + skip[s + 2])
+        alpha = e + 3 * size + t * size
+        dx = <real*>c.dx + (t * c.samples + sample) * c.classes
+        for s in range(states): e[s] = exp(alpha[s] + beta[s] + loss)
+        blanks = 0
+        for s in range(0, states, 2): blanks += e[s]
+        for s in range(1, states, 2): dx[labels[s // 2]] -= g * e[s]
+        dx[c.blank] -= g * <real>blanks
+
+
+cdef void some(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    """Samples a to b - 1, which are one part."""
+    cdef const Ctc* c = <const Ctc*>job
+    cdef char* work = c.workspace + a // c.part * part_bytes(c, c.loss == NULL)
+    cdef Py_ssize_t i
+    for i in range(a, b):
+        if c.loss == NULL and c.dtype == FLOAT32: backward[float](c, i, <float*>work)
+        elif c.loss == NULL:                      backward[double](c, i, <double*>work)
+        elif c.dtype == FLOAT32: (<float*>c.loss)[i] = forward[float](c, i, <float*>work, False)
+        else:                    (<double*>c.loss)[i] = forward[double](c, i, <double*>work, False)
+        if c.loss != NULL and c.zero_infinity: without_infinity(c, i)
+
+
+cdef inline void without_infinity(const Ctc* c, Py_ssize_t i) noexcept nogil:
+    if c.dtype == FLOAT32 and (<float*>c.loss)[i] == math.INFINITY: (<float*>c.loss)[i] = 0
+    if c.dtype != FLOAT32 and (<double*>c.loss)[i] == math.INFINITY: (<double*>c.loss)[i] = 0
+
+
+cdef void ctc(Ctc* c) noexcept nogil:
+    """Write the losses, or the gradients if loss is NULL."""
+    if c.samples: parallel_for(some, c, c.samples, c.part, <int>((c.samples + c.part - 1) // c.part))

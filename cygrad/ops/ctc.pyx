@@ -1,0 +1,285 @@
+"""ctc_loss: the connectionist temporal classification loss."""
+
+from cython cimport final
+from libc.stdint cimport int64_t, uint64_t
+
+from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.attributes cimport Attributes
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.execute.run cimport apply2
+from cygrad.kernels cimport ctc as kernels
+from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
+from cygrad.kernels.ctc cimport Ctc
+from cygrad.kernels.threads cimport threads_for
+from cygrad.ops.classes cimport (
+    capacity, dense, gradient_capacity, gradient_rows, padded, read_input, reduce_rows,
+)
+from cygrad.ops.loss cimport MEAN, NONE, read_reduction
+
+import numpy as np
+
+from cygrad.core.errors import described
+from cygrad.core.interop.creation import full
+from cygrad.core.interop.numpy import tensor
+from cygrad.ops.compare import where
+from cygrad.ops.functions import exp
+from cygrad.ops.index import gather, scatter_add
+from cygrad.ops.join import concat, stack
+from cygrad.ops.shape import expand_dims, reshape
+from cygrad.ops.softmax import logsumexp
+
+LOW = -1e30                 # takes the place of -inf in the formula, because derivatives at -inf are NaN
+
+
+cdef struct Options:        # the attributes, for kernels
+    int kind                # the reduction
+    int64_t blank
+    bint zero_infinity
+    Py_ssize_t longest
+
+cdef class Alignment(Attributes):
+    """The attributes of ctc_loss. `longest` is the length of the longest target."""
+    cdef readonly str reduction
+    cdef readonly int64_t blank
+    cdef readonly bint zero_infinity
+    cdef readonly Py_ssize_t longest
+    cdef Options options
+
+    def __cinit__(self, str reduction, blank, bint zero_infinity, longest):
+        self.reduction, self.blank, self.zero_infinity, self.longest = reduction, blank, zero_infinity, longest
+        self.options = Options(("none", "mean", "sum").index(reduction), blank, zero_infinity, longest)
+
+
+cdef Ctc job_of(const Array* x, const Array* labels, const Options* a) noexcept nogil:
+    """The job. The labels begin with the lengths of the inputs, the lengths of the targets, and their starts."""
+    cdef Ctc c
+    cdef Py_ssize_t n = x.layout.shape[1]
+    c.dtype, c.steps, c.samples, c.classes, c.longest = x.dtype, x.layout.shape[0], n, x.layout.shape[2], a.longest
+    c.input_lengths = <const int64_t*>labels.data
+    c.target_lengths, c.starts, c.targets = c.input_lengths + n, c.input_lengths + 2 * n, c.input_lengths + 3 * n
+    c.blank, c.zero_infinity, c.loss = a.blank, a.zero_infinity, NULL
+    return c
+
+
+cdef size_t parts_bytes(const Ctc* c, bint backward) noexcept nogil:
+    """Bytes of workspace for a part on each thread. A step of a state costs as much as 16 plain elements."""
+    cdef Py_ssize_t parts = threads_for(16 * c.steps * c.samples * (2 * c.longest + 1))
+    return min(parts, c.samples) * kernels.part_bytes(c, backward)
+
+
+cdef double share_of(const Ctc* c, Py_ssize_t i, int reduction) noexcept nogil:
+    """What the loss of sample i is divided by before the sum: for a mean, the length of its target."""
+    return max(c.target_lengths[i], <int64_t>1) if reduction == MEAN else 1
+
+
+@final
+cdef class CtcLoss(Operator):
+    """y = mean of -log sum over alignments of product e^x        dx = -g (probability of the symbol at the step)
+
+    Backward keeps x and the labels. It computes the forward sums again, in a workspace of steps * (2 * longest target
+    + 5) elements on each thread. The formula computes both sums step by step from operators."""
+
+    def __cinit__(self):
+        self.name = "ctc_loss"
+        self.fused = self.differentiable = True
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef Options a = (<Alignment>c.attributes).options
+        cdef Ctc k = job_of(&c.x[0], &c.x[1], &a)
+        c.y[0].dtype = c.x[0].dtype
+        c.y[0].layout = lay.dense(1, &k.samples) if a.kind == NONE else lay.incref(lay.SCALAR)
+        c.workspace_bytes = padded(k.samples * itemsize(k.dtype)) + capacity(&c.x[0]) + parts_bytes(&k, False)
+        c.work = 16 * k.steps * k.samples * (2 * k.longest + 1)
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Options a = (<Alignment>c.attributes).options
+        cdef Ctc k = job_of(&c.x[0], &c.x[1], &a)
+        cdef char* workspace = c.workspace + padded(k.samples * itemsize(k.dtype))
+        cdef Layout rows
+        cdef Py_ssize_t i
+        cdef Py_ssize_t step = 1
+        k.x = dense(&c.x[0], &workspace)
+        k.loss = c.y[0].data if a.kind == NONE else c.workspace
+        start(&k, workspace, c.workspace_bytes - (workspace - c.workspace), False)
+        kernels.ctc(&k)
+        if a.kind == NONE: return 0
+        for i in range(k.samples):
+            if k.dtype == FLOAT32: (<float*>k.loss)[i] /= <float>share_of(&k, i, a.kind)
+            else:                  (<double*>k.loss)[i] /= share_of(&k, i, a.kind)
+        rows = c.x[1].layout[0]                     # of the samples, one dimension as the labels have
+        rows.shape, rows.strides, rows.size, rows.dense, rows.offset = &k.samples, &step, k.samples, True, 0
+        return reduce_rows(c, a.kind, &rows, k.loss, k.samples)
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 3
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Options a = (<Alignment>b.attributes).options
+        cdef Array x = saved(b, 0), labels = saved(b, 1)
+        cdef Ctc k = job_of(&x, &labels, &a)
+        cdef Stage* s = add_stage(b, 1)
+        s.saved = 3
+        s.workspace_bytes = padded(k.samples * itemsize(b.dtype)) + capacity(&x) + gradient_capacity(&b.g[0], a.kind)
+        s.workspace_bytes += parts_bytes(&k, True)
+        b.work = 32 * k.steps * k.samples * (2 * k.longest + 1)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Options a = (<Alignment>b.attributes).options
+        cdef Array x = saved(b, 0), labels = saved(b, 1)
+        cdef Ctc k = job_of(&x, &labels, &a)
+        cdef char* workspace = b.workspace + padded(k.samples * itemsize(b.dtype))
+        cdef Py_ssize_t i, step = 0
+        cdef const char* g
+        cdef double divisor
+        k.x, g = dense(&x, &workspace), gradient_rows(&b.g[0], a.kind, &workspace, &step)
+        for i in range(k.samples):
+            divisor = share_of(&k, i, a.kind) * (k.samples if a.kind == MEAN else 1)
+            if k.dtype == FLOAT32: (<float*>b.workspace)[i] = <float>((<const float*>g)[i * step] / divisor)
+            else:                  (<double*>b.workspace)[i] = (<const double*>g)[i * step] / divisor
+        k.g, k.dx = b.workspace, b.dx[0].data
+        start(&k, workspace, b.stages[stage].workspace_bytes - (workspace - b.workspace), True)
+        kernels.ctc(&k)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        x = c.input(0)
+        if not x.size: return c.locally_constant(full(x.shape, 0, dtype=x.dtype))
+        return gradient_of(x, c.input(1).numpy(), c.attributes, g)
+
+
+cdef void start(Ctc* k, char* workspace, size_t nbytes, bint backward) noexcept nogil:
+    """Divide the samples into as many parts as the workspace has memory for."""
+    cdef Py_ssize_t parts = max(<Py_ssize_t>1, <Py_ssize_t>(nbytes // kernels.part_bytes(k, backward)))
+    k.workspace, k.part = workspace, max(<Py_ssize_t>1, (k.samples + parts - 1) // parts)
+
+
+# ---- the formula -----------------------------------------------------------------------------------------------------
+
+cdef object gradient_of(x, labels, Alignment a, g):
+    """-g e^(alpha + beta - z) of each state, added up for each symbol; z = log sum e^(alpha + beta)."""
+    steps, n, _ = x.shape
+    inputs, lengths, starts, targets = labels[:n], labels[n:2 * n], labels[2 * n:3 * n], labels[3 * n:]
+    symbols = np.full((n, 2 * a.longest + 1), a.blank)
+    for k in range(n): symbols[k, 1:2 * lengths[k]:2] = targets[starts[k]:starts[k] + lengths[k]]
+    state, step = np.arange(symbols.shape[1]), np.arange(steps)[:, None, None]
+    skips = np.zeros(symbols.shape, bool)
+    skips[:, 2:] = (state[2:] % 2 == 1) & (symbols[:, 2:] != symbols[:, :-2])
+    last = 2 * lengths[:, None]
+    inside = (step < inputs[:, None]) & (state <= last)                 # (steps, n, states)
+    end = (step == inputs[:, None] - 1) & (state <= last) & (state >= last - 1)
+    index = np.ascontiguousarray(np.broadcast_to(symbols, inside.shape))
+    e = gather(x, 2, index)
+    alpha = sums_of(e, [(state < 2) & inside[0]] + [None] * (steps - 1), skips, range(steps))
+    beta = sums_of(e, list(end), skips, range(steps - 1, -1, -1))
+    z = logsumexp(where(end, alpha, LOW), (0, 2), True)                 # (1, n, 1)
+    if a.reduction == "none": g = reshape(g, (1, n, 1))
+    elif a.reduction == "mean": g = g / (n * np.maximum(lengths, 1)[None, :, None]).astype(str(x.dtype))
+    impossible = z < LOW / 2
+    g = where(impossible, 0 if a.zero_infinity else np.nan, g)
+    terms = where(inside, exp(where(inside, alpha + beta - z, 0)) * g, 0)
+    return -scatter_add(full(x.shape, 0, dtype=x.dtype), 2, index, terms)
+
+
+cdef object sums_of(e, list begin, skips, steps):
+    """alpha (steps ascending) or beta (descending) of each step, (steps, n, states). `begin` has for each step the
+    states where paths begin (None: nowhere)."""
+    cdef list found = [None] * len(begin)
+    forward = steps.step > 0
+    narrow = full((e.shape[1], min(2, e.shape[2])), LOW, dtype=e.dtype)
+    if not forward: skips = np.concatenate([skips[:, 2:], np.zeros((len(skips), min(2, skips.shape[1])), bool)], 1)
+    v = None
+    for t in steps:
+        if v is None: sums = full(e.shape[1:], LOW, dtype=e.dtype)
+        else:
+            if not forward: v = v + e[t + 1]
+            one, two = shifted(v, narrow, 1, forward), shifted(v, narrow, 2, forward)
+            sums = logsumexp(stack([v, one, where(skips, two, LOW)]), 0)
+        if begin[t] is not None: sums = where(begin[t], 0, sums)
+        v = found[t] = sums + e[t] if forward else sums
+    return stack(found)
+
+
+cdef object shifted(v, narrow, int by, bint forward):
+    """v with its states moved up (or down) by 1 or 2."""
+    by = min(by, v.shape[1])
+    return concat([narrow[:, :by], v[:, :v.shape[1] - by]], 1) if forward else concat([v[:, by:], narrow[:, :by]], 1)
+
+
+# ---- the function ----------------------------------------------------------------------------------------------------
+
+cdef Operator CTC_LOSS = CtcLoss()
+OPERATORS = {o.name: o for o in (CTC_LOSS,)}
+
+
+cdef object integers_of(str what, value):
+    """An argument as an array of int64."""
+    array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"ctc_loss: {what} must be integers, got {described(value)}")
+    return array.astype("int64")
+
+
+cdef object lengths_of(str what, value, Py_ssize_t n, Py_ssize_t most, str of):
+    """Lengths as an array (n,). Raises ValueError for a length below 0 or above `most`."""
+    lengths = integers_of(what, value)
+    if lengths.size != n or lengths.ndim > 1:
+        raise ValueError(f"ctc_loss: {what} has shape {lengths.shape}; wanted one length for each of the {n} samples")
+    lengths = lengths.reshape(n)
+    bad = np.flatnonzero((lengths < 0) | (lengths > most))
+    if bad.size:
+        raise ValueError(f"ctc_loss: {what}[{bad[0]}] is {lengths[bad[0]]}; it must be from 0 to {most}, {of}")
+    return lengths
+
+
+cdef object targets_of(targets, lengths, Py_ssize_t classes):
+    """All labels in a row. Raises IndexError for a label that is not a class."""
+    labels = integers_of("targets", targets)
+    if labels.ndim == 2 and len(labels) == len(lengths):
+        inside = np.arange(labels.shape[1]) < lengths[:, None]
+    elif labels.ndim == 1 and labels.size == lengths.sum():
+        inside = np.ones(labels.size, bool)
+    else:
+        raise ValueError(f"ctc_loss: targets has shape {labels.shape}; wanted ({len(lengths)}, longest target), or "
+                         f"({lengths.sum()},) for all targets in a row, which is the sum of target_lengths")
+    bad = np.argwhere(inside & ((labels < 0) | (labels >= classes)))
+    if len(bad):
+        at = tuple(bad[0].tolist())
+        raise IndexError(f"ctc_loss: label {labels[at]} at index {at[0] if len(at) == 1 else at} is not a class; there "
+                         f"are {classes} classes, from 0 to {classes - 1}")
+    return labels[inside]
+
+
+def ctc_loss(log_probs: Data, targets: Data, input_lengths: Data, target_lengths: Data, blank: int = 0,
+             reduction: Literal["mean", "sum", "none"] = "mean", zero_infinity: bool = False) -> Tensor:
+    """The connectionist temporal classification loss: minus the logarithm of the sum of the probabilities of all
+    alignments of a sequence with its target. (Graves et al., Connectionist Temporal Classification, ICML 2006)
+
+    `log_probs` (steps, samples, classes), or (steps, classes) for one sample, are logarithms of probabilities, as
+    log_softmax gives. `targets` are integers from 0 to classes - 1, (samples, longest target), or (sum of
+    target_lengths,) for all targets in a row. `input_lengths` and `target_lengths` have one length for each sample.
+    "mean" divides the loss of each sample by the length of its target (at least 1), then takes the mean. A target that
+    is too long for its input has the loss inf and the gradient NaN, or with `zero_infinity` 0 and 0.
+
+    The gradient is the derivative with respect to log_probs. PyTorch's differs from it by a term e^log_probs, which
+    vanishes in the gradient of log_softmax. A gradient with create_graph=True takes a number of operators in proportion
+    to the steps. Raises IndexError for a label that is not a class, ValueError for a length that is out of range."""
+    cdef Tensor x = read_input("ctc_loss", log_probs)
+    how = read_reduction("ctc_loss", reduction).reduction
+    cdef bint single = x.layout.ndim == 2
+    if x.layout.ndim not in (2, 3):
+        raise ValueError(f"ctc_loss: log_probs is {x.shape}; wanted (steps, samples, classes) or (steps, classes)")
+    if single: x = expand_dims(x, 1)
+    steps, n, classes = x.shape
+    if isinstance(blank, bool) or not isinstance(blank, int) or not 0 <= blank < classes:
+        raise ValueError(f"ctc_loss: blank must be an integer from 0 to {classes - 1}, got {described(blank)}")
+    inputs = lengths_of("input_lengths", input_lengths, n, steps, "the steps of log_probs")
+    shape = targets.shape if isinstance(targets, Tensor) else np.shape(targets)
+    most = shape[1] if len(shape) == 2 else int(np.prod(shape))
+    lengths = lengths_of("target_lengths", target_lengths, n, most, "the size of targets")
+    labels = targets_of(targets, lengths, classes)
+    packed = tensor(np.concatenate([inputs, lengths, np.cumsum(lengths) - lengths, labels]))
+    y = apply2(CTC_LOSS, x, packed, Alignment(how, blank, zero_infinity, int(lengths.max(initial=0))))
+    return reshape(y, ()) if single and how == "none" else y
