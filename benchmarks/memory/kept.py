@@ -129,6 +129,8 @@ MORE.update(dict.fromkeys(
     "the caller's in most programs"))
 MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy".split(), INT64)
 MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss".split(), INT64)
+MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss".split(),
+                     INT64)
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 

@@ -11,6 +11,7 @@ from cygrad.core.execute.run cimport apply2
 from cygrad.kernels cimport ctc as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
 from cygrad.kernels.ctc cimport Ctc
+from cygrad.kernels.driver cimport gather as copy_elements
 from cygrad.kernels.threads cimport threads_for
 from cygrad.ops.classes cimport (
     capacity, dense, gradient_capacity, gradient_rows, padded, read_input, reduce_rows,
@@ -147,7 +148,7 @@ cdef class CtcLoss(Operator):
     cdef object formula(self, c, int i, g):
         x = c.input(0)
         if not x.size: return c.locally_constant(full(x.shape, 0, dtype=x.dtype))
-        return gradient_of(x, c.input(1).numpy(), c.attributes, g)
+        return gradient_of(x, values_of(c.input(1)), c.attributes, g)
 
 
 cdef void start(Ctc* k, char* workspace, size_t nbytes, bint backward) noexcept nogil:
@@ -157,6 +158,16 @@ cdef void start(Ctc* k, char* workspace, size_t nbytes, bint backward) noexcept 
 
 
 # ---- the formula -----------------------------------------------------------------------------------------------------
+
+cdef object values_of(Tensor labels):
+    """The labels as a NumPy array. They do not change: no one else holds this tensor. So a replay may capture them,
+    which it refuses for numpy()."""
+    cdef Array a
+    cdef int64_t[::1] values = np.empty(labels.layout.size, "int64")
+    a.data, a.layout, a.dtype = labels.buffer.data + labels.layout.offset * 8, labels.layout, labels.dtype
+    if a.layout.size: copy_elements(<char*>&values[0], &a, 0, a.layout.size)
+    return np.asarray(values)
+
 
 cdef object gradient_of(x, labels, Alignment a, g):
     """-g e^(alpha + beta - z) of each state, added up for each symbol; z = log sum e^(alpha + beta)."""

@@ -48,10 +48,10 @@ CASES = [
      "cross_entropy: label 10000000000 at index 0 was a class in forward but is not one now: the labels were modified "
      "since; pass a copy()"),
     (lambda: cg.linear_cross_entropy(x(), x(4, 2), cg.tensor([0, 1])), ValueError,
-     "linear_cross_entropy: x is (2, 3) and weight is float32 of shape (4, 2); wanted x (..., n) and floating weight "
-     "(classes, n)"),
+     "linear_cross_entropy: x is (2, 3) and weight is a float32 tensor of shape (4, 2); wanted x (..., n) and floating "
+     "weight (classes, n)"),
     (lambda: cg.linear_cross_entropy(x(), x(4, 3), cg.tensor([0, 1]), x(3)), ValueError,
-     "linear_cross_entropy: bias is float32 of shape (3,) and weight is (4, 3); wanted floating bias (4,)"),
+     "linear_cross_entropy: bias is a float32 tensor of shape (3,) and weight is (4, 3); wanted floating bias (4,)"),
     (lambda: cg.linear_cross_entropy(x(), x(4, 3), cg.tensor([0])), ValueError,
      "linear_cross_entropy: x is (2, 3) and the target is (1,); wanted integers of the shape of x without its last "
      "axis"),
