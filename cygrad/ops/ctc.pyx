@@ -21,13 +21,13 @@ from cygrad.ops.loss cimport MEAN, NONE, read_reduction
 import numpy as np
 
 from cygrad.core.errors import described
-from cygrad.core.interop.creation import full
+from cygrad.core.interop.creation import arange, full
 from cygrad.core.interop.numpy import tensor
-from cygrad.ops.compare import where
+from cygrad.ops.compare import equal, where
 from cygrad.ops.functions import exp
 from cygrad.ops.index import gather, scatter_add
 from cygrad.ops.join import concat, stack
-from cygrad.ops.shape import expand_dims, reshape
+from cygrad.ops.shape import broadcast_to, copy, expand_dims, reshape
 from cygrad.ops.softmax import logsumexp
 
 LOW = -1e30                 # takes the place of -inf in the formula, because derivatives at -inf are NaN
@@ -175,16 +175,17 @@ cdef object gradient_of(x, labels, Alignment a, g):
     inputs, lengths, starts, targets = labels[:n], labels[n:2 * n], labels[2 * n:3 * n], labels[3 * n:]
     symbols = np.full((n, 2 * a.longest + 1), a.blank)
     for k in range(n): symbols[k, 1:2 * lengths[k]:2] = targets[starts[k]:starts[k] + lengths[k]]
-    state, step = np.arange(symbols.shape[1]), np.arange(steps)[:, None, None]
+    state = np.arange(symbols.shape[1])
     skips = np.zeros(symbols.shape, bool)
     skips[:, 2:] = (state[2:] % 2 == 1) & (symbols[:, 2:] != symbols[:, :-2])
     last = 2 * lengths[:, None]
-    inside = (step < inputs[:, None]) & (state <= last)                 # (steps, n, states)
-    end = (step == inputs[:, None] - 1) & (state <= last) & (state >= last - 1)
-    index = np.ascontiguousarray(np.broadcast_to(symbols, inside.shape))
+    step = reshape(arange(steps), (steps, 1, 1))        # (tensors where there are steps, because their memory counts)
+    inside = (step < tensor(inputs[:, None])) & tensor(state <= last)   # (steps, n, states)
+    end = equal(step, tensor(inputs[:, None] - 1)) & tensor((state <= last) & (state >= last - 1))
+    index = copy(broadcast_to(tensor(symbols), inside.shape))
     e = gather(x, 2, index)
-    alpha = sums_of(e, [(state < 2) & inside[0]] + [None] * (steps - 1), skips, range(steps))
-    beta = sums_of(e, list(end), skips, range(steps - 1, -1, -1))
+    alpha = sums_of(e, [inside[0] & tensor(state < 2)] + [None] * (steps - 1), skips, range(steps))
+    beta = sums_of(e, [end[t] for t in range(steps)], skips, range(steps - 1, -1, -1))
     z = logsumexp(where(end, alpha, LOW), (0, 2), True)                 # (1, n, 1)
     if a.reduction == "none": g = reshape(g, (1, n, 1))
     elif a.reduction == "mean": g = g / (n * np.maximum(lengths, 1)[None, :, None]).astype(str(x.dtype))

@@ -269,7 +269,7 @@ def tables():
         yield Case(f"linear_cross_entropy {how}", lambda x, w, b, how=how: cg.linear_cross_entropy(
             x, w, LABELS, b, reduction=how, chunk=33), S, S, (SIDE,), dtypes=REALS)
         yield Case(f"ctc_loss {how}", lambda x, how=how: cg.ctc_loss(
-            x.reshape((SIDE // 2, 2, SIDE)), LABELS[:40].reshape((2, 20)), [SIDE // 2] * 2, [20, 15], blank=SIDE - 1,
+            x.reshape((SIDE // 8, 8, SIDE)), LABELS[:160].reshape((8, 20)), [SIDE // 8] * 8, [20] * 8, blank=SIDE - 1,
             reduction=how), S, dtypes=REALS)
         yield Case(f"nll_loss {how}", lambda x, how=how: cg.nll_loss(x, LABELS, reduction=how), S, dtypes=REALS)
         yield Case(f"mse {how}", lambda x, y, how=how: cg.mse(x, y, how), S, S)
