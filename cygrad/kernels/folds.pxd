@@ -1,7 +1,10 @@
-ctypedef void (*along_f)(float[:, ::1], float[::1], double[:]) noexcept nogil
-ctypedef void (*along_d)(double[:, ::1], double[::1], double[:]) noexcept nogil
-ctypedef void (*across_f)(float[:, ::1], float[::1], float[::1]) noexcept nogil
-ctypedef void (*across_d)(double[:, ::1], double[::1], double[::1]) noexcept nogil
+# The arguments: x, the stride of its rows, the number of rows, the length of a row; by; y (and its stride)
+ctypedef void (*along_f)(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, double*,
+                         Py_ssize_t) noexcept nogil
+ctypedef void (*along_d)(const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*,
+                         Py_ssize_t) noexcept nogil
+ctypedef void (*across_f)(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*) noexcept nogil
+ctypedef void (*across_d)(const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*) noexcept nogil
 
 cdef struct Fold:
     double start            # the result for no elements

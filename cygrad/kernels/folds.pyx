@@ -2,7 +2,8 @@
 
 A fold is a pair of loops over contiguous memory. `along` folds each row of x into one number. `across` folds rows into
 one another, element by element, four rows at a time, because memory is read faster in four streams. `by` is a second
-operand with one value for each result: a mean, a maximum or a power. `along` adds in many lanes, so that sums are
+operand with one value for each result: a mean, a maximum or a power. The kernels take pointers, because a memoryview
+takes as long to pass as 100 elements to add. `along` adds in many lanes, so that sums are
 vectorized and their error grows only with the length of a lane; reduce.pyx keeps rows short."""
 
 from libc cimport math
@@ -23,138 +24,158 @@ cdef inline real square(real x) noexcept nogil: return x * x
 
 # ---- sum: y += x -----------------------------------------------------------------------------------------------------
 
-cdef void sum_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    cdef Py_ssize_t n = x.shape[1], r
+cdef void sum_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                    const real* by, double* y, Py_ssize_t step) noexcept nogil:
+    cdef Py_ssize_t r
     if real is float:
         if n < 2 * WIDE:
-            cg_short_sums(&x[0, 0], x.strides[0] // <Py_ssize_t>sizeof(float), x.shape[0], n, &y[0],
-                          y.strides[0] // <Py_ssize_t>sizeof(double))
+            cg_short_sums(x, row, rows, n, y, step)
             return
-    for r in range(x.shape[0]): y[r] += sum_of[real](&x[r, 0], n)
+    for r in range(rows): y[r * step] += sum_of[real](x + r * row, n)
 
-cdef void sum_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+cdef void sum_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                     const real* by, real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] += (x[r, i] + x[r + 1, i]) + (x[r + 2, i] + x[r + 3, i])
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += x[r, i]
+        for i in range(n):
+            y[i] += (x[r * row + i] + x[(r + 1) * row + i]) + (x[(r + 2) * row + i] + x[(r + 3) * row + i])
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] += x[r * row + i]
 
 
 # ---- product: y *= x -------------------------------------------------------------------------------------------------
 
-cdef void prod_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef void prod_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                     const real* by, double* y, Py_ssize_t step) noexcept nogil:
     cdef double lane[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i
+    cdef Py_ssize_t r, i
     cdef int l
-    for r in range(x.shape[0]):
+    for r in range(rows):
         for l in range(LANES): lane[l] = 1
         i = 0
         while i + LANES <= n:
-            for l in range(LANES): lane[l] *= x[r, i + l]
+            for l in range(LANES): lane[l] *= x[r * row + i + l]
             i += LANES
         while i < n:
-            lane[0] *= x[r, i]
+            lane[0] *= x[r * row + i]
             i += 1
-        y[r] *= ((lane[0] * lane[1]) * (lane[2] * lane[3])) * ((lane[4] * lane[5]) * (lane[6] * lane[7]))
+        y[r * step] *= ((lane[0] * lane[1]) * (lane[2] * lane[3])) * ((lane[4] * lane[5]) * (lane[6] * lane[7]))
 
-cdef void prod_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+cdef void prod_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                      const real* by, real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] *= (x[r, i] * x[r + 1, i]) * (x[r + 2, i] * x[r + 3, i])
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] *= x[r, i]
+        for i in range(n):
+            y[i] *= (x[r * row + i] * x[(r + 1) * row + i]) * (x[(r + 2) * row + i] * x[(r + 3) * row + i])
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] *= x[r * row + i]
 
 
 # ---- minima and maxima, which propagate NaN --------------------------------------------------------------------------
 
-cdef inline void minmax_along(bint is_min, bint absolute, real[:, ::1] x, double[:] y) noexcept nogil:
+cdef inline void minmax_along(bint is_min, bint absolute, const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                              double* y, Py_ssize_t step) noexcept nogil:
     cdef Py_ssize_t r
-    for r in range(x.shape[0]):
-        y[r] = minmax(is_min, False, minmax_of[real](is_min, absolute, &x[r, 0], x.shape[1]), <real>y[r])
+    for r in range(rows):
+        y[r * step] = minmax(is_min, False, minmax_of[real](is_min, absolute, x + r * row, n), <real>y[r * step])
 
-cdef inline void minmax_across(bint is_min, bint absolute, real[:, ::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+cdef inline void minmax_across(bint is_min, bint absolute, const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                               real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] = minmax(is_min, absolute, x[r, i], minmax(is_min, absolute, x[r + 1, i], minmax(
-                is_min, absolute, x[r + 2, i], minmax(is_min, absolute, x[r + 3, i], y[i]))))
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] = minmax(is_min, absolute, x[r, i], y[i])
+        for i in range(n):
+            y[i] = minmax(is_min, absolute, x[r * row + i], minmax(is_min, absolute, x[(r + 1) * row + i], minmax(
+                is_min, absolute, x[(r + 2) * row + i], minmax(is_min, absolute, x[(r + 3) * row + i], y[i]))))
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] = minmax(is_min, absolute, x[r * row + i], y[i])
 
-cdef void max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    minmax_along[real](False, False, x, y)
+cdef void max_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                    const real* by, double* y, Py_ssize_t step) noexcept nogil:
+    minmax_along[real](False, False, x, row, rows, n, y, step)
 
-cdef void max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    minmax_across[real](False, False, x, y)
+cdef void max_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                     const real* by, real* y) noexcept nogil:
+    minmax_across[real](False, False, x, row, rows, n, y)
 
-cdef void min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    minmax_along[real](True, False, x, y)
+cdef void min_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                    const real* by, double* y, Py_ssize_t step) noexcept nogil:
+    minmax_along[real](True, False, x, row, rows, n, y, step)
 
-cdef void min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    minmax_across[real](True, False, x, y)
+cdef void min_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                     const real* by, real* y) noexcept nogil:
+    minmax_across[real](True, False, x, row, rows, n, y)
 
-cdef void size_max_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    minmax_along[real](False, True, x, y)
+cdef void size_max_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                         const real* by, double* y, Py_ssize_t step) noexcept nogil:
+    minmax_along[real](False, True, x, row, rows, n, y, step)
 
-cdef void size_max_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    minmax_across[real](False, True, x, y)
+cdef void size_max_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                          const real* by, real* y) noexcept nogil:
+    minmax_across[real](False, True, x, row, rows, n, y)
 
-cdef void size_min_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
-    minmax_along[real](True, True, x, y)
+cdef void size_min_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                         const real* by, double* y, Py_ssize_t step) noexcept nogil:
+    minmax_along[real](True, True, x, row, rows, n, y, step)
 
-cdef void size_min_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    minmax_across[real](True, True, x, y)
+cdef void size_min_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                          const real* by, real* y) noexcept nogil:
+    minmax_across[real](True, True, x, row, rows, n, y)
 
 
 # ---- differences: y += x - by ----------------------------------------------------------------------------------------
 
-cdef void differences_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef void differences_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                            const real* by, double* y, Py_ssize_t step) noexcept nogil:
     cdef Py_ssize_t r
-    for r in range(x.shape[0]): y[r] += differences_of[real](&x[r, 0], by[r], x.shape[1])
+    for r in range(rows): y[r * step] += differences_of[real](x + r * row, by[r], n)
 
-cdef void differences_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+cdef void differences_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                             const real* by, real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] += ((x[r, i] - by[i]) + (x[r + 1, i] - by[i])) + ((x[r + 2, i] - by[i]) + (x[r + 3, i] - by[i]))
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += x[r, i] - by[i]
+        for i in range(n):
+            y[i] += ((x[r * row + i] - by[i]) + (x[(r + 1) * row + i] - by[i])) \
+                + ((x[(r + 2) * row + i] - by[i]) + (x[(r + 3) * row + i] - by[i]))
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] += x[r * row + i] - by[i]
 
 
 # ---- squares about a centre: y += (x - by)^2 -------------------------------------------------------------------------
 
-cdef void squares_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef void squares_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                        const real* by, double* y, Py_ssize_t step) noexcept nogil:
     cdef Py_ssize_t r
-    for r in range(x.shape[0]): y[r] += squares_of[real](&x[r, 0], by[r], x.shape[1])
+    for r in range(rows): y[r * step] += squares_of[real](x + r * row, by[r], n)
 
-cdef void squares_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4
+cdef void squares_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                         const real* by, real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] += (square(x[r, i] - by[i]) + square(x[r + 1, i] - by[i])) \
-                + (square(x[r + 2, i] - by[i]) + square(x[r + 3, i] - by[i]))
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += square(x[r, i] - by[i])
+        for i in range(n):
+            y[i] += (square(x[r * row + i] - by[i]) + square(x[(r + 1) * row + i] - by[i])) \
+                + (square(x[(r + 2) * row + i] - by[i]) + square(x[(r + 3) * row + i] - by[i]))
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] += square(x[r * row + i] - by[i])
 
 
 # ---- exponentials: y += e^(x - by), where by is the maximum ----------------------------------------------------------
 
-cdef void exps_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef void exps_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                     const real* by, double* y, Py_ssize_t step) noexcept nogil:
     cdef Py_ssize_t r
-    for r in range(x.shape[0]): y[r] += exps_of[real](&x[r, 0], by[r], x.shape[1])
+    for r in range(rows): y[r * step] += exps_of[real](x + r * row, by[r], n)
 
-cdef void exps_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
+cdef void exps_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                      const real* by, real* y) noexcept nogil:
     cdef Py_ssize_t r, i
-    for r in range(x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += exp(x[r, i] - by[i])
+    for r in range(rows):
+        for i in range(n):
+            y[i] += exp(x[r * row + i] - by[i])
 
 
 # ---- powers: y += |x|^by, where 0^0 is 0; all elements of by are equal -----------------------------------------------
@@ -165,38 +186,41 @@ cdef inline real power(real x, real p) noexcept nogil:
     if p == 0: return x != 0
     return pow(fabs(x), p)
 
-cdef void powers_along(real[:, ::1] x, real[::1] by, double[:] y) noexcept nogil:
+cdef void powers_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                       const real* by, double* y, Py_ssize_t step) noexcept nogil:
     cdef double lane[WIDE]
     cdef double partial[LANES]
-    cdef Py_ssize_t n = x.shape[1], r, i, l
+    cdef Py_ssize_t r, i, l
     cdef real p = by[0]
-    for r in range(x.shape[0]):
+    for r in range(rows):
         i = 0
         for l in range(LANES): partial[l] = 0
         if p == 2:
             if n >= 2 * WIDE:
                 for l in range(WIDE): lane[l] = 0
                 while i + WIDE <= n:
-                    for l in range(WIDE): lane[l] += <double>x[r, i + l] * x[r, i + l]
+                    for l in range(WIDE): lane[l] += <double>x[r * row + i + l] * x[r * row + i + l]
                     i += WIDE
                 reduce_lanes(lane, partial)
             while i < n:
-                partial[i % LANES] += <double>x[r, i] * x[r, i]
+                partial[i % LANES] += <double>x[r * row + i] * x[r * row + i]
                 i += 1
         while i < n:
-            partial[i % LANES] += power(x[r, i], p)
+            partial[i % LANES] += power(x[r * row + i], p)
             i += 1
-        y[r] += total(partial)
+        y[r * step] += total(partial)
 
-cdef void powers_across(real[:, ::1] x, real[::1] by, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t r, i, whole = x.shape[0] - x.shape[0] % 4 if by[0] == 2 else 0
+cdef void powers_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
+                        const real* by, real* y) noexcept nogil:
+    cdef Py_ssize_t r, i, whole = rows - rows % 4 if by[0] == 2 else 0
     cdef real p = by[0]
     for r in range(0, whole, 4):
-        for i in range(y.shape[0]):
-            y[i] += (square(x[r, i]) + square(x[r + 1, i])) + (square(x[r + 2, i]) + square(x[r + 3, i]))
-    for r in range(whole, x.shape[0]):
-        for i in range(y.shape[0]):
-            y[i] += power(x[r, i], p)
+        for i in range(n):
+            y[i] += (square(x[r * row + i]) + square(x[(r + 1) * row + i])) \
+                + (square(x[(r + 2) * row + i]) + square(x[(r + 3) * row + i]))
+    for r in range(whole, rows):
+        for i in range(n):
+            y[i] += power(x[r * row + i], p)
 
 
 cdef Fold SUM = Fold(0, True, 1, sum_along[float], sum_along[double],

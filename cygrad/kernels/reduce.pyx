@@ -5,16 +5,19 @@ x[...] over all indices, for every axis. Adjacent dimensions that are contiguous
 are one or two loops: each row is folded along, or rows are folded across into a tile of results that stays in the
 first-level cache. Blocks of rows are added up in float64, so the error of a float32 sum does not grow with its length.
 
+Narrow operands are widened, since a kernel call costs as much as 50 elements. A tile covers several indices of a second
+kept dimension. Short rows (of 2 x 2 windows, say) are folded across together with their neighbours, and the elements of
+each row are folded into one another at the end.
+
 Threads divide the results among themselves. If there are few results, the operand is divided into parts, and their
 results are folded into one another at the end. The division depends only on the shapes, so the bits do not depend on
 the number of threads."""
 
 from libc.stdlib cimport llabs
+from libc.string cimport memmove
 
 from cygrad.kernels cimport folds
-from cygrad.kernels.array cimport (
-    FLOAT32, MAX_NDIM, Array, Layout, real, steps1d, steps2d, steps2f, view1d, view1f, view2d,
-)
+from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, real
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.lanes cimport BLOCK
 from cygrad.kernels.threads cimport parallel_for, threads_for
@@ -26,6 +29,7 @@ cdef enum:
     PART = 32768            # the least number of elements of a part
     PARTS = 64              # the largest number of parts
     PARTIAL = 8192          # the largest number of results of all parts
+    FEW = 7                 # elements: up to this length, rows are folded along at the end only
     PACKED = 512            # elements of a strided row that are packed at a time
     BLOCKS = 16             # blocks of a long row in one kernel call, which costs a fifth of the time of a block
     LINE = 64               # bytes of a cache line
@@ -42,16 +46,29 @@ cdef struct Walk:
     const char* by
     char* y
     bint is_f32             # float32, not float64
-    bint along              # the inner dimension is reduced and `rows` has the results; if not, the reverse
+    bint along              # the inner dimension is reduced and `line` has the results; if not, the reverse
     Dimension inner         # the innermost dimension
     Dimension rows          # the next dimension of the other kind
+    Dimension line          # the results that a tile covers: those of `inner` or `rows`
+    Dimension batch         # another kept dimension, of which a tile covers `positions` indices
+    Py_ssize_t short        # elements of `inner` for each result: the size of a reduced dimension inside it, or 1
+    Py_ssize_t repeat       # rows that are folded across side by side
     int kept                # number of other dimensions that are kept,
     int reduced             # and that are reduced
     Dimension results[MAX_NDIM]     # the kept ones
     Dimension others[MAX_NDIM]      # the reduced ones
-    Py_ssize_t tile         # results of a tile
-    Py_ssize_t tiles        # tiles of the inner dimension or the rows
+    Py_ssize_t tile         # results of a tile at each position
+    Py_ssize_t tiles        # tiles of the line
+    Py_ssize_t positions
+    Py_ssize_t batches      # tiles of the batch dimension
     bint outer              # parts are divided along others[0]; if not, along the inner dimension or the rows
+
+cdef struct Place:          # the first element of a tile in x, by and y, and its size
+    Py_ssize_t x
+    Py_ssize_t by
+    Py_ssize_t y
+    Py_ssize_t m
+    Py_ssize_t positions
 
 cdef struct Parts:          # the parts of one tile
     const Walk* walk
@@ -78,18 +95,14 @@ cdef inline char* aligned(char* p) noexcept nogil:
 
 cdef inline void call_along(const Fold* fold, const real* x, const real* by, double* y, Py_ssize_t step,
                             Py_ssize_t rows, Py_ssize_t n, Py_ssize_t row) noexcept nogil:
-    if real is float:
-        fold.along_f32(steps2f(<float*>x, rows, n, row), view1f(<float*>by, rows), steps1d(y, rows, step))
-    else:
-        fold.along_f64(steps2d(<double*>x, rows, n, row), view1d(<double*>by, rows), steps1d(y, rows, step))
+    if real is float: fold.along_f32(x, row, rows, n, by, y, step)
+    else:             fold.along_f64(x, row, rows, n, by, y, step)
 
 
 cdef inline void call_across(const Fold* fold, const real* x, const real* by, real* y, Py_ssize_t rows, Py_ssize_t n,
                              Py_ssize_t row) noexcept nogil:
-    if real is float:
-        fold.across_f32(steps2f(<float*>x, rows, n, row), view1f(<float*>by, n), view1f(y, n))
-    else:
-        fold.across_f64(steps2d(<double*>x, rows, n, row), view1d(<double*>by, n), view1d(y, n))
+    if real is float: fold.across_f32(x, row, rows, n, by, y)
+    else:             fold.across_f64(x, row, rows, n, by, y)
 
 
 cdef void fold_along(const Walk* w, const real* x, const real* by, double* y, Py_ssize_t rows,
@@ -139,41 +152,32 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
         folded[0] = 0
 
 
-cdef inline Py_ssize_t locate(const Walk* w, Py_ssize_t tile, Dimension* at) noexcept nogil:
-    """The number of results of a tile. Sets `at` to its first element in x, by and y."""
-    cdef const Dimension* results = &w.rows if w.along else &w.inner
-    cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, index
+cdef inline void locate(const Walk* w, Py_ssize_t tile, Place* at) noexcept nogil:
+    """Set `at` to the place of a tile."""
+    cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, start, index
     cdef int d
-    at.x, at.by, at.y = first * results.x, first * results.by, first * results.y
+    start = rest % w.batches * w.positions
+    rest = rest // w.batches
+    at.m, at.positions = min(w.tile, w.line.n - first), min(w.positions, w.batch.n - start)
+    at.x = first * w.line.x + start * w.batch.x
+    at.by = first * w.line.by + start * w.batch.by
+    at.y = first * w.line.y + start * w.batch.y
     for d in range(w.kept - 1, -1, -1):
         index = rest % w.results[d].n
         rest = rest // w.results[d].n
         at.x += index * w.results[d].x
         at.by += index * w.results[d].by
         at.y += index * w.results[d].y
-    return min(w.tile, results.n - first)
 
 
-cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ssize_t tile, int part, int parts,
-                    double* out) noexcept nogil:
-    """Fold all elements of a tile into its results in y or, for one part, into `out`. Contiguous short rows are folded
-    across as fewer, longer rows, whose results are then folded into one another."""
-    cdef real pby[TILE]
-    cdef real buffer_y[TILE + LINE]
-    cdef double buffer_sums[TILE + LINE]
-    cdef real* py = <real*>aligned(<char*>buffer_y)
-    cdef double* sums = <double*>aligned(<char*>buffer_sums)
-    cdef Dimension begin
+cdef void fold_position(const Walk* w, const real* x, const real* by, real* y, double* sums, Py_ssize_t m, int part,
+                        int parts) noexcept nogil:
+    """Fold the elements of m results: along rows into `sums`, or across rows into y and `sums`. Contiguous short rows
+    are folded across as fewer, longer rows."""
     cdef Py_ssize_t index[MAX_NDIM]
-    cdef Py_ssize_t m = locate(w, tile, &begin), width = m, count = w.inner.n if w.along else w.rows.n, folded = 0
+    cdef Py_ssize_t count = w.inner.n if w.along else w.rows.n, folded = 0
     cdef Py_ssize_t outer = w.others[0].n if w.reduced else 1, start, n_rows, i
-    cdef Py_ssize_t step_y = w.rows.y if w.along else w.inner.y, step_by = w.rows.by if w.along else w.inner.by
-    cdef bint blocks = w.fold.adds and real is float
     cdef int d
-    x += begin.x
-    y += begin.y
-    if w.by == NULL: by = &pby[0]
-    else: by = packed(by + begin.by, step_by, m, pby)
     if parts > 1 and w.outer:
         start = outer * part // parts
         outer = outer * (part + 1) // parts - start
@@ -182,23 +186,15 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
         start = count * part // parts
         count = count * (part + 1) // parts - start
         x += start * (w.inner.x if w.along else w.rows.x)
-    if not w.along and m <= SHORT and w.rows.x == m and w.inner.x == 1 and count * m >= 4 * SHORT:
-        width = 4 * SHORT // m * m
-        for i in range(width if w.by != NULL else 0): pby[i] = by[i % m]
-        by = &pby[0]
-    n_rows = count * m // width
-    if w.along or blocks:
-        for i in range(width): sums[i] = w.fold.start
-    if not w.along:
-        for i in range(width): py[i] = <real>w.fold.start
+    n_rows = count // w.repeat
+    m *= w.short
     for d in range(w.reduced): index[d] = 0
     while True:
-        if w.along:
-            fold_along(w, x, by, sums, m, count)
+        if w.along: fold_along(w, x, by, sums, m, count)
         else:
-            fold_across(w, x, by, py, sums, &folded, n_rows, w.rows.x * (width // m), width)
-            if n_rows * width < count * m:
-                fold_across(w, x + n_rows * width, by, py, sums, &folded, count - n_rows * (width // m), m, m)
+            fold_across(w, x, by, y, sums, &folded, n_rows, w.rows.x * w.repeat, m * w.repeat)
+            if n_rows * w.repeat < count:
+                fold_across(w, x + n_rows * w.repeat * m, by, y, sums, &folded, count - n_rows * w.repeat, m, m)
         d = w.reduced - 1
         while d >= 0:                               # carry into the next row
             index[d] += 1
@@ -209,16 +205,95 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
             index[d] = 0
             d -= 1
         if d < 0: break
+
+
+cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ssize_t tile, int part, int parts,
+                    double* out) noexcept nogil:
+    """Fold all elements of a tile into its results in y or, for one part, into `out`."""
+    cdef real pby[TILE]
+    cdef real buffer_y[TILE + LINE]
+    cdef double buffer_sums[TILE + LINE]
+    cdef double columns[TILE]
+    cdef real* py = <real*>aligned(<char*>buffer_y)
+    cdef double* sums = <double*>aligned(<char*>buffer_sums)
+    cdef Place at
+    cdef Py_ssize_t width, n, i, k
+    cdef bint blocks = w.fold.adds and real is float
+    cdef double start = w.fold.start
+    locate(w, tile, &at)
+    width = at.m * w.short * w.repeat               # elements that are folded across at each position
+    n = width * at.positions
+    if w.by == NULL: by = &pby[0]
+    elif n == at.m: by = packed(by + at.by, w.line.by, n, pby)
+    else:
+        spread(w, by + at.by, &at, pby)
+        by = &pby[0]
+    if w.along or blocks: fill(sums, n, start)
+    if not w.along: fill(py, n, <real>start)
+    for i in range(at.positions):
+        k = i * width
+        fold_position(w, x + at.x + i * w.batch.x, by + k, py + k, sums + k, at.m, part, parts)
     if not w.along:
         if blocks:
-            for i in range(width): sums[i] += py[i]
+            for i in range(n): sums[i] += py[i]
         else:
-            for i in range(width): sums[i] = py[i]
-        if width > m: w.fold.join(view2d(sums + m, width // m - 1, m), view1d(sums, m), view1d(sums, m))
+            for i in range(n): sums[i] = py[i]
+        if w.repeat > 1:
+            for i in range(at.positions):           # rows side by side into the first
+                k = width // w.repeat
+                join(w, sums + i * width, w.repeat, k, sums + i * k)
+        if w.short > 1:                             # the elements of each row, as the rows of a transposed matrix
+            n = at.m * at.positions
+            transpose(sums, n, w.short, columns)
+            join(w, columns, w.short, n, sums)
     if out == NULL:
-        for i in range(m): y[i * step_y] = <real>sums[i]
+        y += at.y
+        for k in range(at.positions):
+            put(sums, at.m, y, w.line.y)
+            y += w.batch.y
+            sums += at.m
+    else: put(sums, at.m, out, 1)
+
+
+# These loops are functions of their own, because gcc does not vectorize loops that read fields of `w`.
+
+cdef inline void fill(real* y, Py_ssize_t n, real value) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n): y[i] = value
+
+
+cdef inline void transpose(const double* x, Py_ssize_t rows, Py_ssize_t n, double* y) noexcept nogil:
+    cdef Py_ssize_t i, k
+    if n == 2:
+        for i in range(rows): y[i], y[rows + i] = x[2 * i], x[2 * i + 1]
+        return
+    for k in range(n):
+        for i in range(rows): y[k * rows + i] = x[i * n + k]
+
+
+cdef inline void put(const double* x, Py_ssize_t n, real* y, Py_ssize_t step) noexcept nogil:
+    cdef Py_ssize_t i
+    if step == 1:
+        for i in range(n): y[i] = <real>x[i]
     else:
-        for i in range(m): out[i] = sums[i]
+        for i in range(n): y[i * step] = <real>x[i]
+
+
+cdef void spread(const Walk* w, const real* by, const Place* at, real* y) noexcept nogil:
+    """y = the second operand of each element that is folded across."""
+    cdef Py_ssize_t position, row, i, k, n = 0
+    for position in range(at.positions):
+        for row in range(w.repeat):
+            for i in range(at.m):
+                for k in range(w.short):
+                    y[n] = by[position * w.batch.by + i * w.line.by]
+                    n += 1
+
+
+cdef inline void join(const Walk* w, double* x, Py_ssize_t rows, Py_ssize_t n, double* y) noexcept nogil:
+    """Fold the results in `rows` rows of n into those of the first row, and move them to y."""
+    w.fold.join(x + n, n, rows - 1, n, x, x)
+    if y != x: memmove(y, x, n * sizeof(double))
 
 
 # ---- all tiles -------------------------------------------------------------------------------------------------------
@@ -247,49 +322,73 @@ cdef void parts_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
 cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noexcept nogil:
     """Fold a tile in parts, and then the results of the parts into one another, in order."""
     cdef double results[PARTIAL]
-    cdef Dimension at
-    cdef Py_ssize_t m = locate(w, tile, &at), step = w.rows.y if w.along else w.inner.y, i
-    cdef Parts job = Parts(w, tile, m, parts, &results[0])
+    cdef Place at
+    cdef Py_ssize_t i
+    cdef Parts job
+    locate(w, tile, &at)
+    job = Parts(w, tile, at.m, parts, &results[0])
     parallel_for(parts_range, &job, parts, 1, threads)
-    w.fold.join(view2d(results + m, parts - 1, m), view1d(results, m), view1d(results, m))
-    for i in range(m):
-        if w.is_f32: (<float*>w.y)[at.y + i * step] = <float>results[i]
-        else:        (<double*>w.y)[at.y + i * step] = results[i]
+    join(w, results, parts, at.m, results)
+    for i in range(at.m):
+        if w.is_f32: (<float*>w.y)[at.y + i * w.line.y] = <float>results[i]
+        else:        (<double*>w.y)[at.y + i * w.line.y] = results[i]
 
 
 cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
     """Fold x[index] with by[index] into y[index] for all indices; `size` is their number. A task is one tile of
     results. If there are few tasks with much work, each is divided into parts."""
-    cdef Py_ssize_t results = w.rows.n if w.along else w.inner.n, length = w.inner.n if w.along else w.rows.n
-    cdef Py_ssize_t depth = length, tasks, parts = 1, i
+    cdef Py_ssize_t results = w.line.n, length = w.inner.n if w.along else w.rows.n
+    cdef Py_ssize_t depth = length * w.short, tasks, parts = 1, i, width
     cdef int d, t = threads_for(size * w.fold.cost // 4)
     for d in range(w.reduced): depth *= w.others[d].n
-    w.tile = max(1, min(TILE, PART // depth)) if w.along else TILE if w.inner.x == 1 else TILE // 4
+    w.tile = max(1, min(TILE, PART // depth)) if w.along else TILE // (w.short if w.inner.x == 1 else 4)
     w.tiles = tasks = (results + w.tile - 1) // w.tile
+    w.batches, w.positions, w.repeat = w.batch.n, 1, 1
     for d in range(w.kept): tasks *= w.results[d].n
-    if tasks < PARTS // 4 and size >= 2 * tasks * PART:
+    if tasks * w.batches < PARTS // 4 and size >= 2 * tasks * w.batches * PART:
+        tasks *= w.batches
         w.tile = (results + w.tiles - 1) // w.tiles
         w.outer = w.reduced and (w.others[0].n >= PARTS or w.others[0].n > length)
         parts = min(min(PARTIAL // w.tile, <Py_ssize_t>PARTS), size // tasks // PART)
         parts = min(parts, w.others[0].n if w.outer else length)
+    if not w.along:
+        width = min(w.tile, results) * w.short
+        if width <= SHORT and w.rows.x == width and w.inner.x == 1 and length * width >= 4 * SHORT:
+            w.repeat = 4 * SHORT // width
+        if parts == 1:
+            i = min(TILE // (width * w.repeat), PART // (width // w.short * depth))
+            w.positions = max(1, min(i, w.batch.n))
+            w.batches = (w.batch.n + w.positions - 1) // w.positions
     if parts > 1:
         for i in range(tasks): fold_parts(w, i, <int>parts, t)
     else:
+        tasks *= w.batches
         parallel_for(tiles_range, w, tasks, tasks if t == 1 else (tasks + 4 * t - 1) // (4 * t), t)
-
-
-cdef void fill(const Array* y, Py_ssize_t n, double value) noexcept nogil:
-    """Set the first n elements of y's memory to `value`."""
-    cdef Py_ssize_t i
-    if y.dtype == FLOAT32:
-        for i in range(n): (<float*>y.data)[i] = <float>value
-    else:
-        for i in range(n): (<double*>y.data)[i] = value
 
 
 cdef inline bint farther(Py_ssize_t step, Py_ssize_t than) noexcept nogil:
     """Whether `step` is larger than `than` in absolute value; 0, which repeats one element, is the largest."""
     return than != 0 and (step == 0 or llabs(step) > llabs(than))
+
+
+cdef inline int other(const Dimension* order, int k, int but, bint kept) noexcept nogil:
+    """The innermost of the first k dimensions that is kept (or reduced) and is not `but`; -1 if there is none."""
+    cdef int d = k - 1
+    while d >= 0 and (d == but or (order[d].y != 0) != kept): d -= 1
+    return d
+
+
+cdef void choose_batch(Walk* w) noexcept nogil:
+    """Move the innermost of the other kept dimensions, or the largest if that one is small, to w.batch."""
+    cdef int d, best = w.kept - 1
+    w.batch = Dimension(1, 0, 0, 0)
+    if w.kept == 0: return
+    if w.results[best].n < FEW:
+        for d in range(w.kept):
+            if w.results[d].n > w.results[best].n: best = d
+    w.batch = w.results[best]
+    w.kept -= 1
+    for d in range(best, w.kept): w.results[d] = w.results[d + 1]
 
 
 cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Array* y) except -1 nogil:
@@ -302,11 +401,12 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
     cdef Py_ssize_t kept = 1
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
-    cdef int d, k, n = 0, second
+    cdef int d, k, n = 0, second, third
     if lx.size == 0:
         for d in range(lx.ndim):
             if ly.strides[d] != 0: kept *= lx.shape[d]
-        fill(y, kept, fold.start)
+        if y.dtype == FLOAT32: fill(<float*>y.data, kept, <float>fold.start)
+        else:                  fill(<double*>y.data, kept, fold.start)
         return 0
     for d in range(lx.ndim):                        # sort the dimensions by their strides in x,
         if lx.shape[d] == 1: continue               # the largest first
@@ -330,11 +430,17 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
     w.fold, w.x, w.by, w.y, w.is_f32 = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
     w.inner, w.rows, w.along = order[k], Dimension(1, 0, 0, 0), order[k].y == 0
     w.kept = w.reduced = w.outer = 0
-    second = k - 1
-    while second >= 0 and (order[second].y == 0) == w.along: second -= 1
+    w.short = 1
+    second = other(order, k, k, w.along)
     if second >= 0: w.rows = order[second]
+    w.line = w.rows if w.along else w.inner
+    third = second
+    if w.along and w.inner.n <= FEW and w.inner.x == 1 and w.rows.x == w.inner.n:
+        w.along, w.short, w.inner.n, w.rows = False, w.inner.n, w.inner.n * w.rows.n, Dimension(1, 0, 0, 0)
+        third = other(order, k, second, False)
+        if third >= 0: w.rows = order[third]
     for d in range(k):
-        if d == second: continue
+        if d == second or d == third: continue
         if order[d].y != 0:
             w.results[w.kept] = order[d]
             w.kept += 1
@@ -344,6 +450,7 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
             if order[d].n > w.others[0].n:          # the longest first: it is divided into parts
                 w.others[w.reduced - 1] = w.others[0]
                 w.others[0] = order[d]
+    choose_batch(&w)
     walk(&w, lx.size)
     return 0
 
