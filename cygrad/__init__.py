@@ -32,6 +32,7 @@ with bundles.alone:
 __version__ = "0.1.0"
 
 array, as_tensor, from_numpy = tensor, asarray, asarray     # the names in NumPy, MXNet and PyTorch
+ravel = flatten                                             # NumPy's name
 nd = _sys.modules[__name__]                                 # MXNet's name for the namespace
 
 bool = _np.dtype("bool")

@@ -103,6 +103,9 @@ def least():
     add("lstm", 15 * N + 2 * ROW // 4, "x, 4 gates, the cell and the result of each step; the weights and first states")
     add("gru", 12 * N + 3 * N // 4 + ROW // 4, "x, 3 gates, a product and the result of each step; the weights, h0")
     add("rnn rnn_relu", 16 * N + ROW, "x and the result of each step; the weights and the first state")
+    add("cumprod", 4 * N, "the input")
+    made["recurrence"] = 8 * N, "the factors and the result"
+    made["gather, by cummax"] = N, "a position for each element, in 8 bits for a row of 100"
     add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("gather scatter_add take put add_at nll_loss", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
@@ -160,7 +163,8 @@ def samples():
         add(name, 1, along(name, "axis"), along(name, "dim"))
     for name in ("max", "min"):
         add(name, 1, along(name, "axis"), along("a" + name, "dim"))
-    add("prod", 1, along("prod", "axis"), along("prod", "dim"))
+    for name in ("prod", "cumprod"): add(name, 1, along(name, "axis"), along(name, "dim"))
+    add("recurrence", 2, lambda m, _, x, y: m.ops.ROWS["recurrence"].function(x, y, 1), None)
     add("norm", 1, along("norm", "axis"), lambda m, _, x: m.linalg.vector_norm(x, dim=-1))
     add("reshape", 1, lambda m, _, x: m.reshape(x, (SIDE * SIDE,)))
     add("transpose", 1, lambda m, _, x: x.T)
@@ -175,6 +179,7 @@ def samples():
     add("gather", 1, lambda m, labels, x: m.gather(x, 1, labels[:, None]))
     add("scatter_add", 2, lambda m, labels, x, y: m.scatter_add(x, 1, labels[:, None], y[:, :1]))
     add("gather, by topk", 1, lambda m, _, x: m.topk(x, 10)[0])
+    add("gather, by cummax", 1, lambda m, _, x: m.cummax(x, 1)[0])
     add("select", 1, lambda m, _, x: x[x > 0.5])
     add("select, 93 of 10,000", 1, lambda m, _, x: x[x > 0.893])
     add("mask_put", 1, lambda m, _, x: m.ops.ROWS["mask_put"].function(x, m.zeros(int((x > 0.5).sum())), x > 0.5),

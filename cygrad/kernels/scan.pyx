@@ -1,4 +1,4 @@
-"""Kernels along one axis: cumulative sums and argmax.
+"""Kernels along one axis: cumulative sums, products and maxima, linear recurrences, and argmax.
 
 A dense array has the shape (outer, n, inner), where n is the size of the axis. If the axis is the last, each row is
 contiguous. Otherwise the inner loop runs over the `inner` elements at one index of the axis."""
@@ -9,6 +9,21 @@ from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, integer, real, view2d, view2f,
 )
 from cygrad.kernels.lanes cimport WIDE, minmax_of
+
+cdef enum:
+    COLUMNS = 64            # columns that are multiplied together, in float64
+
+ctypedef fused number:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
 
 
 cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:
@@ -32,6 +47,79 @@ cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:
             for j in range(inner):
                 y[i, j] = y[before, j] + x[i, j]
 
+
+# ---- products and recurrences: n rows of `inner` columns -------------------------------------------------------------
+
+cdef void cumprod_(const real* x, Py_ssize_t n, Py_ssize_t inner, real* y) noexcept nogil:
+    """y_kj = product of x_ij for i <= k; y may be x."""
+    cdef double p[COLUMNS]
+    cdef Py_ssize_t first, m, k, j
+    for first in range(0, inner, 64):               # COLUMNS
+        m = min(inner - first, <Py_ssize_t>COLUMNS)
+        for j in range(m): p[j] = 1
+        for k in range(n):
+            for j in range(m):
+                p[j] *= x[k * inner + first + j]
+                y[k * inner + first + j] = <real>p[j]
+
+
+cdef void cumprod_grad_(const real* g, const real* x, Py_ssize_t n, Py_ssize_t inner, real* dx,
+                        double* s) noexcept nogil:
+    """dx_kj = (product of x_ij for i < k) s_kj with s_kj = g_kj + x_k+1,j s_k+1,j; dx may be g. `s` has room for n rows
+    of COLUMNS numbers: in float64, one factor may be far larger than a float32, and the other far smaller."""
+    cdef double p[COLUMNS]
+    cdef Py_ssize_t first, m, k, j, i
+    for first in range(0, inner, 64):               # COLUMNS
+        m = min(inner - first, <Py_ssize_t>COLUMNS)
+        for k in range(n - 1, -1, -1):
+            i = k * inner + first
+            if k == n - 1:
+                for j in range(m): s[k * m + j] = g[i + j]
+            else:
+                for j in range(m): s[k * m + j] = g[i + j] + x[i + inner + j] * s[(k + 1) * m + j]
+        for j in range(m): p[j] = 1
+        for k in range(n):
+            i = k * inner + first
+            for j in range(m):
+                dx[i + j] = <real>(p[j] * s[k * m + j])
+                p[j] *= x[i + j]
+
+
+cdef void recurrence_(const real* x, const real* a, Py_ssize_t n, Py_ssize_t inner, real* y,
+                      bint reverse) noexcept nogil:
+    """y_kj = x_kj + a_kj y_k-1,j, or in reverse y_kj = x_kj + a_k+1,j y_k+1,j; y may be x."""
+    cdef double s[COLUMNS]
+    cdef Py_ssize_t first, m, k, j, i, at
+    for first in range(0, inner, 64):               # COLUMNS
+        m = min(inner - first, <Py_ssize_t>COLUMNS)
+        for j in range(m): s[j] = 0
+        for k in range(n):
+            i = ((n - 1 - k) if reverse else k) * inner + first
+            if k == 0:
+                for j in range(m): s[j] = x[i + j]
+            else:
+                at = i + inner if reverse else i
+                for j in range(m): s[j] = x[i + j] + a[at + j] * s[j]
+            for j in range(m): y[i + j] = <real>s[j]
+
+
+cdef void extreme_places_(const number* x, Py_ssize_t n, Py_ssize_t inner, int64_t* y, bint is_min) noexcept nogil:
+    """y_kj = the last i <= k where x_ij is NaN or, if there is no NaN, the maximum up to k (is_min: minimum)."""
+    cdef Py_ssize_t k, j
+    cdef int64_t i
+    cdef number best, v
+    for j in range(inner): y[j] = 0
+    for k in range(1, n):
+        for j in range(inner):
+            i = y[(k - 1) * inner + j]
+            best, v = x[i * inner + j], x[k * inner + j]
+            if (v <= best) if is_min else (v >= best): i = k
+            if number is float or number is double:
+                if v != v: i = k
+            y[k * inner + j] = i
+
+
+# ---- the place of a maximum ------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t first_minmax(bint is_min, const real* x, Py_ssize_t n) noexcept nogil:
     """The first k where x_k is NaN or, if there is no NaN, the maximum (is_min: minimum). Finds the value first, then
@@ -115,3 +203,45 @@ cdef void arg(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const
         elif dtype == UINT16:  arg_integers(<const uint16_t*>x + i * step, n, inner, y + i * inner, False, is_min)
         elif dtype == UINT32:  arg_integers(<const uint32_t*>x + i * step, n, inner, y + i * inner, False, is_min)
         else:                  arg_integers(<const uint64_t*>x + i * step, n, inner, y + i * inner, False, is_min)
+
+
+cdef void cumprod(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y) noexcept nogil:
+    cdef Py_ssize_t i, step = n * inner
+    for i in range(outer):
+        if dtype == FLOAT32: cumprod_[float](<const float*>x + i * step, n, inner, <float*>y + i * step)
+        else:                cumprod_[double](<const double*>x + i * step, n, inner, <double*>y + i * step)
+
+
+cdef Py_ssize_t cumprod_room(Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
+    """The bytes of `scratch` of cumprod_grad()."""
+    return n * min(inner, <Py_ssize_t>COLUMNS) * sizeof(double)
+
+
+cdef void cumprod_grad(int dtype, Py_ssize_t n, Py_ssize_t inner, const char* g, const char* x, char* dx,
+                       char* scratch) noexcept nogil:
+    if dtype == FLOAT32:
+        cumprod_grad_[float](<const float*>g, <const float*>x, n, inner, <float*>dx, <double*>scratch)
+    else:
+        cumprod_grad_[double](<const double*>g, <const double*>x, n, inner, <double*>dx, <double*>scratch)
+
+
+cdef void recurrence(int dtype, Py_ssize_t n, Py_ssize_t inner, const char* x, const char* a, char* y,
+                     bint reverse) noexcept nogil:
+    if dtype == FLOAT32: recurrence_[float](<const float*>x, <const float*>a, n, inner, <float*>y, reverse)
+    else:                recurrence_[double](<const double*>x, <const double*>a, n, inner, <double*>y, reverse)
+
+
+cdef void extreme_places(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, int64_t* y,
+                         bint is_min) noexcept nogil:
+    cdef Py_ssize_t i, step = n * inner
+    for i in range(outer):
+        if dtype == FLOAT32:   extreme_places_(<const float*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == FLOAT64: extreme_places_(<const double*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == INT8:    extreme_places_(<const int8_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == INT16:   extreme_places_(<const int16_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == INT32:   extreme_places_(<const int32_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == INT64:   extreme_places_(<const int64_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == UINT16:  extreme_places_(<const uint16_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == UINT32:  extreme_places_(<const uint32_t*>x + i * step, n, inner, y + i * step, is_min)
+        elif dtype == UINT8:   extreme_places_(<const uint8_t*>x + i * step, n, inner, y + i * step, is_min)
+        else:                  extreme_places_(<const uint64_t*>x + i * step, n, inner, y + i * step, is_min)

@@ -1,5 +1,7 @@
 """Functions that select and compare elements, made of operators."""
 
+import numpy as np
+
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.ops.summaries cimport floating
@@ -97,6 +99,20 @@ def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
         starts = argwhere(new)[:, 0]
         found.append(diff(starts, append=t.size))
     return tuple(found)
+
+
+def nan_to_num(x: Data, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """`x` with `nan` for NaN and `posinf` and `neginf` for the infinities (None: the largest and smallest number of the
+    dtype), as in numpy.nan_to_num. Backward saves a bit for each element: the gradient is g where x is finite, else
+    0."""
+    cdef Tensor t = ensure_tensor(x)
+    if not is_floating(t.dtype): return t
+    dtype = DTYPES[t.dtype]
+    largest = float(np.finfo(dtype).max)
+    fixed = t.detach()
+    numbers = np.array([nan, largest if posinf is None else posinf, -largest if neginf is None else neginf], dtype)
+    for_nan, up, down = ensure_tensor(numbers)
+    return where(isfinite(fixed), t, where(isnan(fixed), for_nan, where(fixed > 0, up, down)))
 
 
 # ---- comparison ------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""sort, argsort and topk. NumPy sorts values in place; kernels compute indices. The order is stable, and nan counts as
+"""sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and nan counts as
 the largest value."""
 
 import operator
 
 from cython cimport final
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
@@ -12,14 +12,18 @@ from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
-from cygrad.core.execute.run cimport apply1
+from cygrad.core.execute.run cimport apply1, apply2
+from cygrad.kernels cimport search as searching
 from cygrad.kernels cimport sort as kernel
-from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, UINT8, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 from cygrad.kernels.sort cimport SHORT
 from cygrad.ops.index cimport place_dtype, wide_places, zero_like
 
-from cygrad.ops.index import gather_ranked, scatter_add
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
+from cygrad.ops.index import gather_ranked, scatter_add, take
 
 
 cdef enum:
@@ -194,8 +198,32 @@ cdef class TopK(Operator):
         return 0
 
 
+@final
+cdef class SearchSorted(Operator):
+    """y = the number of elements of a that are less than v (right: not larger than v)        no gradient"""
+    cdef bint right
+
+    def __cinit__(self, bint right):
+        self.name, self.right, self.promotes = "searchsorted", right, True
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        c.y[0].layout = lay.dense_like(c.x[1].layout)
+        c.y[0].dtype = INT64
+        if not c.x[0].layout.dense: c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
+        return 0
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef const char* a = c.x[0].data
+        if not c.x[0].layout.dense:
+            gather(c.workspace, &c.x[0], 0, c.x[0].layout.size)
+            a = c.workspace
+        searching.search(c.x[0].dtype, a, c.x[0].layout.size, &c.x[1], self.right, <int64_t*>c.y[0].data)
+        return 0
+
+
 cdef Operator SORT = Sort(), ARGSORT = ArgSort(), TOPK = TopK()
-OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK)}
+cdef Operator SEARCH_LEFT = SearchSorted(False), SEARCH_RIGHT = SearchSorted(True)
+OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK, SEARCH_LEFT)}
 
 
 def sort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
@@ -222,3 +250,26 @@ def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor,
     best.k, best.largest = k, bool(largest)
     indices = apply1(TOPK, t, best)
     return gather_ranked(t, best.axis, indices), indices
+
+
+def searchsorted(x: Data, v: Data, side: Literal["left", "right"] = "left", sorter: Data | None = None) -> Tensor:
+    """Where each element of `v` would be inserted into the sorted vector `x` to keep its order, as in
+    numpy.searchsorted: an int64 tensor of the shape of v. Before equal elements, or after them with side="right". nan
+    counts as the largest. `sorter` are the indices that sort x, if it is not sorted. Raises ValueError if x does not have
+    one dimension, or for another side."""
+    cdef Tensor t = numbers(x), wanted = numbers(v)
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {described(side)}")
+    if t.layout.ndim != 1: raise ValueError(f"searchsorted: x has shape {t.shape}; it must have one dimension")
+    if sorter is not None:
+        s = ensure_tensor(sorter)
+        if s.shape != t.shape:
+            raise ValueError(f"searchsorted: sorter has shape {s.shape} and x has {t.shape}; they must be equal")
+        t = take(t, s, 0)
+    return apply2(SEARCH_RIGHT if side == "right" else SEARCH_LEFT, t, wanted, None)
+
+
+cdef Tensor numbers(x):
+    """A tensor without a gradient; bools as uint8."""
+    cdef Tensor t = ensure_tensor(x)
+    return (t.astype(DTYPES[UINT8]) if t.dtype == BOOL else t).detach()

@@ -176,6 +176,10 @@ TABLE = [
     Row(minmax.argmin, methods=("argmin",)),
 
     Row(scan.cumsum, methods=("cumsum",)),
+    Row(scan.cumprod, methods=("cumprod",)),
+    Row(scan.recurrence, public=False),
+    Row(scan.cummax, methods=("cummax",)),
+    Row(scan.cummin, methods=("cummin",)),
 
     Row(shape.reshape, methods=("reshape",)),
     Row(shape.transpose, methods=("transpose",)),
@@ -214,6 +218,7 @@ TABLE = [
     Row(sort.sort, methods=("sort",)),
     Row(sort.argsort, methods=("argsort",)),
     Row(sort.topk, methods=("topk",)),
+    Row(sort.searchsorted, methods=("searchsorted",)),
 
     Row(linalg.matmul, methods=("matmul",)),
     Row(linalg.linear),
@@ -338,7 +343,8 @@ COMPOSED = {
         "vsplit", "vstack",
     ),
     "selection": (
-        "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nonzero", "take_along_axis", "unique",
+        "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nan_to_num", "nonzero", "take_along_axis",
+        "unique",
     ),
     "summaries": (
         "average", "count_nonzero", "diff", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",

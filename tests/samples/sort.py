@@ -25,4 +25,9 @@ SAMPLES = [
         lambda: [call(real(5), 2), call(real(3, 4), 3, axis=0), call(np.array([1.0, 2.0, 1.0, 2.0]), 3),
          call(real(2, 3), 1, largest=False), call(real(0, 3), 2), call(real(3), 0)],
         tested=lambda x, k, axis=-1, largest=True: sort.topk(x, k, axis, largest)[1]),
+    Sampled("searchsorted", np.searchsorted,
+        lambda: [call(np.sort(real(7)), real(2, 3)), call(np.array([1.0, 1, 2, 3]), np.array([[1.0, 2, 7, 0]])),
+         call(np.array([1.0, 1, 2, 4]), np.array([1.0, 2, 5, 4]), side="right"), call(np.array([1.0, 3]), 2.0),
+         call(np.array([3.0, 1, 2]), np.array([2.5, 0]), sorter=np.array([1, 2, 0])), call(real(0), real(3)),
+         call(np.sort(real(5)), real(0, 2))]),
 ]

@@ -598,6 +598,9 @@ COUNTERPARTS = [
     Counterpart("logsumexp", "logsumexp", reduced),
     Counterpart("softmax", "softmax", along),
     Counterpart("cumsum", "cumsum", along),
+    Counterpart("cumprod", "cumprod", along),
+    Counterpart("cummax", "cummax", along),
+    Counterpart("cummin", "cummin", along),
 
     Counterpart("reshape", "reshape"),
     Counterpart("transpose", "permute", permuted),

@@ -14,7 +14,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.core.interop.numpy import tensor
-from cygrad.ops import index, masks, slices, sort, window
+from cygrad.ops import index, masks, scan, slices, sort, window
 from tests.samples import TABLE
 
 SOURCE = r"""
@@ -165,6 +165,12 @@ def tables():
         yield from along_axes(row[name], several=False)
     for axis in (0, 1, None):
         yield Case(f"cumsum along {axis}", lambda x, axis=axis: cg.cumsum(x, axis), S)
+        yield Case(f"cumprod along {axis}", lambda x, axis=axis: cg.cumprod(x, axis), S)
+        yield Case(f"cumprod of transposed along {axis}", lambda x, axis=axis: cg.cumprod(x.T, axis), S)
+        yield Case(f"cummax along {axis}", lambda x, axis=axis: cg.cummax(x, axis)[0], S)
+        yield Case(f"cummin of transposed along {axis}", lambda x, axis=axis: cg.cummin(x.T, axis)[0], S)
+    yield Case("recurrence", lambda x, a: scan.recurrence(x, a.T, 0), (SIDE, SIDE), (SIDE, SIDE), dtypes=REALS)
+    yield Case("searchsorted", lambda x, v: cg.searchsorted(x[::2], v), FLAT, S)
     yield Case("reshape", lambda x: x.reshape(FLAT), S)
     yield Case("reshape of transposed", lambda x: x.T.reshape(FLAT), S)
     for name in ("transpose", "squeeze", "flip", "copy", "tril", "triu"):

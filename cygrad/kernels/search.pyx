@@ -1,0 +1,60 @@
+"""Binary search in sorted numbers."""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from cygrad.kernels.array cimport (
+    FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, Array,
+)
+from cygrad.kernels.driver cimport STRIP, strip_of
+
+ctypedef fused number:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+
+cdef inline bint less(number x, number y) noexcept nogil:
+    """x < y, where a NaN is larger than all numbers and equal to a NaN."""
+    if number is float or number is double: return x < y or (y != y and x == x)
+    else: return x < y
+
+
+cdef inline void search_(const number* a, Py_ssize_t n, const number* v, Py_ssize_t count, bint right,
+                         int64_t* y) noexcept nogil:
+    """y = the number of a that are less than v (right: not larger than v); a is sorted"""
+    cdef Py_ssize_t i, low, high, middle
+    for i in range(count):
+        low, high = 0, n
+        while low < high:
+            middle = low + (high - low) // 2
+            if (not less(v[i], a[middle])) if right else less(a[middle], v[i]): low = middle + 1
+            else: high = middle
+        y[i] = low
+
+
+cdef void search(int dtype, const char* a, Py_ssize_t n, const Array* v, bint right, int64_t* y) noexcept nogil:
+    """y = where each v would be inserted into the n sorted elements of a, before (right: after) equal ones."""
+    cdef char scratch[STRIP * 8]
+    cdef const char* p
+    cdef Py_ssize_t start = 0, count
+    while start < v.layout.size:
+        count = min(v.layout.size - start, <Py_ssize_t>STRIP)
+        p = strip_of(v, start, count, scratch)
+        if dtype == FLOAT32:   search_(<const float*>a, n, <const float*>p, count, right, y + start)
+        elif dtype == FLOAT64: search_(<const double*>a, n, <const double*>p, count, right, y + start)
+        elif dtype == INT8:    search_(<const int8_t*>a, n, <const int8_t*>p, count, right, y + start)
+        elif dtype == INT16:   search_(<const int16_t*>a, n, <const int16_t*>p, count, right, y + start)
+        elif dtype == INT32:   search_(<const int32_t*>a, n, <const int32_t*>p, count, right, y + start)
+        elif dtype == INT64:   search_(<const int64_t*>a, n, <const int64_t*>p, count, right, y + start)
+        elif dtype == UINT8:   search_(<const uint8_t*>a, n, <const uint8_t*>p, count, right, y + start)
+        elif dtype == UINT16:  search_(<const uint16_t*>a, n, <const uint16_t*>p, count, right, y + start)
+        elif dtype == UINT32:  search_(<const uint32_t*>a, n, <const uint32_t*>p, count, right, y + start)
+        else:                  search_(<const uint64_t*>a, n, <const uint64_t*>p, count, right, y + start)
+        start += count
