@@ -64,6 +64,8 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     **{f"GradientSlice.{name}": "Tensor" for name in "indices values".split()},
     "GradientSlice.shape": "tuple[int, ...] | None", "GradientSlice.dtype": "np.dtype[Any]",
     "GradientSlice.nbytes": "int",
+    **{f"Generator.{name}": "Tensor" for name in ("normal uniform bernoulli integers permutation choice categorical "
+       "exponential gumbel gamma poisson truncated_normal").split()}, "Generator.shuffle": "None",
     "Generator.state": "tuple[int, int]",
     "GradientEdge.node": "Node", "GradientEdge.output_nr": "int",
     "Node.name": "str", "Node.next_functions": "tuple[tuple[Node | None, int], ...]", "Node.saved_bytes": "int",

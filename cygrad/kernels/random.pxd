@@ -9,6 +9,7 @@ cdef enum:
     LANES = 64              # blocks that are computed together: their words stay in the first-level cache
 
 cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil
+cdef void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil
 cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
                 char* y) except -1

@@ -45,7 +45,7 @@ cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nog
         words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3] = c0[i], c1[i], c2[i], c3[i]
 
 
-cdef inline void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil:
+cdef void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil:
     """One block, w[0] to w[3]."""
     cdef uint32_t k0 = <uint32_t>key, k1 = <uint32_t>(key >> 32)
     cdef uint32_t t0 = <uint32_t>block, t1 = <uint32_t>(block >> 32)

@@ -278,8 +278,8 @@ def cumsum(x: Data, axis: int | None = None) -> Tensor:
 
 
 def cumprod(x: Data, axis: int | None = None) -> Tensor:
-    """The cumulative products along `axis`, or with None of all elements in row-major order, as one dimension. Bools and
-    small integers are multiplied as int64 (uint64). The gradient is exact for zeros too."""
+    """The cumulative products along `axis`, or with None of all elements in row-major order, as one dimension. Bools
+    and small integers are multiplied as int64 (uint64). The gradient is exact for zeros too."""
     t, along = flat_or_along(widened(x), axis)
     return apply1(CUMPROD, t, scan_along(along, False))
 

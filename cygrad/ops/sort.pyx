@@ -1,5 +1,5 @@
-"""sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and nan counts as
-the largest value."""
+"""sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and
+nan counts as the largest value."""
 
 import operator
 
@@ -255,8 +255,8 @@ def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor,
 def searchsorted(x: Data, v: Data, side: Literal["left", "right"] = "left", sorter: Data | None = None) -> Tensor:
     """Where each element of `v` would be inserted into the sorted vector `x` to keep its order, as in
     numpy.searchsorted: an int64 tensor of the shape of v. Before equal elements, or after them with side="right". nan
-    counts as the largest. `sorter` are the indices that sort x, if it is not sorted. Raises ValueError if x does not have
-    one dimension, or for another side."""
+    counts as the largest. `sorter` are the indices that sort x, if it is not sorted. Raises ValueError if x does not
+    have one dimension, or for another side."""
     cdef Tensor t = numbers(x), wanted = numbers(v)
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {described(side)}")

@@ -8,7 +8,10 @@ import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.execute.generator import Generator, default_generator
 from cygrad.core.graph.tensor import Tensor
 
-__all__ = ["Generator", "bernoulli", "default_generator", "integers", "normal", "permutation", "seed", "uniform"]
+__all__ = [
+    "Generator", "bernoulli", "categorical", "choice", "default_generator", "exponential", "gamma", "gumbel",
+    "integers", "normal", "permutation", "poisson", "seed", "shuffle", "truncated_normal", "uniform",
+]
 
 
 def seed(n: int) -> None:
@@ -42,3 +45,43 @@ def permutation(x) -> Tensor:
     """The numbers 0 to x - 1, or the rows of x, in random order, from the default generator. See
     `Generator.permutation`."""
     return default_generator.permutation(x)
+
+
+def shuffle(x, axis=0) -> None:
+    """Put the slices of `x` into random order, in place, by the default generator. See `Generator.shuffle`."""
+    default_generator.shuffle(x, axis)
+
+
+def choice(a, size=None, replace=True, p=None, *, shape=None) -> Tensor:
+    """Draw random elements of `a` from the default generator. See `Generator.choice`."""
+    return default_generator.choice(a, size, replace, p, shape=shape)
+
+
+def categorical(logits=None, shape=None, axis=-1, *, probs=None, size=None) -> Tensor:
+    """Draw categories by `logits` or `probs` from the default generator. See `Generator.categorical`."""
+    return default_generator.categorical(logits, shape, axis, probs=probs, size=size)
+
+
+def exponential(*given, scale=None, shape=None, size=None, dtype=None) -> Tensor:
+    """Draw exponential(shape, scale=1.0) from the default generator. See `Generator.exponential`."""
+    return default_generator.exponential(*given, scale=scale, shape=shape, size=size, dtype=dtype)
+
+
+def gumbel(*given, loc=None, scale=None, shape=None, size=None, dtype=None) -> Tensor:
+    """Draw gumbel(shape, loc=0.0, scale=1.0) from the default generator. See `Generator.gumbel`."""
+    return default_generator.gumbel(*given, loc=loc, scale=scale, shape=shape, size=size, dtype=dtype)
+
+
+def gamma(*given, a=None, scale=None, shape=None, size=None, dtype=None) -> Tensor:
+    """Draw gamma(shape, a, scale=1.0) from the default generator. See `Generator.gamma`."""
+    return default_generator.gamma(*given, a=a, scale=scale, shape=shape, size=size, dtype=dtype)
+
+
+def poisson(*given, lam=None, shape=None, size=None, dtype="int64") -> Tensor:
+    """Draw poisson(shape, lam) from the default generator. See `Generator.poisson`."""
+    return default_generator.poisson(*given, lam=lam, shape=shape, size=size, dtype=dtype)
+
+
+def truncated_normal(shape=None, low=-2.0, high=2.0, loc=0.0, scale=1.0, *, size=None, dtype=None) -> Tensor:
+    """Draw from a normal distribution between `low` and `high`. See `Generator.truncated_normal`."""
+    return default_generator.truncated_normal(shape, low, high, loc, scale, size=size, dtype=dtype)

@@ -4,7 +4,7 @@ searches in sorted numbers; nan_to_num."""
 import numpy as np
 import pytest
 import torch
-import torch._dynamo  # noqa: F401  (otherwise PyTorch's backward imports it on first use and keeps frames alive)
+import torch._dynamo  # otherwise PyTorch's backward imports it on first use and keeps the frames of that moment alive
 
 import cygrad as cg
 

@@ -36,8 +36,8 @@ def running_like(better):
 
 def running():
     ties = np.array([[1.0, 3, 3, 2, 5, 5, -1], [0, -0.0, 0, np.inf, 1, -np.inf, np.inf]])
-    return [call(real(5)), call(real(3, 4), 0), call(real(2, 3, 4), 1), call(ties, 1), call(ties.T, 0), call(real(2, 3)),
-            call(real(0, 3), 1), call(real())]
+    return [call(real(5)), call(real(3, 4), 0), call(real(2, 3, 4), 1), call(ties, 1), call(ties.T, 0),
+            call(real(2, 3)), call(real(0, 3), 1), call(real())]
 
 
 SAMPLES = [

@@ -13,6 +13,7 @@ import numpy as np
 
 from libc.float cimport DBL_MAX
 
+from cygrad.core.execute.laws cimport Sampling, cumulative, plan, weights_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport check_lendable, window
 from cygrad.core.dtypes cimport default_dtype
@@ -20,16 +21,20 @@ from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport flags
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport fresh
+from cygrad.core.graph.construct cimport fresh, view_of
 from cygrad.kernels cimport index as kernels
+from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport BOOL, INT64, UINT64, Array, is_floating, is_real
-from libc.stdint cimport uint64_t
+from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, UINT64, Array, is_floating, is_real
+from cygrad.kernels.sort cimport order as sort_order
+from cygrad.kernels.sort cimport order_room
+from libc.stdint cimport int64_t, uint64_t
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
 
 cdef object MASK = (1 << 64) - 1
+FIRST = ("integers", "gamma", "poisson")            # a single number is a parameter, which has no default
 
 
 cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
@@ -106,7 +111,7 @@ cdef tuple read_call(str name, tuple given, dict named, shape, size):
         elif len(args) > len(named):
             raise TypeError(f"{name}{described(given)}: which of the numbers is the shape? Write it as a tuple, "
                             f"({described(args[0])},) or ({described(args[-1])},), or as shape=...")
-        elif len(args) == 1 and name != "integers" and is_whole(args[0]): shape = args.pop()
+        elif len(args) == 1 and name not in FIRST and is_whole(args[0]): shape = args.pop()
         elif name == "normal" and all([is_whole(n) and n > 0 for n in args]):      # (uniform's may be its bounds)
             raise TypeError(f"normal{given}: a shape is one argument, normal(({args[0]}, {args[1]})); one number of "
                             f"mean {args[0]} and standard deviation {args[1]} is normal((), {args[0]}, {args[1]})")
@@ -127,6 +132,47 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
     cdef uint64_t first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
     kernel.sample(law, dtype, g.key, first, a, b, c, t.layout.size, t.buffer.data)
     return t
+
+
+cdef Tensor sampled(Generator g, str name, int form, shape, int dtype, dict parameters):
+    cdef Sampling s = plan(name, <laws.Form>form, shape, dtype, parameters)
+    return s.run(g.key, draw(g, s.blocks))
+
+
+cdef int take_rows(Tensor x, Tensor y, Tensor indices, int axis) except -1:
+    """y = x[indices] along `axis`"""
+    cdef kernels.Places p
+    cdef Array a[3]
+    a[0], a[1], a[2] = array_of(x), array_of(y), array_of(indices)
+    kernels.aim(&p, &a[0], &a[1], axis, 1, &a[2])
+    with nogil: kernels.take(&p)
+    return 0
+
+
+cdef int choose(Generator g, Py_ssize_t n, Tensor order, bint replace, Tensor p, Tensor sums) except -1:
+    """Write random numbers from 0 to n - 1 to the vector `order`. If `p` is not None, it has their weights, and `sums`
+    the cumulative sums."""
+    cdef Py_ssize_t k = order.layout.size
+    cdef Tensor all, room
+    cdef Array a[2]
+    cdef double* w
+    if replace and sums is None:
+        kernel.integers(g.key, draw(g, k), 0, max(n - 1, 0), k, <uint64_t*>order.buffer.data)
+    elif replace:
+        laws.categories(g.key, draw(g, (k + 1) // 2), <double*>sums.buffer.data, 1, n, k, <int64_t*>order.buffer.data)
+    elif sums is None:
+        all = fresh(lay.from_shape(n), INT64, OTHER)
+        kernel.permute(g.key, draw(g, n), n, <uint64_t*>all.buffer.data)
+        window(order, True)[...] = window(all, False)[:k]
+    else:
+        if <Py_ssize_t>np.count_nonzero(window(p, False)) < k:
+            raise ValueError(f"choice: p has fewer than {k} numbers above 0, so {k} different ones cannot be drawn")
+        w = <double*>sums.buffer.data               # the sums are not needed any more
+        a[0], a[1] = array_of(sums), array_of(order)
+        room = fresh(lay.from_shape(order_room(&a[0], 0, False)), BOOL, OTHER)
+        laws.race(g.key, draw(g, (n + 1) // 2), <double*>p.buffer.data, n, w)
+        sort_order(&a[0], 0, False, NULL, &a[1], False, room.buffer.data)
+    return 0
 
 
 @cython.binding(False)
@@ -239,8 +285,6 @@ cdef class Generator:
         rows (elements along the first axis) in random order. While recording, a tensor that gradients flow through
         raises RuntimeError."""
         cdef Tensor order, y, rows = None
-        cdef kernels.Places p
-        cdef Array a[3]
         cdef uint64_t first
         if is_whole(x):
             if x < 0: raise ValueError(f"permutation: the number of elements must be at least 0, got {described(x)}")
@@ -255,10 +299,145 @@ cdef class Generator:
         first = draw(self, x)
         kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
         if rows is None: return order
-        a[0], a[1], a[2] = array_of(rows), array_of(y), array_of(order)
-        kernels.aim(&p, &a[0], &a[1], 0, 1, &a[2])
-        with nogil: kernels.take(&p)
+        take_rows(rows, y, order, 0)
         return y
+
+    def shuffle(self, x, axis=0):
+        """Put the slices of the tensor `x` along `axis` into random order, in place, all orders equally likely. While
+        recording, a tensor that gradients flow through raises RuntimeError. permutation(x) returns a copy."""
+        cdef Tensor t, y, order
+        cdef uint64_t first
+        cdef int d
+        if not isinstance(x, Tensor):
+            raise TypeError(f"shuffle: x must be a tensor, which is written in place, got {described(x)}; "
+                            f"permutation(x) returns a copy")
+        t = x
+        check_lendable(t, "shuffle()")
+        if t.layout.ndim == 0: raise ValueError("shuffle: a 0-d tensor has no slices")
+        d = lay.read_axis(axis, t.layout.ndim)
+        y = fresh(lay.dense_like(t.layout), t.dtype, OTHER)
+        order = fresh(lay.from_shape(t.layout.shape[d]), INT64, OTHER)
+        first = draw(self, order.layout.size)
+        try:
+            kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
+            take_rows(t, y, order, d)
+            t.copy_(y)
+        except:
+            give_back(self, first, order.layout.size)
+            raise
+
+    def choice(self, a, size=None, replace=True, p=None, *, shape=None):
+        """Random elements of `a` in the given shape (None: one), as numpy.random.Generator.choice: numbers from 0 to
+        a - 1 (int64), or slices of a tensor, array or list along its first axis. `replace` False draws none twice. `p`
+        are weights; they need not sum to 1. Raises ValueError if there are not enough elements."""
+        cdef Tensor rows = None, order, flat, sums = None, weights = None, y
+        cdef Py_ssize_t n
+        if size is not None and shape is not None:
+            raise TypeError("choice: size is another name for shape; give one of them")
+        wanted = () if size is None and shape is None else size if shape is None else shape
+        if is_whole(a): n = a
+        else:
+            rows = ensure_tensor(a)
+            check_lendable(rows, "choice()")
+            if rows.layout.ndim == 0:
+                raise ValueError("choice: a 0-d tensor has no elements to choose from; pass an int or a tensor with "
+                                 "rows")
+            n = rows.layout.shape[0]
+        order = fresh(lay.from_shape(wanted), INT64, OTHER)
+        if n < 0 or (n == 0 and order.layout.size):
+            raise ValueError(f"choice: cannot choose from {n} elements")
+        if not replace and order.layout.size > n:
+            raise ValueError(f"choice: cannot choose {order.layout.size} different elements from {n}; pass "
+                             f"replace=True")
+        if p is not None:
+            sums = cumulative("choice", "p", p, 0, False)
+            if sums.layout.ndim != 1 or sums.layout.size != n:
+                raise ValueError(f"choice: p has shape {sums.shape}; it must have one number for each of {n} elements")
+            weights = fresh(lay.from_shape(n), FLOAT64, OTHER)
+            window(weights, True)[...] = window(weights_of(p), False)
+        flat = view_of(order, lay.from_shape(order.layout.size))
+        if rows is None:
+            choose(self, n, flat, replace, weights, sums)
+            return order
+        y = fresh(lay.from_shape((flat.layout.size, *rows.shape[1:])), rows.dtype, OTHER)
+        choose(self, n, flat, replace, weights, sums)
+        take_rows(rows, y, flat, 0)
+        return y.reshape((*order.shape, *rows.shape[1:]))
+
+    def categorical(self, logits=None, shape=None, axis=-1, *, probs=None, size=None):
+        """Random categories (int64): indices along `axis` with probabilities softmax(logits), as in
+        jax.random.categorical, or proportional to `probs` (at least 0; they need not sum to 1). Each of the other
+        dimensions has its own probabilities. `shape` is that of the result and ends with these dimensions (None: no
+        more). Draws by the cumulative sums of each row in float64. Raises ValueError for rows without a sum."""
+        cdef Tensor sums, y
+        cdef uint64_t first
+        cdef Py_ssize_t k
+        if (logits is None) == (probs is None): raise TypeError("categorical: pass logits or probs, one of them")
+        if size is not None:
+            if shape is not None: raise TypeError("categorical: size is another name for shape; give one of them")
+            shape = size
+        sums = cumulative("categorical", "logits" if probs is None else "probs", logits if probs is None else probs,
+                          operator.index(axis), probs is None)
+        batch = sums.shape[:-1]
+        y = fresh(lay.from_shape(batch if shape is None else shape), INT64, OTHER)
+        if batch and y.shape[-len(batch):] != batch:
+            raise ValueError(f"categorical: shape {y.shape} must end with {batch}, the dimensions beside axis "
+                             f"{described(axis)}")
+        if y.layout.size == 0: return y
+        k = sums.layout.shape[sums.layout.ndim - 1]
+        first = draw(self, (y.layout.size + 1) // 2)
+        with nogil:
+            laws.categories(self.key, first, <double*>sums.buffer.data, sums.layout.size // k, k, y.layout.size,
+                            <int64_t*>y.buffer.data)
+        return y
+
+    def exponential(self, *given, scale=None, shape=None, size=None, dtype=None):
+        """exponential(shape, scale=1.0), or exponential(scale, shape): samples of an exponential distribution with mean
+        `scale`, a number or a tensor: -scale log u. For a gradient of the scale, multiply a tensor by
+        exponential(shape). Raises ValueError for a negative scale."""
+        shape, scale = read_call("exponential", given, {"scale": scale}, shape, size)
+        return sampled(self, "exponential", laws.EXPONENTIAL, shape, floating(dtype),
+                       {"scale": 1.0 if scale is None else scale})
+
+    def gumbel(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
+        """gumbel(shape, loc=0.0, scale=1.0), or gumbel(loc, scale, shape): samples of a Gumbel distribution,
+        loc - scale log(-log u); numbers or tensors. For gradients, loc + scale * gumbel(shape). Raises ValueError for a
+        negative scale."""
+        shape, loc, scale = read_call("gumbel", given, {"loc": loc, "scale": scale}, shape, size)
+        return sampled(self, "gumbel", laws.GUMBEL, shape, floating(dtype),
+                       {"loc": 0.0 if loc is None else loc, "scale": 1.0 if scale is None else scale})
+
+    def gamma(self, *given, a=None, scale=None, shape=None, size=None, dtype=None):
+        """gamma(shape, a, scale=1.0), or gamma(a, scale, shape): samples of a gamma distribution with the density
+        x^(a - 1) e^(-x / scale), up to a factor; numbers or tensors. By Marsaglia and Tsang, ACM TOMS 26 (2000). No
+        gradient flows to a; scale * gamma(shape, a) has one to scale. Raises ValueError for negative parameters."""
+        shape, a, scale = read_call("gamma", given, {"a": a, "scale": scale}, shape, size)
+        return sampled(self, "gamma", laws.GAMMA, shape, floating(dtype),
+                       {"a": a, "scale": 1.0 if scale is None else scale})
+
+    def poisson(self, *given, lam=None, shape=None, size=None, dtype="int64"):
+        """poisson(shape, lam), or poisson(lam, shape): samples of a Poisson distribution with mean `lam`, a number or a
+        tensor. Below 10 by inversion, else by transformed rejection (Hoermann 1993). Raises ValueError for a lam
+        outside of 0 to 2**62."""
+        cdef Tensor y = None
+        cdef Sampling s
+        cdef int number = dtype_number(dtype)
+        shape, lam = read_call("poisson", given, {"lam": lam}, shape, size)
+        if number == BOOL: raise TypeError("poisson: the dtype must hold counts, got bool")
+        s = plan("poisson", laws.POISSON, shape, INT64, {"lam": lam})
+        if number != INT64: y = fresh(lay.incref(s.y.layout), number, OTHER)
+        s.run(self.key, draw(self, s.blocks))
+        if y is None: return s.y
+        np.copyto(window(y, True), window(s.y, False), casting="unsafe")
+        return y
+
+    def truncated_normal(self, shape=None, low=-2.0, high=2.0, loc=0.0, scale=1.0, *, size=None, dtype=None):
+        """Samples of a normal distribution with mean `loc` and standard deviation `scale`, given that they are between
+        `low` and `high`, as in torch.nn.init.trunc_normal_; numbers or tensors, of which `shape` None is the common
+        shape. Exact in the tails too (Robert 1995). Raises ValueError if low is above high."""
+        shape = read_call("truncated_normal", (), {}, shape, size)[0]
+        return sampled(self, "truncated_normal", laws.TRUNCATED, shape, floating(dtype),
+                       {"low": low, "high": high, "loc": loc, "scale": scale})
 
 
 def load_generator(key, counter):

@@ -1,0 +1,68 @@
+"""The wording of errors: random numbers of further distributions, categories, choices, shuffles."""
+
+import numpy as np
+
+import cygrad as cg
+
+r = cg.random
+
+CASES = [
+    (lambda: r.exponential((2,), -1.0), ValueError,
+     "exponential: scale must be at least 0; got scale = -1.0"),
+    (lambda: r.exponential(2, 3), TypeError,
+     "exponential(2, 3): which of the numbers is the shape? Write it as a tuple, (2,) or (3,), or as shape=..."),
+    (lambda: r.gumbel((2,), float("nan")), ValueError,
+     "gumbel: loc must be a number and scale at least 0; got loc = nan, scale = 1.0"),
+    (lambda: r.gamma(np.array([1.0, -2])), ValueError,
+     "gamma: a and scale must be at least 0; got a = -2.0, scale = 1.0"),
+    (lambda: r.gamma((2,)), TypeError,
+     "gamma: a is missing; it is a number or a tensor"),
+    (lambda: r.gamma((2,), "a"), TypeError,
+     "gamma: a must be a number or a tensor, got 'a'"),
+    (lambda: r.gamma((2, 2), np.ones(3)), ValueError,
+     "gamma: a has shape (3,), which does not broadcast to shape (2, 2)"),
+    (lambda: r.gamma(np.ones(3), np.ones(2)), ValueError,
+     "gamma: shapes (3,) and (2,) do not broadcast; sizes 3 and 2 in dimension -1 must agree, or one of them must be "
+     "1"),
+    (lambda: r.poisson((2,), 1e30), ValueError,
+     "poisson: lam must be from 0 to 2**62; got lam = 1e+30"),
+    (lambda: r.poisson((2,), 1, dtype="bool"), TypeError,
+     "poisson: the dtype must hold counts, got bool"),
+    (lambda: r.truncated_normal((2,), 3.0, 2.0), ValueError,
+     "truncated_normal: low must be at most high, loc finite, and scale finite and above 0; got low = 3.0, high = 2.0, "
+     "loc = 0.0, scale = 1.0"),
+    (lambda: r.categorical(), TypeError,
+     "categorical: pass logits or probs, one of them"),
+    (lambda: r.categorical(np.zeros(3), 2, size=3), TypeError,
+     "categorical: size is another name for shape; give one of them"),
+    (lambda: r.categorical(1.0), ValueError,
+     "categorical: logits has no dimensions; it must have at least one"),
+    (lambda: r.categorical(np.zeros((2, 0))), ValueError,
+     "categorical: logits has shape (2, 0); there must be at least one category"),
+    (lambda: r.categorical(np.full((2, 3), -np.inf)), ValueError,
+     "categorical: logits must be numbers or -inf, not all -inf; row 0 is not"),
+    (lambda: r.categorical(probs=[1.0, -1]), ValueError,
+     "categorical: probs must be at least 0, with a finite sum above 0"),
+    (lambda: r.categorical(np.zeros((2, 3)), (2, 5)), ValueError,
+     "categorical: shape (2, 5) must end with (2,), the dimensions beside axis -1"),
+    (lambda: r.choice(0, 3), ValueError,
+     "choice: cannot choose from 0 elements"),
+    (lambda: r.choice(3, 4, replace=False), ValueError,
+     "choice: cannot choose 4 different elements from 3; pass replace=True"),
+    (lambda: r.choice(3, 2, p=[1, 2]), ValueError,
+     "choice: p has shape (2,); it must have one number for each of 3 elements"),
+    (lambda: r.choice(3, 2, replace=False, p=[1, 0, 0]), ValueError,
+     "choice: p has fewer than 2 numbers above 0, so 2 different ones cannot be drawn"),
+    (lambda: r.choice(3, 2, p=[0, 0, 0]), ValueError,
+     "choice: p must be at least 0, with a finite sum above 0"),
+    (lambda: r.choice(2.0), ValueError,
+     "choice: a 0-d tensor has no elements to choose from; pass an int or a tensor with rows"),
+    (lambda: r.choice(2, 3, shape=4), TypeError,
+     "choice: size is another name for shape; give one of them"),
+    (lambda: r.shuffle([1, 2]), TypeError,
+     "shuffle: x must be a tensor, which is written in place, got [1, 2]; permutation(x) returns a copy"),
+    (lambda: r.shuffle(cg.tensor(1.0)), ValueError,
+     "shuffle: a 0-d tensor has no slices"),
+    (lambda: r.shuffle(cg.zeros(2), 1), IndexError,
+     "axis 1 is out of range for a tensor of 1 dimensions"),
+]
