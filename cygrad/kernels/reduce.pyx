@@ -217,7 +217,7 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
     cdef real* py = <real*>aligned(<char*>buffer_y)
     cdef double* sums = <double*>aligned(<char*>buffer_sums)
     cdef Place at
-    cdef Py_ssize_t width, n, i, k
+    cdef Py_ssize_t width, n, i, k, _
     cdef bint blocks = w.fold.adds and real is float
     cdef double start = w.fold.start
     locate(w, tile, &at)
@@ -248,7 +248,7 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
             join(w, columns, w.short, n, sums)
     if out == NULL:
         y += at.y
-        for k in range(at.positions):
+        for _ in range(at.positions):
             put(sums, at.m, y, w.line.y)
             y += w.batch.y
             sums += at.m
@@ -281,11 +281,11 @@ cdef inline void put(const double* x, Py_ssize_t n, real* y, Py_ssize_t step) no
 
 cdef void spread(const Walk* w, const real* by, const Place* at, real* y) noexcept nogil:
     """y = the second operand of each element that is folded across."""
-    cdef Py_ssize_t position, row, i, k, n = 0
+    cdef Py_ssize_t position, _row, i, _k, n = 0
     for position in range(at.positions):
-        for row in range(w.repeat):
+        for _row in range(w.repeat):
             for i in range(at.m):
-                for k in range(w.short):
+                for _k in range(w.short):
                     y[n] = by[position * w.batch.by + i * w.line.by]
                     n += 1
 

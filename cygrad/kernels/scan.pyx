@@ -53,7 +53,13 @@ cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:
 cdef void cumprod_(const real* x, Py_ssize_t n, Py_ssize_t inner, real* y) noexcept nogil:
     """y_kj = product of x_ij for i <= k; y may be x."""
     cdef double p[COLUMNS]
+    cdef double total = 1
     cdef Py_ssize_t first, m, k, j
+    if inner == 1:
+        for k in range(n):
+            total *= x[k]
+            y[k] = <real>total
+        return
     for first in range(0, inner, 64):               # COLUMNS
         m = min(inner - first, <Py_ssize_t>COLUMNS)
         for j in range(m): p[j] = 1
@@ -68,7 +74,18 @@ cdef void cumprod_grad_(const real* g, const real* x, Py_ssize_t n, Py_ssize_t i
     """dx_kj = (product of x_ij for i < k) s_kj with s_kj = g_kj + x_k+1,j s_k+1,j; dx may be g. `s` has room for n rows
     of COLUMNS numbers: in float64, one factor may be far larger than a float32, and the other far smaller."""
     cdef double p[COLUMNS]
+    cdef double total = 0
     cdef Py_ssize_t first, m, k, j, i
+    if inner == 1:
+        for k in range(n - 1, -1, -1):
+            total = g[k] + total
+            s[k] = total
+            total *= x[k]
+        total = 1
+        for k in range(n):
+            dx[k] = <real>(total * s[k])
+            total *= x[k]
+        return
     for first in range(0, inner, 64):               # COLUMNS
         m = min(inner - first, <Py_ssize_t>COLUMNS)
         for k in range(n - 1, -1, -1):
@@ -108,6 +125,15 @@ cdef void extreme_places_(const number* x, Py_ssize_t n, Py_ssize_t inner, int64
     cdef Py_ssize_t k, j
     cdef int64_t i
     cdef number best, v
+    if inner == 1:
+        i, best = 0, x[0]
+        for k in range(n):
+            v = x[k]
+            if (v <= best) if is_min else (v >= best): i, best = k, v
+            if number is float or number is double:
+                if v != v: i, best = k, v
+            y[k] = i
+        return
     for j in range(inner): y[j] = 0
     for k in range(1, n):
         for j in range(inner):

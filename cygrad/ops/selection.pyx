@@ -68,8 +68,8 @@ def masked_fill(x: Data, mask: Data, value: Data) -> Tensor:
 
 
 def nonzero(x: Data) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not 0, an int64 vector for each dimension, as in numpy.nonzero: x[nonzero(x)]
-    are these elements. Raises ValueError for a tensor without dimensions."""
+    """The indices of the elements that are not 0, an int64 vector for each dimension, as in numpy.nonzero:
+    x[nonzero(x)] are these elements. Raises ValueError for a tensor without dimensions."""
     cdef Tensor t = ensure_tensor(x)
     if t.ndim == 0: raise ValueError("nonzero: x has no dimensions; it must have at least one")
     places = argwhere(t)

@@ -264,6 +264,11 @@ CURRENT = []                                        # a Replay, while a test run
     ("mark_variables", lambda x: cg.mark_variables(x * 2, cg.ones(3))),
     ("adding to the .grad of a variable", lambda x: added(x)),
     ("reading the values of a tensor", lambda x: cg.full(5, x.sum())),
+    ("drawing random numbers", lambda x: x * cg.random.exponential(3)),
+    ("gamma\\(\\)", lambda x: x * cg.random.gamma(np.ones(3))),
+    ("categorical\\(\\)", lambda x: x * cg.random.categorical(np.zeros(3))),
+    ("drawing random numbers", lambda x: x * cg.random.choice(3, replace=False)),
+    ("shuffle\\(\\)", lambda x: cg.random.shuffle(x.detach())),
 ])
 def test_what_changes_state(what, f):
     x = cg.ones(3).attach_grad("add")
