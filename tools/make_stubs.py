@@ -58,7 +58,6 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 }
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
-    **{f"Generator.{name}": "Tensor" for name in "normal uniform bernoulli integers permutation".split()},
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
     **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},
     **{f"GradientSlice.{name}": "Tensor" for name in "indices values".split()},

@@ -106,7 +106,6 @@ def least():
     add("cumprod", 4 * N, "the input")
     made["recurrence"] = 8 * N, "the factors and the result"
     made["gather, by cummax"] = N, "a position for each element, in 8 bits for a row of 100"
-    add("gather scatter_add take put add_at nll", PLACE, "the indices, in 8 bits each")
     add("gather scatter_add take put add_at nll_loss", PLACE, "the indices, in 8 bits each")
     add("cross_entropy", 4 * N + ROW + PLACE, "the input, a sum for each row, and the labels in 8 bits")
     add("soft_cross_entropy", 8 * N + ROW, "both inputs, and a sum for each row")
@@ -125,15 +124,12 @@ def least():
 
 INT64 = "the caller's int64 tensor, free while the caller holds it; a smaller copy always costs memory"
 # Reasons for saving more than the least.
-MORE = dict.fromkeys("gather scatter_add take put add_at nll cross_entropy embedding_bag".split(), INT64)
+MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss "
+                     "embedding_bag".split(), INT64)
 MORE.update(dict.fromkeys(
     "smooth_l1_loss huber_loss gaussian_nll_loss".split(),
     "both inputs instead of their difference, which would be an array more at the peak: a target without a gradient is "
     "the caller's in most programs"))
-MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy".split(), INT64)
-MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss".split(), INT64)
-MORE = dict.fromkeys("gather scatter_add take put add_at nll_loss cross_entropy linear_cross_entropy ctc_loss".split(),
-                     INT64)
 MORE["power"] = "the output too: without it the gradient of the exponent would compute each power again"
 
 
@@ -240,7 +236,6 @@ def samples():
         x[None, None], (2, 2), (2, 2), (0, 0), (200, 200)), None)
     add("conv_weight", 2, lambda m, _, x, y: m.ops.ROWS["conv_weight"].function(
         x[None], y[None], (1,), (1,), (0,), (1,)), None)
-    for name, theirs in (("cross_entropy", "cross_entropy"), ("nll", "nll_loss")):
     for name, theirs in (("cross_entropy", "cross_entropy"), ("nll_loss", "nll_loss")):
         add(name, 1, lambda m, labels, x, f=name: getattr(m, f)(x, labels),
             lambda m, labels, x, f=theirs: getattr(m.nn.functional, f)(x, labels))

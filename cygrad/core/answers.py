@@ -79,7 +79,7 @@ MODULE = {
     "randn": "use random.normal(shape)", "rand": "use random.uniform(shape)", "manual_seed": "use random.seed(n)",
     "randint": "use random.integers(low, high, shape)", "randperm": "use random.permutation(n)",
     "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y",
-    "cat": "use concat(xs, axis)", "hstack": "use concat(xs, axis)", "vstack": "use concat(xs, axis)",
+    "cat": "use concat(xs, axis)",
     "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
     "save": "use pickle, or numpy.savez(path, **{name: x.detach().numpy()})",
     "load": "use pickle, or numpy.load(path)", "nn": "there are no layers yet; operators are functions of cygrad",

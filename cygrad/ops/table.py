@@ -297,16 +297,15 @@ TABLE = [
     Row("recurrent.rnn"),
     Row("recurrent.rnn_relu", public=False),
 
-    Row("loss.cross_entropy"),
-    Row("loss.nll"),
     Row("loss.mse", aliases=("mse_loss",)),
+    Row("loss.bce_with_logits"),
+
     Row("entropy.cross_entropy"),
     Row("entropy.soft_cross_entropy", public=False),
     Row("entropy.nll_loss", aliases=("nll",)),
     Row("linear_entropy.linear_cross_entropy"),
     Row("ctc.ctc_loss"),
 
-    Row("loss.bce_with_logits"),
     Row("distances.l1_loss"),
     Row("distances.smooth_l1_loss"),
     Row("distances.huber_loss"),

@@ -130,11 +130,11 @@ def torch_counterparts(torch):
         "cumprod": lambda x, axis=None: torch.cumprod(x.reshape(-1) if axis is None else x, axis or 0),
         "cummax": lambda x, axis=None: torch.cummax(x.reshape(-1) if axis is None else x, axis or 0)[1],
         "cummin": lambda x, axis=None: torch.cummin(x.reshape(-1) if axis is None else x, axis or 0)[1],
-        "nll": f.nll_loss,
         "mse": lambda x, y, reduction="mean": reduced(torch, (x - y) ** 2, reduction),
         "bce_with_logits": f.binary_cross_entropy_with_logits,
         "scaled_dot_product_attention": attention,
-    } | decompositions(torch)
+    } | decompositions(torch) | {name: getattr(f, name) for name in (
+        "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss")}
 
 
 def decompositions(torch):
@@ -175,8 +175,6 @@ def decompositions(torch):
         "diag": torch.diag,
         "cofactor": lambda x: on.det(x)[..., None, None] * on.inv(x).mT,
     }
-    } | {name: getattr(f, name) for name in (
-        "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss")}
 
 
 def weighted(torch, f):

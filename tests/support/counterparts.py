@@ -489,17 +489,6 @@ def put(f):
     return call
 
 
-def crossed(f):
-    def call(x, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-        refuse(target.dtype.kind == "f", "probabilities as labels")
-        refuse(x.ndim != 2, "x is not (rows, classes)")
-        refuse(weight is not None, "weight=")
-        refuse(ignore_index != -100, "ignore_index=")
-        refuse(label_smoothing != 0, "label_smoothing=")
-        return f(x, target, reduction=reduction)
-    return call
-
-
 def convolved(f):
     def call(x, weight, bias=None, **how):
         refuse(0 in weight.shape, "a kernel or channels of size 0")
@@ -681,8 +670,6 @@ COUNTERPARTS = [
     Counterpart("batch_norm", "nn.functional.batch_norm", of_batches),
     Counterpart("embedding", "nn.functional.embedding", looked_up),
     Counterpart("scaled_dot_product_attention", "nn.functional.scaled_dot_product_attention", attending),
-    Counterpart("cross_entropy", "nn.functional.cross_entropy", crossed),
-    Counterpart("nll", "nn.functional.nll_loss", crossed),
     Counterpart("cross_entropy", "nn.functional.cross_entropy"),
     Counterpart("nll_loss", "nn.functional.nll_loss"),
     Counterpart("mse", "nn.functional.mse_loss", squared_error),

@@ -140,10 +140,9 @@ def compare(counterpart, op, sample):
                  cg.record)
     x, args, kwargs = walk(given, to_torch)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):    # the others have no second derivative
-        y = op(x, *args, **kwargs)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "reduction: 'mean' divides", UserWarning)     # kl_div
-        y = op(x, *args, **kwargs)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "reduction: 'mean' divides", UserWarning)     # kl_div
+            y = op(x, *args, **kwargs)
     if counterpart.theirs: y = counterpart.theirs(y)
     wanted = Side(y, theirs, lambda v, like: torch.tensor(v, dtype=like.dtype, requires_grad=True), torch.autograd.grad,
                   torch.enable_grad)

@@ -72,7 +72,6 @@ def classes(args):
 HIDDEN = {
     "out": lambda args, y, wanted: y.nbytes,
     "sum": lambda args, y, wanted: y.itemsize * args[0].size,
-    "lse": lambda args, y, wanted: y.itemsize * args[0].shape[0],
     "rates": lambda args, y, wanted: y.itemsize * (args[0].size // (args[1] if len(args) > 1 else args[0][0]).size
                                                    if args[0].size else 0),
     "groups": lambda args, y, wanted: 2 * y.itemsize * args[0].shape[0] * args[1],
@@ -102,8 +101,7 @@ HIDDEN = {
 
 
 # Inputs that are copied, because the caller may reuse the array of labels.
-COPIED = {"labels", "indices", "index", "offsets"}
-COPIED = {"target", "indices", "index"}
+COPIED = {"target", "indices", "index", "offsets"}
 
 
 def close(a, b, dtype):

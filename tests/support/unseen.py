@@ -148,7 +148,7 @@ def along_axes(row, dtypes=EVERY, several=True):
         yield Case(f"{row.name} of two axes", lambda x: f(x, axis=(0, 2)), CUBE, dtypes=dtypes)
 
 
-def running():
+def running_statistics():
     return cg.ones(SIDE), cg.ones(SIDE)
 
 
@@ -245,10 +245,9 @@ def tables():
     for how, shape in (("", S), (" of columns", (4, SIDE, N // SIDE // 4))):
         yield Case(f"group_norm{how}", lambda x, w, b: cg.group_norm(x, 4, w, b), shape, (SIDE,), (SIDE,), dtypes=REALS)
         yield Case(f"instance_norm{how}", cg.instance_norm, shape, (SIDE,), (SIDE,), dtypes=REALS)
-        yield Case(f"batch_norm{how}", lambda x, w, b: cg.batch_norm(x, *running(), w, b, True), shape, (SIDE,), (SIDE,),
-                   dtypes=REALS)
-        yield Case(f"batch_norm_predict{how}", lambda x, w, b: cg.batch_norm(x, *running(), w, b, False), shape, (SIDE,),
-                   (SIDE,), dtypes=REALS)
+        for name, train in (("batch_norm", True), ("batch_norm_predict", False)):
+            yield Case(f"{name}{how}", lambda x, w, b, t=train: cg.batch_norm(x, *running_statistics(), w, b, t), shape,
+                       (SIDE,), (SIDE,), dtypes=REALS)
     yield Case("embedding", lambda w: cg.embedding(ROWS, w), S)
     yield Case("embedding with a slice", lambda w: cg.embedding(ROWS, w, 1, True), S, dtypes=REALS)
     for mode in ("sum", "mean", "max"):
