@@ -85,7 +85,7 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
     "Tensor.T": "Tensor", "Tensor.mT": "Tensor",
-    "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | GradientSlice | None",
+    "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
     "Tensor.grad_fn": "Node | None", "Tensor.grad_req": "Literal['write', 'add', 'null']", "Tensor.is_leaf": "bool",
     "Tensor.itemsize": "int", "Tensor.nbytes": "int", "Tensor.ndim": "int",
     "Tensor.requires_grad": "bool", "Tensor.shape": "tuple[int, ...]",
