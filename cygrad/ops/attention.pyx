@@ -263,7 +263,8 @@ cdef class Attend(Operator):
 
 @final
 cdef class ScaledDotProductAttention(Attend):
-    """y = p v, p = softmax(scale q k' + mask)        dv = p' g, dq, dk and dmask as in Attend"""
+    """y = p v, p = softmax(s), s = scale q k' + mask        dv = p' g        dmask = ds, summed
+    dq = scale ds k        dk = scale ds' q        with ds = p (g v' - sum g y)"""
 
     def __cinit__(self):
         self.name = "scaled_dot_product_attention"
@@ -271,7 +272,8 @@ cdef class ScaledDotProductAttention(Attend):
 
 @final
 cdef class AttentionWithDropout(Attend):
-    """y = d p v, d = 0 or 1 / (1 - dropout)        dv = (d p)' g
+    """y = d p v, p = softmax(scale q k' + mask), d = 0 or 1 / (1 - dropout)        dv = (d p)' g
+    dq = scale ds k        dk = scale ds' q        with ds = p (d (g v') - sum g y)
 
     Backward draws d again from the key and the counter. The rest is as without dropout. In predict mode d is 1; the
     operator is recorded because backward must detect nodes that depend on the mode."""
