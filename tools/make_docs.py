@@ -52,7 +52,7 @@ def in_numpy(row):
         code = f.__code__
         return f"`{lambdas(f.__module__)[code.co_firstlineno, *code.co_varnames[:code.co_argcount]]}`"
     file = f.__module__.replace(".", "/")
-    return f"`{f.__name__}` in `tests/{file}.py`" if file.startswith("samples/") else f"`numpy.{f.__name__}`"
+    return f"`{f.__name__}` in `{file}.py`" if file.startswith("tests/") else f"`numpy.{f.__name__}`"
 
 
 def formula(row):
