@@ -16,15 +16,18 @@ from surface import cygrad
 sys.path.insert(0, str(surface.ROOT / "tests"))
 
 from tests import samples
+from tests.samples.saved import CALLS, CASES, SAVED
 
 WRITTEN = "<!-- Written by tools/make_docs.py; do not edit. -->"
 ABOUT = """\
 This page lists every operator of cygrad. It is generated from the operator table (`cygrad/ops/table.py`). A formula
-gives the value first and then the gradient of each input; `g` is the gradient of the result. The column "saved" lists
-what a recorded operation saves for backward, for each input that needs a gradient. `out` is the result itself, `bits`
-and `truths` take one bit for each element, `codes` two bits and `choice` one or two; `order` and `places` are positions
-in small integers. The column "NumPy" has the expression that a test compares the value with; a name that ends in
-`_like` is a short function in `tests/samples`."""
+gives the value first and then the gradient of each input; `g` is the gradient of the result. The column "saved" says
+what a recorded operation saves for backward, for each input that needs a gradient; an input that it does not name needs
+nothing. A saved input or result is not a copy. It adds its bytes only if nothing else holds it: no variable, no other
+operation and no name of the program. Of relu and leaky_relu, also of relu as an `activation`, a result that nothing
+else holds becomes 1 bit for each element, from 64 elements on. Indices and labels in external memory are copied. A
+number has the dtype of the result, and bits are packed. The column "NumPy" has the expression that a test compares the
+value with; a name that ends in `_like` is a short function in `tests/samples`."""
 
 REFERENCE = """\
 Every public name, with its signature and its docstring. `import cygrad as cg` makes all of them available."""
@@ -62,11 +65,56 @@ def formula(row):
 
 
 def keeps(row):
-    """The values that the operator saves for the gradient of each input; all cases of the sample calls, if it depends
-    on the call."""
-    calls = [row.kept(*args, **kwargs) for args, kwargs in row.tries]
-    found = {x: dict.fromkeys(call.get(x, "nothing") for call in calls) for call in calls for x in call}
-    return "<br>".join(f"`{x}`: {' or '.join(whats)}" for x, whats in found.items()) or "nothing"
+    """In words, what the operator saves for the gradient of each input. Rows that share the function `keeps` share
+    their sample calls here."""
+    calls = [(given(r, args, kwargs), r.kept(*args, **kwargs)) for r in samples.TABLE
+             if r is row or callable(row.keeps) and r.keeps is row.keeps for args, kwargs in r.tries]
+    found = {}
+    for x in dict.fromkeys(x for _, kept in calls for x in kept):
+        mine = [(values, kept.get(x, "").split()) for values, kept in calls if values[x] is not None]
+        tokens = dict.fromkeys(token for _, kept in mine for token in kept)
+        found[x] = tuple(sorted((saved(row, token, mine) for token in tokens), key=lambda s: s.endswith("(otherwise)")))
+    first = min(found.values(), key=len, default=())
+    common = [words for words in first if all(words in others for others in found.values())]
+    if len(set(found.values())) < 3 or len(common) < 2: common, lines = [], []
+    else: lines = ["all inputs: " + "; ".join(common)]
+    for values in dict.fromkeys(found.values()):
+        more = [words for words in values if words not in common]
+        inputs = ", ".join(f"`{x}`" for x in found if found[x] == values)
+        if more: lines.append(inputs + " also" * bool(common) + ": " + "; ".join(more))
+    nothing = "nothing" if row.operator.differentiable else "no gradient"
+    return "<br>".join(lines) or CALLS.get(row.name, nothing)
+
+
+def given(row, args, kwargs):
+    """The arguments of a sample call by name, with defaults; "an array" for each array."""
+    bound = inspect.signature(row.tested).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return {name: "an array" if hasattr(value, "shape") else value for name, value in bound.arguments.items()}
+
+
+def saved(row, token, calls):
+    """What a token of `keeps` means, and when it is saved: the arguments and tokens of each call are in `calls`."""
+    defaults = {p.name: p.default for p in inspect.signature(row.tested).parameters.values()}
+    if token not in SAVED and token not in defaults:
+        raise KeyError(f"{row.name} saves {token!r}; describe it in tests/samples/saved.py")
+    words = SAVED.get(token) or f"`{token}`"
+    if (row.name, token) in CASES: return f"{words} ({CASES[row.name, token]})"
+    if token in defaults and defaults[token] is None: return f"{words} (if given)"
+    if all(token in kept for _, kept in calls): return words
+    return f"{words} ({condition(row, token, calls, defaults)})"
+
+
+def condition(row, token, calls, defaults):
+    """The argument that decides whether the token is saved."""
+    for name, default in defaults.items():
+        there, absent = ({repr(values.get(name)) for values, kept in calls if (token in kept) is found}
+                         for found in (True, False))
+        if there & absent: continue
+        if len(there) == 1: return f"with `{name}={there.pop()}`"
+        if absent == {repr(default)}: return f"with `{name}`"
+        return f"unless `{name}` is {' or '.join(sorted(absent))}"
+    raise KeyError(f"{row.name}: when is {token!r} saved? Add the case to tests/samples/saved.py")
 
 
 def call(row):

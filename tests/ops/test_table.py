@@ -13,6 +13,7 @@ import cygrad as cg
 from cygrad.core.execute.replay import Replay
 from cygrad.testing import assert_no_leak, gradcheck
 from tests.samples import SAMPLED, TABLE
+from tests.samples.saved import SAVED
 from rows import (
     COPIED, ELEMENTWISE, HIDDEN, ROWS, both_dtypes, close, every_case, every_gradient, floating_places, gradients,
     head_for, in_dtype, is_array, is_floating, parameters, rounding, same_bits, tensors,
@@ -58,6 +59,10 @@ def test_row_is_plugged_in(row):
             assert key in names
             for token in kept.split():
                 assert token in names or token in HIDDEN
+
+
+def test_the_operator_page_has_words_for_saved_values():
+    assert SAVED.keys() == HIDDEN.keys()
 
 
 @pytest.mark.parametrize("row", ROWS)

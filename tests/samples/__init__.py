@@ -15,13 +15,7 @@ class Sampled:
     samples     makes `tries`, the sample calls: each is a tuple (positional arguments, keyword arguments). Arrays among
                 the arguments are inputs, all others are attributes
     keeps       what backward saves for each wanted input, e.g. {"x": "y", "y": "x"}, or a function of the arguments
-                that returns this. "x", "y" are inputs, "out" the output, "lse" a value for each row, "order" a position
-                for each element, "taps" a byte for each element of the output,
-                "difference" an array of the common shape of both inputs. Packed: "bits" is one bit
-                for each element of the first input, "truths" one and "codes" two for each element of the output,
-                "choice" one bit if one gradient is wanted, else two, "places" bits or positions of a mask, "hard" one
-                bit for each target if targets have no gradient; "rows" is the row of each index in the smallest dtype,
-                "winners" the row of each element of the output
+                that returns this. "x", "y" are inputs, "out" is the output; saved.py has the others in words
     ties        an input at which the function has a kink, and the conventional gradient there; tuples for several
                 inputs
     own_gradient    whether its gradient is not the derivative of its value

@@ -14,9 +14,9 @@ def embedding_like(indices, weight):
     return weight[indices]
 
 
-def bagged(indices, weight, offsets=None, scale=None, mode="mean", padding_idx=None):
+def bagged(indices, weight, offsets=None, per_sample_weights=None, mode="mean", padding_idx=None):
     """embedding_bag with its arrays first."""
-    return embedding_bag(indices, weight, offsets, mode, per_sample_weights=scale, padding_idx=padding_idx)
+    return embedding_bag(indices, weight, offsets, mode, per_sample_weights=per_sample_weights, padding_idx=padding_idx)
 
 
 def bag_like(indices, weight, offsets=None, scale=None, mode="mean", padding_idx=None):
@@ -35,11 +35,12 @@ def bag_like(indices, weight, offsets=None, scale=None, mode="mean", padding_idx
     return out
 
 
-def kept_by_bags(indices, weight, offsets=None, scale=None, mode="mean", padding_idx=None):
+def kept_by_bags(indices, weight, offsets=None, per_sample_weights=None, mode="mean", padding_idx=None):
     if mode == "max":
         return {"weight": "winners"}
     places = "rows" if offsets is None else "rows offsets"
-    return {"weight": places + (" scale" if scale is not None else ""), "scale": places + " weight"}
+    return {"weight": places + (" per_sample_weights" if per_sample_weights is not None else ""),
+            "per_sample_weights": places + " weight"}
 
 
 TABLE = real(5, 3)
