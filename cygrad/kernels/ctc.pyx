@@ -69,7 +69,7 @@ cdef real forward(const Ctc* c, Py_ssize_t sample, real* work, bint every) noexc
     cdef real* e = skip + size
     cdef real* rows = e + size + (2 * size if every else 0)
     cdef real* last
-    cdef real* alpha
+    cdef real* alpha = rows
     cdef real least = -<real>math.INFINITY
     clear(work, size)
     find_skips[real](c, sample, skip)
