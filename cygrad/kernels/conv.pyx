@@ -1,126 +1,159 @@
-"""Convolutions of one to three dimensions as matrix products of tiles.
+"""Convolutions of one to three dimensions as matrix products of tiles, without a matrix of patches.
 
-The patches of a tile are a matrix: a row for each channel and element of the kernel, a column for each position of the
-output. They are packed into the workspace of a thread, at most half a MiB at a time, or lie in X already if the kernel
-has one element. Y is weights times patches. X is the sum of transposed weights times Y, added back patch by patch. V is
-Y times transposed patches, summed in parts whose number does not depend on the number of threads."""
+The images of a tile are packed with the zeros around them into the workspace of a thread, once. Element (c, k) of all
+patches is then packed channel c from the place of k on: a row of the matrix of patches is the same memory from another
+place on. A table has the places (Step in microproduct.pxd). The product also computes positions between the rows of
+an image, one fewer for each row than the kernel is wide; nothing reads them. If the stride is s, columns 0, s, 2 s ...
+are packed side by side, then columns 1, s + 1 ...; rows likewise.
 
-from libc.string cimport memcpy, memset
+Y is weights times patches of X. X is weights times patches of Y, with the kernel reversed. If the stride is s, X is
+divided into squares of s x s elements, and element (i, j) of all squares is one product with the elements of the kernel
+that meet it. V is patches of X times Y, summed over parts of the images whose number does not depend on the number of
+threads."""
 
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1
-from cygrad.kernels.blas cimport begin_products, end_products, product
-from cygrad.kernels.depthwise cimport depthwise_item
-from cygrad.kernels.driver cimport gather
+from libc.string cimport memset
+
+from cygrad.kernels.array cimport FLOAT32, itemsize, real, view1
+from cygrad.kernels.microproduct cimport (
+    Lines, Product, Step, multiply, multiply_lines, multiply_packed, whole_vectors,
+)
+from cygrad.kernels.planes cimport Tile, Window, copy, floor_of, pack_planes, place_of, places, row_of, tile_at, up
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.tiles cimport each_item
 
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
 
-cdef struct Tile:
-    Py_ssize_t image
-    Py_ssize_t p0           # the first position,
-    Py_ssize_t m            # and their number
+cdef struct Sums:           # of one item if V is computed: m channels of X, n of Y
+    const Conv* v
+    const Tile* t
+    Py_ssize_t m
+    Py_ssize_t n
+    Py_ssize_t ld           # n, rounded up as in width_of()
+    char* x                 # packed,
+    char* y                 # packed
+    char* steps
+    char* total
 
 cdef enum:
-    PACKED = 512 << 10      # bytes of patches, and of Y, that are packed at a time
-    ROWS = 512              # rows of patches in one product
-    COLUMNS = 256           # ... and columns
+    POSITIONS = 512         # of one tile, at most
+    FEW = 96                # images are put together into a tile up to so many
+    PACKED = 256 << 10      # bytes of packed images, if one channel fits
+    CHANNELS = 128          # results of one item, at most
     ITEMS = 8               # at least so many items, if there is enough work
+    SUMS = 256 << 10        # bytes of the sums of V in one item
     PARTIAL = 1 << 20       # bytes of all partial sums of V
 
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
-cdef void set_planes(Planes* p, const Array* a) noexcept nogil:
-    """The planes of an array (n, channels, spatial dimensions): of missing spatial dimensions the first ones have size
-    1."""
-    cdef const Py_ssize_t* steps = a.layout.strides
-    cdef const Py_ssize_t* shape = a.layout.shape
-    cdef int d, nd = a.layout.ndim - 2
-    cdef Py_ssize_t whole = 1
-    p.data, p.image, p.channel, p.flat = a.data, steps[0], steps[1], True
-    for d in range(3): p.at[d] = 0
-    for d in range(nd - 1, -1, -1):
-        p.at[3 - nd + d] = steps[2 + d]
-        if shape[2 + d] != 1 and steps[2 + d] != whole: p.flat = False
-        whole *= shape[2 + d]
-    if p.channel < whole and shape[1] > 1 or p.channel > 0x7fffffff: p.flat = False     # BLAS could not read it
-    if shape[1] == 1: p.channel = whole
-
-
 cdef int make_plan(Conv* v) noexcept nogil:
-    """Divide the work into tiles and items. Reads the sizes and the planes, but no data. Always returns 0."""
-    cdef Py_ssize_t size = itemsize(v.dtype), most = PACKED // size, whole = 1, units
+    """Divide the work into tiles and items. Reads the sizes, but no data. Always returns 0."""
+    cdef Py_ssize_t size = itemsize(v.dtype), most = POSITIONS, elements, n
     cdef int d
     v.taps = v.kernel[0] * v.kernel[1] * v.kernel[2]
     v.positions = v.out[0] * v.out[1] * v.out[2]
     v.rows = v.c * v.taps
-    v.depthwise = v.c == 1 and v.groups > 1
-    v.own_bytes = v.shared_bytes = v.workspace_bytes = 0
-    if v.depthwise:
-        v.items = v.groups if v.role == V else v.n * v.groups
-        return 0
-    v.direct = v.taps == 1 and (v.role == X or v.x.flat)
+    v.terms, v.results = (v.o, v.c) if v.role == X else (v.c, v.o)
+    v.grid[0] = v.n
     for d in range(3):
-        if v.stride[d] != 1 or v.low[d] != 0 or v.size[d] != v.out[d]: v.direct = False
-    v.block = min(v.rows, <Py_ssize_t>ROWS)
-    v.columns = min(<Py_ssize_t>COLUMNS, most // v.block)
-    v.images, v.cuts, v.packs_y = 1, 1, v.role != Y and not v.y.flat
-    if v.n > 1 and 2 * v.positions <= v.columns:
-        v.images = max(<Py_ssize_t>1, min(v.n, min(v.columns, most // v.o) // v.positions))
-    if v.images > 1:
-        v.columns, v.packs_y, v.direct = v.images * v.positions, True, False
-    else:
-        if v.packs_y: v.columns = max(<Py_ssize_t>1, min(v.columns, most // v.o))
-        if v.columns >= v.positions: v.columns = v.positions
-        elif v.out[2] <= v.columns: v.columns = v.columns // v.out[2] * v.out[2]    # whole rows
-        v.cuts = (v.positions + v.columns - 1) // v.columns
-    units = (v.n + v.images - 1) // v.images
-    v.tiles, v.channels, v.parts = units * v.cuts, v.c, 1
-    if v.role == Y: v.items = v.tiles * v.groups
-    elif v.role == X:
-        if units * v.groups < ITEMS and units > 0:
-            v.channels = max(<Py_ssize_t>1, v.c * units * v.groups // ITEMS)
-        v.items = units * v.groups * ((v.c + v.channels - 1) // v.channels)
-    else:
-        whole = v.groups * v.o * v.rows * size
-        if 2 * whole <= PARTIAL:
-            v.parts = max(<Py_ssize_t>1, min(min(<Py_ssize_t>ITEMS, PARTIAL // whole), v.tiles))
-            v.items = v.parts * v.groups
-            if v.parts > 1: v.shared_bytes = (v.parts * whole + 63) // 64 * 64
+        v.source[d], v.target[d], v.square[d] = v.size[d], v.out[d], 1
+        n = v.dilation[d] * (v.kernel[d] - 1)
+        if v.role == X:
+            v.source[d], v.target[d], v.square[d] = v.out[d], v.size[d], v.stride[d]
+            v.grid[1 + d], v.step[d], v.split[d] = up(v.size[d], v.stride[d]), 1, 1
+            v.first[d] = -floor_of(n - v.low[d], v.stride[d])
+            v.span[d] = floor_of(v.stride[d] - 1 + v.low[d], v.stride[d]) - v.first[d]
         else:
-            v.block = max(<Py_ssize_t>1, min(v.block, v.rows * v.groups // ITEMS))
-            v.items = v.groups * ((v.rows + v.block - 1) // v.block)
-    whole = (0 if v.direct else v.block * v.columns) + (v.o * v.columns if v.packs_y else 0)
-    v.own_bytes = (whole * size + 63) // 64 * 64
+            v.grid[1 + d], v.step[d], v.first[d], v.span[d] = v.out[d], v.stride[d], -v.low[d], n // v.stride[d]
+            v.split[d] = 1 if v.kernel[d] == 1 else v.stride[d]
+    while True:
+        elements = divide(v, most)
+        if most <= 32 or elements * size <= PACKED: break
+        most //= 2
+    v.channels = up(v.results, up(v.results, CHANNELS))
+    v.dots = v.role == V and 2 * v.channels <= whole_vectors(1, size)
+    n = PACKED // (elements * size)
+    if v.role == V: n = min(n, SUMS // (v.taps * width_of(v) * size))
+    n = max(<Py_ssize_t>1, min(min(n, v.terms), 0x7fffffff // (v.rows if v.role == X else v.taps)))
+    v.block = up(v.terms, up(v.terms, n))
+    v.parts, v.shared_bytes = 1, 0
+    if v.role == V: plan_sums(v)
+    else:
+        while up(v.results, v.channels) * v.tiles * v.groups < ITEMS and v.channels > 16:
+            v.channels = up(v.channels, 16) * 8
+        v.items = up(v.results, v.channels) * v.tiles * v.groups
+    v.packed_bytes = up((v.block * elements + whole_vectors(1, size)) * size, 64) * 64
+    n = v.part[0] * v.part[1] * v.part[2]
+    if v.role != V:
+        v.steps_bytes = v.block * v.taps * sizeof(Step)
+        n = v.channels * whole_vectors(elements // (v.split[0] * v.split[1] * v.split[2]), size)
+    elif v.dots:
+        v.steps_bytes = (n + v.block * v.taps) * sizeof(int)
+        n = v.channels * (n * whole_vectors(v.part[3], size) + v.block * v.taps)
+    else:
+        v.steps_bytes = n * v.part[3] * sizeof(Step)
+        n = (n * v.part[3] + v.block * v.taps) * width_of(v)
+    v.steps_bytes = up(v.steps_bytes, 64) * 64
+    v.own_bytes = v.packed_bytes + v.steps_bytes + up(n * size, 64) * 64
     v.workspace_bytes = v.shared_bytes + v.own_bytes * threads_of(v)
     return 0
 
 
+cdef inline Py_ssize_t width_of(const Conv* v) noexcept nogil:
+    """Channels of Y that V is computed for at a time, rounded up to whole vectors if they are columns of a product."""
+    return v.channels if v.dots else whole_vectors(v.channels, itemsize(v.dtype))
+
+
+cdef Py_ssize_t divide(Conv* v, Py_ssize_t most) noexcept nogil:
+    """Divide the images into tiles of about `most` positions. Returns the packed elements of a channel."""
+    cdef Py_ssize_t elements = v.split[0] * v.split[1] * v.split[2], n = 1
+    cdef bint whole = True                          # the dimensions inside of this one are not divided
+    cdef int d
+    v.tiles = 1
+    for d in range(3, -1, -1):
+        v.part[d] = 1
+        if whole and v.grid[d] > 1:
+            v.part[d] = min(v.grid[d], max(<Py_ssize_t>1, (most if d else min(most, <Py_ssize_t>FEW)) // n))
+            v.part[d] = up(v.grid[d], up(v.grid[d], v.part[d]))
+        whole = whole and v.part[d] == v.grid[d]
+        v.cuts[d] = up(v.grid[d], v.part[d])
+        v.tiles *= v.cuts[d]
+        n *= v.part[d]
+        elements *= v.part[d] + (v.span[d - 1] if d else 0)
+    return elements
+
+
+cdef void plan_sums(Conv* v) noexcept nogil:
+    """The items if V is computed: some channels of Y, a block of those of X and a part of the tiles."""
+    cdef Py_ssize_t size = itemsize(v.dtype), whole = v.groups * v.o * v.rows * size
+    cdef Py_ssize_t blocks = up(v.terms, v.block) * up(v.results, v.channels) * v.groups
+    if blocks < ITEMS and 2 * whole <= PARTIAL:
+        v.parts = max(<Py_ssize_t>1, min(min(<Py_ssize_t>ITEMS, PARTIAL // whole), v.tiles))
+        if v.parts > 1: v.shared_bytes = up(v.parts * whole, 64) * 64
+    else:
+        while up(v.terms, v.block) * up(v.results, v.channels) * v.groups < ITEMS and v.block > 1:
+            v.block = up(v.block, 2)
+    v.items = v.parts * up(v.terms, v.block) * up(v.results, v.channels) * v.groups
+
+
 cdef int threads_of(const Conv* v) noexcept nogil:
     """The number of threads. A product of 32 terms takes as long as one exponential."""
-    cdef int t = threads_for(v.n * v.positions * v.groups * v.o * v.rows // (8 if v.depthwise else 32))
+    cdef int t = threads_for(v.n * v.positions * v.groups * v.o * v.rows // 32)
     return <int>max(<Py_ssize_t>1, min(<Py_ssize_t>t, v.items))
 
 
 cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil:
     """Compute V, X or Y by the plan, in `nbytes` of workspace, which a replay may have sized for fewer threads."""
-    cdef int t = threads_of(v)
-    cdef Py_ssize_t size = itemsize(v.dtype), whole
-    if v.own_bytes: t = <int>min(<size_t>t, (nbytes - v.shared_bytes) // v.own_bytes)
-    if v.depthwise:
-        each_item(depthwise, v, v.items, t, NULL, 0)
-        return 0
-    begin_products()
+    cdef int t = <int>min(<size_t>threads_of(v), (nbytes - v.shared_bytes) // v.own_bytes)
+    cdef Py_ssize_t whole = v.groups * v.o * v.rows
     v.shared = workspace
-    each_item(tile_of_y if v.role == Y else part_of_x if v.role == X else part_of_v, v, v.items, t,
-              workspace + v.shared_bytes, v.own_bytes)
-    end_products()
-    whole = v.groups * v.o * v.rows
-    if v.role == V and v.tiles == 0 and not v.adds: memset(v.v, 0, whole * size)
-    elif v.role == V and v.parts > 1:
-        if v.dtype == FLOAT32: add_parts[float](<float*>workspace, v.parts, whole, v.adds, <float*>v.v)
-        else:                  add_parts[double](<double*>workspace, v.parts, whole, v.adds, <double*>v.v)
+    if v.role == V and v.tiles == 0:
+        if not v.adds: memset(v.v, 0, whole * itemsize(v.dtype))
+        return 0
+    each_item(sums if v.role == V else results, v, v.items, t, workspace + v.shared_bytes, v.own_bytes)
+    if v.parts == 1: return 0
+    if v.dtype == FLOAT32: add_parts[float](<float*>workspace, v.parts, whole, v.adds, <float*>v.v)
+    else:                  add_parts[double](<double*>workspace, v.parts, whole, v.adds, <double*>v.v)
     return 0
 
 
@@ -132,262 +165,202 @@ cdef void add_parts(const real* parts, Py_ssize_t n, Py_ssize_t size, bint adds,
         for i in range(size): v[i] += parts[k * size + i]
 
 
-# ---- patches ---------------------------------------------------------------------------------------------------------
+# ---- X and Y ---------------------------------------------------------------------------------------------------------
 
-cdef void patches(const Conv* v, const Planes* x, Py_ssize_t channel, Py_ssize_t r0, Py_ssize_t r1, Py_ssize_t image,
-                  Py_ssize_t p0, Py_ssize_t m, real* p, bint back) noexcept nogil:
-    """p[r - r0, i] = x at tap r % taps of position p0 + i, in plane channel + r // taps; with `back`, x += p. Positions
-    are counted from the start of `image` on. Outside of its planes x is 0."""
-    cdef Py_ssize_t s = v.stride[2], step = v.stride[2] * x.at[2], w = v.out[2], i = p0 // w, k, r, lo, hi, ox, oy, oz
-    cdef Py_ssize_t x0 = p0 % w, y0 = i % v.out[1], z0 = i // v.out[1] % v.out[0]
-    cdef Py_ssize_t n0 = image + i // (v.out[1] * v.out[0]), j, y, z, n, yi, zi, column, length, first, last
-    cdef const real* plane
-    cdef real* row
-    for r in range(r0, r1):
-        k = r % v.taps
-        ox = k % v.kernel[2] * v.dilation[2] - v.low[2]
-        oy = k // v.kernel[2] % v.kernel[1] * v.dilation[1] - v.low[1]
-        oz = k // (v.kernel[2] * v.kernel[1]) * v.dilation[0] - v.low[0]
-        lo = 0 if ox >= 0 else (s - 1 - ox) // s                    # columns lo to hi - 1 are inside of x
-        hi = 0 if ox >= v.size[2] else min(w, (v.size[2] - 1 - ox) // s + 1)
-        plane = <const real*>x.data + (channel + r // v.taps) * x.channel
-        j, y, z, n, column = x0, y0, z0, n0, 0
-        while column < m:                           # one row of the output, or the part of it in the tile
-            length = min(w - j, m - column)
-            yi, zi = y * v.stride[1] + oy, z * v.stride[0] + oz
-            if yi < 0 or yi >= v.size[1] or zi < 0 or zi >= v.size[0]: first = last = length
-            else:
-                first = min(max(lo - j, 0), length)
-                last = min(max(hi - j, first), length)
-            row = <real*>plane + n * x.image + zi * x.at[0] + yi * x.at[1] + ((j + first) * s + ox) * x.at[2]
-            if back: add_run(p, row, step, last - first, first)
-            else:
-                for i in range(first): p[i] = 0
-                if step == 1: memcpy(p + first, row, (last - first) * sizeof(real))
-                else:
-                    for i in range(last - first): p[first + i] = row[i * step]
-                for i in range(last, length): p[i] = 0
-            p += length
-            column += length
-            j = 0
-            y += 1
-            if y == v.out[1]:
-                y = 0
-                z += 1
-                if z == v.out[0]:
-                    z = 0
-                    n += 1
+cdef void results(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
+    """Some channels of X or Y of one tile and group."""
+    cdef const Conv* v = <const Conv*>job
+    cdef Py_ssize_t blocks = up(v.results, v.channels), c0 = i % blocks * v.channels, group = i // blocks % v.groups
+    cdef Py_ssize_t size = itemsize(v.dtype), j, k, terms
+    cdef Py_ssize_t r[3]
+    cdef Py_ssize_t elements[3]
+    cdef Tile t = tile_at(v, i // blocks // v.groups)
+    cdef Window w = Window(v, &t, &v.x, group * v.terms)
+    cdef Step* steps = <Step*>(workspace + v.packed_bytes)
+    cdef Product p
+    if v.role == X: w.planes = &v.y
+    p.dtype, p.m, p.n = v.dtype, min(v.channels, v.results - c0), t.columns
+    p.units, p.block, p.pack, p.context, p.b, p.steps = v.terms, v.block, pack_planes, &w, workspace, steps
+    if v.role == X: p.ai, p.a_unit = v.taps, v.rows
+    else: p.ai, p.a_unit = v.rows, v.taps
+    p.a = v.v + (group * v.o * v.rows + c0 * p.ai) * size
+    p.c, p.ldc = workspace + v.packed_bytes + v.steps_bytes, whole_vectors(t.columns, size)
+    for j in range(3): elements[j] = min(v.square[j], v.target[j])
+    for r[0] in range(elements[0]):
+        for r[1] in range(elements[1]):
+            for r[2] in range(elements[2]):
+                p.terms = terms = places(v, &t, r, steps)
+                for j in range(1, v.block):
+                    for k in range(terms):
+                        steps[j * terms + k].a = <int>(steps[k].a + j * p.a_unit)
+                        steps[j * terms + k].b = <int>(steps[k].b + j * t.channel)
+                multiply_packed(&p)
+                if v.block == v.terms: p.pack = NULL            # the next product finds all of them packed
+                finish(v, group * v.results + c0, p.m, t.columns, p.ldc, p.c)
+                if v.dtype == FLOAT32: store[float](v, &t, r, group * v.results + c0, p.m, <float*>p.c, p.ldc)
+                else: store[double](v, &t, r, group * v.results + c0, p.m, <double*>p.c, p.ldc)
 
 
-cdef inline void add_run(const real* p, real* row, Py_ssize_t step, Py_ssize_t n, Py_ssize_t first) noexcept nogil:
-    """row += p[first:first + n]"""
-    cdef Py_ssize_t i
-    if step == 1:
-        for i in range(n): row[i] += p[first + i]
-    else:
-        for i in range(n): row[i * step] += p[first + i]
-
-
-cdef void pack(const Conv* v, const Planes* x, Py_ssize_t channel, Py_ssize_t r0, Py_ssize_t r1, const Tile* t,
-               char* p, bint back) noexcept nogil:
-    """patches() of a tile, in either precision."""
-    if v.dtype == FLOAT32:
-        patches[float](v, x, channel, r0, r1, t.image, t.p0, t.m, <float*>p, back)
-    else:
-        patches[double](v, x, channel, r0, r1, t.image, t.p0, t.m, <double*>p, back)
-
-
-# ---- tiles -----------------------------------------------------------------------------------------------------------
-
-cdef Tile tile_at(const Conv* v, Py_ssize_t i) noexcept nogil:
-    """Tile i: a piece of one image, or several images."""
-    cdef Tile t
-    t.image, t.p0 = i // v.cuts * v.images, i % v.cuts * v.columns
-    t.m = min(v.columns, v.positions - t.p0) if v.images == 1 else min(v.images, v.n - t.image) * v.positions
-    return t
-
-
-cdef const char* rows_of_x(const Conv* v, Py_ssize_t group, Py_ssize_t r0, Py_ssize_t r1, const Tile* t,
-                           char* workspace, Py_ssize_t* ld) noexcept nogil:
-    """Rows r0 to r1 - 1 of the patches of a tile: in X itself, or packed into the workspace."""
-    if v.direct:
-        ld[0] = v.x.channel
-        return v.x.data + (t.image * v.x.image + (group * v.c + r0) * v.x.channel + t.p0) * itemsize(v.dtype)
-    ld[0] = t.m
-    pack(v, &v.x, group * v.c, r0, r1, t, workspace, False)
-    return workspace
-
-
-cdef const char* rows_of_y(const Conv* v, Py_ssize_t group, const Tile* t,
-                           char* workspace, Py_ssize_t* ld) noexcept nogil:
-    """The rows of Y of a tile, one for each channel of the group: in Y itself, or packed into the workspace."""
-    cdef Conv same
-    cdef int d
-    if not v.packs_y:
-        ld[0] = v.y.channel
-        return v.y.data + (t.image * v.y.image + group * v.o * v.y.channel + t.p0) * itemsize(v.dtype)
-    same = v[0]                                     # a kernel of one element gives Y itself
-    same.taps = 1
-    for d in range(3):
-        same.kernel[d] = same.stride[d] = same.dilation[d] = 1
-        same.low[d], same.size[d] = 0, v.out[d]
-    pack(&same, &v.y, group * v.o, 0, v.o, t, workspace, False)
-    ld[0] = t.m
-    return workspace
-
-
-cdef void finish(const Conv* v, Py_ssize_t channel, Py_ssize_t n, char* y) noexcept nogil:
-    """Add the bias of a channel to n elements and apply the activation."""
-    cdef Py_ssize_t i
+cdef void finish(const Conv* v, Py_ssize_t channel, Py_ssize_t m, Py_ssize_t n, Py_ssize_t ld, char* y) noexcept nogil:
+    """Add the bias to the rows of m channels and apply the activation."""
+    cdef Py_ssize_t i, k, size = itemsize(v.dtype)
     cdef float bf
     cdef double bd
-    if v.bias != NULL and v.dtype == FLOAT32:
-        bf = (<const float*>v.bias)[channel * v.bias_step]
-        for i in range(n): (<float*>y)[i] += bf
-    elif v.bias != NULL:
-        bd = (<const double*>v.bias)[channel * v.bias_step]
-        for i in range(n): (<double*>y)[i] += bd
-    if v.activation != NULL: (<two_t>v.activation)(view1(y, n), view1(y, n))
-
-
-cdef void depthwise(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
-    """One item of a depthwise convolution."""
-    cdef const Conv* v = <const Conv*>job
-    cdef Py_ssize_t group = i % v.groups, image = i // v.groups, size = itemsize(v.dtype), k
-    depthwise_item(v, i)
     if v.bias == NULL and v.activation == NULL: return
-    if v.role == X:
-        finish(v, group, v.size[0] * v.size[1] * v.size[2],
-               v.x.data + (image * v.x.image + group * v.x.channel) * size)
-        return
-    for k in range(group * v.o, (group + 1) * v.o):
-        finish(v, k, v.positions, v.y.data + (image * v.y.image + k * v.y.channel) * size)
+    for k in range(channel, channel + m):
+        if v.bias != NULL and v.dtype == FLOAT32:
+            bf = (<const float*>v.bias)[k * v.bias_step]
+            for i in range(n): (<float*>y)[i] += bf
+        elif v.bias != NULL:
+            bd = (<const double*>v.bias)[k * v.bias_step]
+            for i in range(n): (<double*>y)[i] += bd
+        if v.activation != NULL: (<two_t>v.activation)(view1(y, n), view1(y, n))
+        y += ld * size
 
 
-cdef void tile_of_y(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
-    """Y of one tile and group: weights times patches."""
+cdef void store(const Conv* v, const Tile* t, const Py_ssize_t* r, Py_ssize_t channel, Py_ssize_t m, const real* rows,
+                Py_ssize_t ld) noexcept nogil:
+    """Store or add what belongs to the planes of X or Y: element r of each square, from the rows of a product."""
+    cdef const Planes* planes = &v.y
+    cdef const Py_ssize_t* size = &v.target[0]
+    cdef const Py_ssize_t* s = &v.square[0]
+    cdef Py_ssize_t step, x0, length, k, image, z, y, zi, yi, i
+    cdef const real* row
+    cdef real* to
+    if v.role == X: planes = &v.x
+    step, x0 = s[2] * planes.at[2], t.at[3] * s[2] + r[2]
+    length = min(t.size[3], up(size[2] - x0, s[2]))
+    for k in range(m):
+        for image in range(t.size[0]):
+            for z in range(t.size[1]):
+                zi = (t.at[1] + z) * s[0] + r[0]
+                if zi >= size[0]: break
+                for y in range(t.size[2]):
+                    yi = (t.at[2] + y) * s[1] + r[1]
+                    if yi >= size[1]: break
+                    row = rows + k * ld + ((image * t.packed[1] + z) * t.packed[2] + y) * t.packed[3]
+                    to = <real*>planes.data + (t.at[0] + image) * planes.image + (channel + k) * planes.channel
+                    to += zi * planes.at[0] + yi * planes.at[1] + x0 * planes.at[2]
+                    if v.adds:
+                        for i in range(length): to[i * step] += row[i]
+                    elif step == 1: copy(row, 1, to, length)
+                    else:
+                        for i in range(length): to[i * step] = row[i]
+
+
+# ---- V ---------------------------------------------------------------------------------------------------------------
+
+cdef void sums(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
+    """V of one group, some channels of Y and a block of channels of X, summed over a part of the tiles."""
     cdef const Conv* v = <const Conv*>job
-    cdef Py_ssize_t group = i % v.groups, size = itemsize(v.dtype), r0 = 0, r1, ld, ld_y, k, n
-    cdef Tile t = tile_at(v, i // v.groups)
-    cdef const char* p
-    cdef const char* w = v.v + group * v.o * v.rows * size
-    cdef char* y = v.y.data + (t.image * v.y.image + group * v.o * v.y.channel + t.p0) * size
-    cdef char* target = y
-    cdef double beta = v.adds and not v.packs_y
-    ld_y = v.y.channel
-    if v.packs_y: target, ld_y = workspace + v.block * v.columns * size, t.m
-    while r0 < v.rows:
-        r1 = min(v.rows, r0 + v.block)
-        p = rows_of_x(v, group, r0, r1, &t, workspace, &ld)
-        product(v.dtype, False, False, v.o, t.m, r1 - r0, w + r0 * size, v.rows, p, ld, beta if r0 == 0 else 1,
-                target, ld_y)
-        r0 = r1
-    for k in range(v.o):
-        if not v.packs_y:
-            finish(v, group * v.o + k, t.m, y + k * ld_y * size)
-            continue
-        finish(v, group * v.o + k, t.m, target + k * t.m * size)
-        for n in range(t.m // v.positions):
-            move(v, target + (k * t.m + n * v.positions) * size, y + (n * v.y.image + k * v.y.channel) * size)
-
-
-cdef void move(const Conv* v, const char* source, char* y) noexcept nogil:
-    """Copy or add one plane of Y."""
-    if not v.adds: memcpy(y, source, v.positions * itemsize(v.dtype))
-    elif v.dtype == FLOAT32: add_run(<float*>source, <float*>y, 1, v.positions, 0)
-    else:                    add_run(<double*>source, <double*>y, 1, v.positions, 0)
-
-
-cdef void part_of_x(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
-    """X of some images, one group and some of its channels: the sum of transposed weights times Y, patch by patch."""
-    cdef const Conv* v = <const Conv*>job
-    cdef Py_ssize_t blocks = (v.c + v.channels - 1) // v.channels, c0 = i % blocks * v.channels
-    cdef Py_ssize_t c1 = min(v.c, c0 + v.channels), group = i // blocks % v.groups, unit = i // blocks // v.groups
-    cdef Py_ssize_t size = itemsize(v.dtype), r0, r1, ld, n, k, cut, plane = v.size[0] * v.size[1] * v.size[2]
-    cdef Tile t = tile_at(v, unit * v.cuts)
-    cdef const char* y
-    cdef const char* w = v.v + group * v.o * v.rows * size
-    cdef char* p = workspace + (v.o * v.columns * size if v.packs_y else 0)
-    cdef char* x = v.x.data + (t.image * v.x.image + (group * v.c + c0) * v.x.channel) * size
-    cdef Py_ssize_t images = min(v.images, v.n - t.image)
-    for n in range(0 if v.adds or v.direct else images):
-        memset(x + n * v.x.image * size, 0, (c1 - c0) * plane * size)
-    for cut in range(v.cuts):
-        t = tile_at(v, unit * v.cuts + cut)
-        y = rows_of_y(v, group, &t, workspace, &ld)
-        if v.direct:
-            product(v.dtype, True, False, c1 - c0, t.m, v.o, w + c0 * size, v.rows, y, ld, v.adds, x + t.p0 * size,
-                    v.x.channel)
-            continue
-        r0 = c0 * v.taps
-        while r0 < c1 * v.taps:
-            r1 = min(c1 * v.taps, r0 + v.block)
-            product(v.dtype, True, False, r1 - r0, t.m, v.o, w + r0 * size, v.rows, y, ld, 0, p, t.m)
-            pack(v, &v.x, group * v.c, r0, r1, &t, p, True)
-            r0 = r1
-    if v.bias == NULL and v.activation == NULL: return
-    for n in range(images):
-        for k in range(c0, c1):
-            finish(v, group * v.c + k, plane, x + (n * v.x.image + (k - c0) * v.x.channel) * size)
-
-
-cdef void part_of_v(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
-    """V of one group: Y times transposed patches, summed over a part of the tiles, or over all for some of its
-    columns."""
-    cdef const Conv* v = <const Conv*>job
-    cdef Py_ssize_t group = i % v.groups, k = i // v.groups, size = itemsize(v.dtype), r0, r1, ld_x, ld_y, j
-    cdef Py_ssize_t first = 0, last = v.tiles, start = 0, stop = v.rows, whole = v.groups * v.o * v.rows
-    cdef char* target = v.v
-    cdef const char* x
-    cdef const char* y
-    cdef char* p = workspace + (v.o * v.columns * size if v.packs_y else 0)
-    cdef double beta = v.adds
+    cdef Py_ssize_t ys = up(v.results, v.channels), xs = up(v.terms, v.block), size = itemsize(v.dtype)
+    cdef Py_ssize_t o0 = i % ys * v.channels, c0 = i // ys % xs * v.block, group = i // (ys * xs) % v.groups
+    cdef Py_ssize_t part = i // (ys * xs * v.groups), j, first = v.tiles * part // v.parts
+    cdef Sums s
+    cdef char* target = v.v if v.parts == 1 else v.shared + part * v.groups * v.o * v.rows * size
     cdef Tile t
-    if v.items == v.parts * v.groups: first, last = v.tiles * k // v.parts, v.tiles * (k + 1) // v.parts
-    else: start, stop = k * v.block, min(v.rows, (k + 1) * v.block)
-    if v.parts > 1: target, beta = v.shared + k * whole * size, 0
-    target += group * v.o * v.rows * size
-    for j in range(first, last):
+    cdef Window w = Window(v, &t, &v.x, group * v.c)
+    s.v, s.t, s.m, s.n = v, &t, min(v.block, v.terms - c0), min(v.channels, v.results - o0)
+    s.ld, s.x, s.steps = width_of(v), workspace, workspace + v.packed_bytes
+    s.total = s.steps + v.steps_bytes
+    s.y = s.total + v.block * v.taps * s.ld * size
+    for j in range(first, v.tiles * (part + 1) // v.parts):
         t = tile_at(v, j)
-        y = rows_of_y(v, group, &t, workspace, &ld_y)
-        r0 = start
-        while r0 < stop:
-            r1 = min(stop, r0 + v.block)
-            x = rows_of_x(v, group, r0, r1, &t, p, &ld_x)
-            product(v.dtype, False, True, v.o, r1 - r0, t.m, y, ld_y, x, ld_x, 1 if j > first else beta,
-                    target + r0 * size, v.rows)
-            r0 = r1
+        pack_planes(&w, c0, c0 + s.m, workspace)
+        if v.dtype == FLOAT32: pack_y[float](&s, group * v.o + o0, <float*>s.y)
+        else: pack_y[double](&s, group * v.o + o0, <double*>s.y)
+        if v.dots: add_dots(&s, j > first)
+        else: add_tile(&s, j > first)
+    target += ((group * v.o + o0) * v.rows + c0 * v.taps) * size
+    if v.dtype == FLOAT32: write[float](&s, <const float*>s.total, <float*>target)
+    else: write[double](&s, <const double*>s.total, <double*>target)
 
 
-# ---- all patches -----------------------------------------------------------------------------------------------------
+cdef void pack_y(const Sums* s, Py_ssize_t channel, real* p) noexcept nogil:
+    """Pack Y of a tile, from plane `channel` on: as p[position, o] with 0 for n <= o < ld; or for dots as p[o, row, x],
+    with zeros up to whole vectors."""
+    cdef const Conv* v = s.v
+    cdef const Tile* t = s.t
+    cdef Py_ssize_t at = v.y.at[2], next = v.y.channel, image, z, y, x, o
+    cdef Py_ssize_t pitch = whole_vectors(t.size[3], sizeof(real)), whole = t.size[0] * t.size[1] * t.size[2] * pitch
+    cdef const real* row
+    for image in range(t.size[0]):
+        for z in range(t.size[1]):
+            for y in range(t.size[2]):
+                row = <const real*>v.y.data + (t.at[0] + image) * v.y.image + channel * next
+                row += (t.at[1] + z) * v.y.at[0] + (t.at[2] + y) * v.y.at[1] + t.at[3] * at
+                if not v.dots:
+                    transpose(row, next, at, s.n, t.size[3], p, s.ld)
+                    p += t.size[3] * s.ld
+                    continue
+                for o in range(s.n):
+                    for x in range(t.size[3]): p[o * whole + x] = row[o * next + x * at]
+                    for x in range(t.size[3], pitch): p[o * whole + x] = 0
+                p += pitch
 
-cdef struct Unfolding:
-    const Conv* v
-    const Array* y          # the patches: (n, channels taps, positions)
-    bint back
+
+cdef void transpose(const real* x, Py_ssize_t row, Py_ssize_t column, Py_ssize_t m, Py_ssize_t n, real* p,
+                    Py_ssize_t ld) noexcept nogil:
+    """p[j, i] = x[i, j] for i < m and j < n, and 0 for m <= i < ld. Eight rows at a time, because more do not
+    fit into the L1 cache if their distance is a large power of two."""
+    cdef Py_ssize_t i = 0, j, k
+    while i + 8 <= m:
+        for j in range(n):
+            for k in range(8): p[j * ld + i + k] = x[(i + k) * row + j * column]
+        i += 8
+    for k in range(i, m):
+        for j in range(n): p[j * ld + k] = x[k * row + j * column]
+    if m == ld: return
+    for j in range(n): memset(p + j * ld + m, 0, (ld - m) * sizeof(real))
 
 
-cdef void unfold_images(Conv* v, const Array* y, char* workspace, bint back) noexcept nogil:
-    """y = the patches of X; with `back`, X = the sums of y at the elements of the patches, which need `own_bytes` of
-    workspace for each thread if y is not dense. Reads the sizes of X, Y and the kernel of a Conv with one group."""
-    cdef Unfolding job = Unfolding(v, y, back)
-    cdef Py_ssize_t items = v.n * v.c
-    cdef int t = threads_for(items * v.taps * v.positions)
-    if v.own_bytes: t = <int>min(<size_t>t, v.workspace_bytes // v.own_bytes)
-    each_item(unfold_channel, &job, items, <int>max(<Py_ssize_t>1, min(<Py_ssize_t>t, items)), workspace, v.own_bytes)
+cdef void add_tile(const Sums* s, bint adds) noexcept nogil:
+    """total[k, c, o] = the sum of packed X at element k of the kernel times Y over the positions of a tile. Rows of a
+    product are channels, or elements along the last dimension of the kernel if there are more of them."""
+    cdef const Conv* v = s.v
+    cdef const Tile* t = s.t
+    cdef Step* steps = <Step*>s.steps
+    cdef Py_ssize_t size = itemsize(v.dtype), i, x, k = 0, c, at, count = 0, ld = s.ld
+    for i in range(t.size[0] * t.size[1] * t.size[2]):
+        at = row_of(t, i)
+        for x in range(t.size[3]):
+            steps[count].a, steps[count].b = <int>(at + x), <int>(count * ld)
+            count += 1
+    while k < v.taps:
+        at = place_of(v, t, k)
+        if s.m >= v.kernel[2] or v.stride[2] > 1:
+            multiply(v.dtype, s.m, s.n, count, s.x + at * size, t.channel, steps, s.y, s.total + k * s.m * ld * size,
+                     ld, adds)
+            k += 1
+            continue
+        for c in range(s.m):
+            multiply(v.dtype, v.kernel[2], s.n, count, s.x + (c * t.channel + at) * size, v.dilation[2], steps, s.y,
+                     s.total + (k * s.m + c) * ld * size, s.m * ld, adds)
+        k += v.kernel[2]
 
 
-cdef void unfold_channel(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
-    """The patches of one channel of one image."""
-    cdef const Conv* v = (<const Unfolding*>job).v
-    cdef const Array* y = (<const Unfolding*>job).y
-    cdef Py_ssize_t whole = v.taps * v.positions, size = itemsize(v.dtype), channel = i % v.c
-    cdef Tile t = Tile(i // v.c, 0, v.positions)
-    cdef char* p = y.data + i * whole * size
-    if (<const Unfolding*>job).back:
-        if not y.layout.dense:
-            gather(workspace, y, i * whole, whole)
-            p = workspace
-        memset(v.x.data + (t.image * v.x.image + channel * v.x.channel) * size, 0,
-               v.size[0] * v.size[1] * v.size[2] * size)
-    pack(v, &v.x, 0, channel * v.taps, (channel + 1) * v.taps, &t, p, (<const Unfolding*>job).back)
+cdef void add_dots(const Sums* s, bint adds) noexcept nogil:
+    """total[o, c, k] = the same sums."""
+    cdef const Conv* v = s.v
+    cdef const Tile* t = s.t
+    cdef Py_ssize_t i, c, k, rows = t.size[0] * t.size[1] * t.size[2]
+    cdef int* starts = <int*>s.steps
+    cdef int* at = starts + rows
+    cdef Lines lines = Lines(rows, t.size[3], whole_vectors(t.size[3], itemsize(v.dtype)), starts)
+    for i in range(rows): starts[i] = <int>row_of(t, i)
+    for k in range(v.taps):
+        for c in range(s.m): at[c * v.taps + k] = <int>(c * t.channel + place_of(v, t, k))
+    multiply_lines(v.dtype, s.n, s.m * v.taps, &lines, s.y, rows * lines.pitch, s.x, at, s.total, s.m * v.taps,
+                   adds)
+
+
+cdef void write(const Sums* s, const real* total, real* to) noexcept nogil:
+    """to[o, c, k] = total[k, c, o], of dots total[o, c, k]; + `to` if v.adds and the sums are not partial"""
+    cdef const Conv* v = s.v
+    cdef Py_ssize_t o, c, k, place
+    cdef bint adds = v.adds and v.parts == 1
+    for o in range(s.n):
+        for c in range(s.m):
+            for k in range(v.taps):
+                place = (o * s.m + c) * v.taps + k if v.dots else (k * s.m + c) * s.ld + o
+                to[o * v.rows + c * v.taps + k] = total[place] + (to[o * v.rows + c * v.taps + k] if adds else 0)

@@ -20,8 +20,9 @@ from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.kernels.blas cimport check_sizes
-from cygrad.kernels.conv cimport Conv, Role, V, X, Y, convolve, make_plan, set_planes
+from cygrad.kernels.conv cimport Conv, Role, V, X, Y, convolve, make_plan
 from cygrad.kernels.driver cimport gather
+from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.reduce cimport sum_to
 from cygrad.ops.linalg cimport times_derivative
 from cygrad.ops.spatial cimport batched, read_sizes
@@ -241,8 +242,8 @@ cdef class Convolution(Bilinear):
     dw = sum of s[p] x[p stride + k dilation - padding]        db = sum of s
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
-    Patches of x are packed tile by tile, at most 512 KiB in each thread; bias and activation are applied to each tile.
-    A kernel of one element reads x in place. Backward keeps w for dx and x for dw; with an activation also y, of relu
+    x is packed tile by tile with the zeros around it, and patches are never copied (kernels/conv.pyx): at most 1 MiB in
+    each thread. Bias and activation are applied to each tile. Backward keeps w for dx and x for dw; with an activation also y, of relu
     one bit for each element."""
 
     def __cinit__(self, str name):

@@ -8,8 +8,10 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport Array, is_floating, itemsize
-from cygrad.kernels.conv cimport Conv, set_planes, unfold_images
+from cygrad.kernels.conv cimport Conv
+from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.threads cimport threads_for
+from cygrad.kernels.unfold cimport unfold_images
 from cygrad.ops.pool cimport Pooling
 from cygrad.ops.spatial cimport batched, read_sizes
 
