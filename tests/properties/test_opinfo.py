@@ -27,6 +27,7 @@ def no_collecting_of_pytorch():
     gc.freeze()
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")     # PyTorch's, once in a process
 @pytest.mark.parametrize("counterpart", COUNTERPARTS, ids=lambda c: c.key.replace(" ", "-"))
 def test_agrees_with_pytorch(counterpart):
     compared, differentiated, skipped = count(counterpart)

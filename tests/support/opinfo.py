@@ -18,6 +18,7 @@ ALL = os.environ.get("CYGRAD_OPINFO") == "all"
 SEED = 20
 FEWEST = 20                                         # samples of one function
 LARGEST = 10_000                                    # elements of a sample that is added to reach this number
+MOST = 200                                          # of more samples, every second, third ... is compared
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
@@ -37,10 +38,9 @@ def samples_of(op, references=True):
     dtype = torch.float64 if torch.float64 in op.dtypes else torch.int64
     torch.manual_seed(SEED)
     wanted = op.supports_autograd and dtype.is_floating_point
-    n = 0
-    for sample in op.sample_inputs("cpu", dtype, requires_grad=wanted):
-        n += 1
-        yield sample
+    samples = list(op.sample_inputs("cpu", dtype, requires_grad=wanted))
+    n = len(samples)
+    yield from samples[::1 if ALL else max(1, -(-n // MOST))]
     if not references: return
     references = op.reference_inputs("cpu", dtype, requires_grad=wanted)
     if ALL: yield from references
