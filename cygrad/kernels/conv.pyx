@@ -86,7 +86,9 @@ cdef int make_plan(Conv* v) noexcept nogil:
     n = v.part[0] * v.part[1] * v.part[2]
     if v.role != V:
         v.steps_bytes = v.block * v.taps * sizeof(Step)
-        n = v.channels * whole_vectors(elements // (v.split[0] * v.split[1] * v.split[2]), size)
+        n = v.part[0] - 1                           # columns of the largest tile
+        for d in range(3): n = n * (v.part[1 + d] + v.span[d]) + v.part[1 + d] - 1
+        n = v.channels * whole_vectors(n + 1, size)
     elif v.dots:
         v.steps_bytes = (n + v.block * v.taps) * sizeof(int)
         n = v.channels * (n * whole_vectors(v.part[3], size) + v.block * v.taps)

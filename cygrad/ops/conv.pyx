@@ -242,9 +242,9 @@ cdef class Convolution(Bilinear):
     dw = sum of s[p] x[p stride + k dilation - padding]        db = sum of s
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
-    x is packed tile by tile with the zeros around it, and patches are never copied (kernels/conv.pyx): at most 1 MiB in
-    each thread. Bias and activation are applied to each tile. Backward keeps w for dx and x for dw; with an activation also y, of relu
-    one bit for each element."""
+    x is packed tile by tile with the zeros around it; patches are places in it (kernels/conv.pyx). Bias and activation
+    are applied to each tile. Backward keeps w for dx and x for dw; with an activation also y, of relu one bit for each
+    element."""
 
     def __cinit__(self, str name):
         self.place[0], self.place[1], self.place[2] = X, V, Y

@@ -18,7 +18,7 @@ ALL = os.environ.get("CYGRAD_OPINFO") == "all"
 SEED = 20
 FEWEST = 20                                         # samples of one function
 LARGEST = 10_000                                    # elements of a sample that is added to reach this number
-MOST = 200                                          # of more samples, every second, third ... is compared
+MOST = 100                                          # of more samples, every second, third ... is compared
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
