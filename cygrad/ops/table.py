@@ -278,6 +278,9 @@ TABLE = [
     Row("patches.unfold"),
     Row("patches.fold"),
 
+    Row("resize.interpolate"),
+    Row("resize.interpolate_back", public=False),
+
     Row("normalize.layer_norm"),
     Row("normalize.rms_norm"),
 
@@ -323,6 +326,10 @@ TABLE = [
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
 
+COMPOSED = [
+    Row("pool.lp_pool1d"), Row("pool.lp_pool2d"), Row("pool.lp_pool3d"),
+    Row("resize.pixel_shuffle"), Row("resize.pixel_unshuffle"),
+]
 ROWS = {row.name: row for row in TABLE}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.

@@ -80,7 +80,7 @@ def torch_counterparts(torch):
                                                        dilation, groups),
         **{name: getattr(f, name) for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for d in (1, 2, 3)
            for name in (f"{kind}_pool{d}d",)},
-        "unfold": f.unfold, "fold": f.fold,
+        "unfold": f.unfold, "fold": f.fold, "interpolate": f.interpolate,
         "clip": lambda x, min=None, max=None: x * 1 if min is max is None else torch.clamp(x, min, max),
         "sum": lambda x, axis=None, keepdims=False: torch.sum(x, axis, keepdim=keepdims),
         "mean": lambda x, axis=None, keepdims=False: torch.mean(x, axis, keepdim=keepdims),

@@ -505,6 +505,13 @@ def averaged(f):                                    # an empty stride is the ker
     return lambda x, kernel_size, stride=(), *args, **how: f(x, kernel_size, stride or None, *args, **how)
 
 
+def resized(f):
+    def call(x, size=None, scale_factor=None, recompute_scale_factor=None, **how):
+        if recompute_scale_factor: size, scale_factor = [int(n * scale_factor) for n in x.shape[2:]], None
+        return f(x, size, scale_factor, **how)
+    return call
+
+
 def max_adapted(f):
     return lambda x, output_size, return_indices=False: f(x, output_size)
 
@@ -661,6 +668,8 @@ COUNTERPARTS = [
       for d in (1, 2, 3)],
     *[Counterpart(f"adaptive_avg_pool{d}d", f"nn.functional.adaptive_avg_pool{d}d") for d in (1, 2, 3)],
     Counterpart("unfold", "nn.functional.unfold"),
+    *[Counterpart("interpolate", f"nn.functional.interpolate/{mode}", resized)
+      for mode in ("nearest", "linear", "bilinear", "bicubic", "trilinear")],
 
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
@@ -690,6 +699,7 @@ WITHOUT = {
     "pool_take": "what pool_put computes in backward",
     "fold": "PyTorch has no OpInfo of it; tests/properties/test_table_torch.py",
     "avg_spread": "what avg_pool1d, avg_pool2d and avg_pool3d compute in backward",
+    "interpolate_back": "what interpolate computes in backward",
     "conv_weight": "what conv1d, conv2d and conv3d compute in backward",
     "gelu_tanh": "gelu(approximate='tanh'), compared there",
     "embedding_bag": "PyTorch has no second gradient of it; tests/ops/test_embedding.py, test_table_torch.py",

@@ -1,0 +1,21 @@
+from cygrad.kernels.planes cimport Planes
+
+cdef enum Mode:
+    NEAREST
+    LINEAR
+    CUBIC
+
+cdef struct Resize:         # Y is X, resized
+    Mode mode
+    bint corners            # the corners of X and Y are at the same place; otherwise the corners of their corner elements
+    int dtype
+    Py_ssize_t n            # images
+    Py_ssize_t channels
+    Py_ssize_t size[3]      # of X
+    Py_ssize_t out[3]       # of Y
+    double scale[3]         # elements of X for one of Y
+    Planes x
+    Planes y
+
+cdef size_t own_bytes(const Resize* r, size_t* shared) noexcept nogil
+cdef void resize(const Resize* r, bint back, char* workspace, size_t nbytes) noexcept nogil
