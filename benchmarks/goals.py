@@ -66,6 +66,9 @@ GOALS = {
     ("C", "step"): Goal(125, 4),
     ("C", "epoch of 28 batches"): Goal(4.2, 15.3 / 4.2),
     ("D", "step"): against(25.0, 26.2, 15.4, 18.5),
+    ("E", "step"): Goal(1.6, 1.0),
+    ("E", "conv block, forward"): Goal(10, 0.8),
+    ("E", "conv block, backward"): Goal(20, 0.8),
     **{("H", f"{name}, fresh result"): against(6.5, one, 3.5, two, kept=True) for name, (one, two) in FRESH.items()},
     **{("H", f"{name}, forward + backward"): Goal(1.3 * passes * 2.0, limit=1.3, kept=True)  # 2 ms for 64 MiB
        for name, passes in dict(add=3, mul=8, exp=5, tanh=5, sigmoid=5, gelu=5).items()},

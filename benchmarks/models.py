@@ -37,6 +37,14 @@ class Problem:
             return x, rng.integers(0, self.sizes[-1], self.batch)
         return x, rng.normal(0, 1, (self.batch, self.sizes[-1])).astype(np.float32)
 
+    def cygrad(self, fresh_gradients=False):
+        """cygrad's Trainer."""
+        return cygrad_trainer(self, fresh_gradients)
+
+    def torch(self):
+        """PyTorch's Trainer."""
+        return torch_trainer(self)
+
 
 @dataclass
 class Trainer:

@@ -1,9 +1,9 @@
 """The peak of a training step, in bytes above data and parameters: gradients, tensors saved for backward, solver
 states, workspace.
 
-Everything counts from the construction of the optimizer, over three steps of a perceptron with relu. Data and
-parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the moment when most were
-live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its profiler. *cygrad
+Everything counts from the construction of the optimizer, over three steps of a perceptron with relu, or of row E. Data
+and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the moment when most
+were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its profiler. *cygrad
 (.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites
 the last gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and
 minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
@@ -12,8 +12,9 @@ import gc
 import os
 from pathlib import Path
 
+from benchmarks.convolutions import Network
 from benchmarks.million import resident_bytes
-from benchmarks.models import Problem, cygrad_trainer, torch_trainer
+from benchmarks.models import Problem
 
 THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch")
@@ -25,6 +26,7 @@ PROBLEMS = {
     "B: 2-16-16-1, batch 100, SGD": Problem((2, 16, 16, 1), 100, "mse", "sgd", 1e-3),
     "C: 64-128-64-10, batch 64, Adam": Problem((64, 128, 64, 10), 64, "cross_entropy", "adam", 1e-3),
     "D: 784-1024-1024-10, batch 256, Adam": Problem((784, 1024, 1024, 10), 256, "cross_entropy", "adam", 1e-3),
+    "E: LeNet, 28x28, batch 64, SGD": Network(1e-3),
     "64 layers of 1024, batch 512, SGD": Problem((1024,) * 65, 512, "mse", "sgd", 1e-6),
 }
 FULL = tuple(PROBLEMS)
@@ -74,13 +76,13 @@ def resident_peak(prepare, problem, parameters):
 def cygrad_steps(problem, fresh):
     import cygrad as cg
 
-    return steps_of(cygrad_trainer(problem, fresh), map(cg.asarray, problem.data()))
+    return steps_of(problem.cygrad(fresh), map(cg.asarray, problem.data()))
 
 
 def torch_steps(problem):
     import torch
 
-    return steps_of(torch_trainer(problem), map(torch.from_numpy, problem.data()))
+    return steps_of(problem.torch(), map(torch.from_numpy, problem.data()))
 
 
 def steps_of(trainer, data):

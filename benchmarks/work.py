@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.compiler import compiler
 
-ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "H": "large", "I": "matrices",
-        "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
+ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "E": "convolutions",
+        "H": "large", "I": "matrices", "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
-         "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
+         "E": "convolutions", "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
 
 # The possible participants, with the package that each needs. KEPT: PyTorch in processes whose allocator is configured
 # to return nothing to the system. LIMITS: the machine itself (limits.py).

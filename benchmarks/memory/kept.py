@@ -83,7 +83,7 @@ def least():
     add("max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d", N // 4,
         "a place in its window of up to 256 elements for each output, in 8 bits")
     add("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_spread "
-        "unfold fold interpolate", 0, "the gradient depends on no value")
+        "unfold fold interpolate interpolate_back", 0, "the gradient depends on no value")
     add("pool_put pool_take", N // 4, "a place in its window for each output, in 8 bits")
     add("sort", N, "a position for each element, in 8 bits for a row of 100")
     made["gather, by topk"] = 10 * SIDE, "a position for each of the 10 in a row, in 8 bits"
@@ -229,6 +229,7 @@ def samples():
         lambda m, _, x: m.nn.functional.fold(x.reshape((1, 100, 100)), (20, 20), 2, stride=2))
     add("interpolate", 1, lambda m, _, x: m.interpolate(x[None, None], (150, 150), mode="bilinear"),
         lambda m, _, x: m.nn.functional.interpolate(x[None, None], (150, 150), mode="bilinear"))
+    add("interpolate_back", 1, lambda m, _, x: m.ops.ROWS["interpolate_back"].function(x[None, None], (50, 50)), None)
     add("pool_put", 1, lambda m, _, x: m.ops.ROWS["pool_put"].function(
         x[None, None, :50, :50], m.zeros((1, 1, 50, 50), dtype="uint8"), (2, 2), (2, 2), (0, 0), (1, 1),
         (100, 100)), None)

@@ -80,28 +80,30 @@ cdef bint halves(const Pool* p) noexcept nogil:
             and 2 * p.out[1] <= p.size[1] and 2 * p.out[2] <= p.size[2] and p.x.at[2] == 1)
 
 
+cdef inline void take_larger(real v, int place, real* m, int* best) noexcept nogil:
+    """m = v if v is larger or NaN. With | because `or` would become a branch, which is mispredicted: 12 ns for a window
+    instead of 2."""
+    cdef bint larger = (v > m[0]) | (v != v)
+    best[0] = place if larger else best[0]
+    m[0] = v if larger else m[0]
+
+
 cdef void maxima_of_squares(const Pool* p, const real* x, real* y, uint8_t* places) noexcept nogil:
     """The same for windows of 2 x 2 elements side by side, without branches."""
     cdef Py_ssize_t j, k, w = p.out[2]
     cdef const real* up
     cdef const real* down
-    cdef real m, v
-    cdef uint8_t best
+    cdef real m
+    cdef int best
     for j in range(p.out[1]):
         up, down = x + 2 * j * p.x.at[1], x + (2 * j + 1) * p.x.at[1]
         for k in range(w):
             m, best = up[2 * k], 0
-            v = up[2 * k + 1]
-            best = 1 if v > m or v != v else best
-            m = v if v > m or v != v else m
-            v = down[2 * k]
-            best = 2 if v > m or v != v else best
-            m = v if v > m or v != v else m
-            v = down[2 * k + 1]
-            best = 3 if v > m or v != v else best
-            m = v if v > m or v != v else m
+            take_larger(up[2 * k + 1], 1, &m, &best)
+            take_larger(down[2 * k], 2, &m, &best)
+            take_larger(down[2 * k + 1], 3, &m, &best)
             y[k] = m
-            if places != NULL: places[k] = best
+            if places != NULL: places[k] = <uint8_t>best
         y += w
         if places != NULL: places += w
 

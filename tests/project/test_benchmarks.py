@@ -153,7 +153,7 @@ def test_every_goal_has_its_workload():
     pytest.importorskip("sklearn")
     named |= {("J", f"{chain}: {what}") for chain in work.module("J").CHAINS
               for what in ("forward", "backward", "free", "bytes per operation")}
-    for row in "ABCD":
+    for row in "ABCDE":
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
     named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
     named |= {("I", case.name) for case in work.module("I").cases(["cygrad"], False, 8)}
@@ -475,7 +475,7 @@ def test_bytes_kept_beside_pytorch():
     for name, (mine, theirs) in wanted.items():
         n, ours, pytorchs = samples[name]
         assert (kept.cygrad_bytes(n, ours), kept.torch_bytes(n, pytorchs)) == (mine, theirs), name
-    assert kept.left_out() == ["put_slice", "pool_put", "pool_take", "avg_spread", "conv_weight",
+    assert kept.left_out() == ["put_slice", "interpolate_back", "pool_put", "pool_take", "avg_spread", "conv_weight",
                                "relu_gradient", "scale_gradient", "dropout_identity"]
 
 
