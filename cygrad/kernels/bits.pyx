@@ -60,11 +60,22 @@ cdef void unpack_(const uint8_t* bits, real[::1] y) noexcept nogil:
         y[i] = (bits[i >> 3] >> (i & 7)) & 1
 
 
-cdef void mask_(const uint8_t* bits, real[::1] g, real[::1] dx) noexcept nogil:
-    """dx = g where the bit is set, else 0"""
-    cdef Py_ssize_t i
-    for i in range(dx.shape[0]):
-        dx[i] = g[i] if (bits[i >> 3] >> (i & 7)) & 1 else 0
+ctypedef fused word:        # the bits of a number
+    uint32_t
+    uint64_t
+
+cdef void mask_(const uint8_t* bits, const word* g, word* dx, Py_ssize_t n) noexcept nogil:
+    """dx = g where the bit is set, else 0. A branch would be mispredicted: 5 ns for an element. Eight elements pass
+    through a local array, which the compiler turns into a vector even if dx is g."""
+    cdef word eight[8]
+    cdef Py_ssize_t i = 0, l
+    cdef uint32_t byte
+    while i + 8 <= n:
+        byte = bits[i >> 3]
+        for l in range(8): eight[l] = g[i + l] & (0 - <word>((byte >> l) & 1))
+        for l in range(8): dx[i + l] = eight[l]
+        i += 8
+    for i in range(i, n): dx[i] = g[i] & (0 - <word>((bits[i >> 3] >> (i & 7)) & 1))
 
 
 cdef void pack_signs(const char* x, int dtype, Py_ssize_t n, uint8_t* bits) noexcept nogil:
@@ -95,8 +106,8 @@ cdef void unpack_bits(const uint8_t* bits, int dtype, Py_ssize_t n, char* y) noe
 
 cdef void mask(const uint8_t* bits, int dtype, Py_ssize_t n, const char* g, char* dx) noexcept nogil:
     """dx = g where the bit is set, else 0. dx may be g."""
-    if dtype == FLOAT32: mask_[float](bits, view1f(<float*>g, n), view1f(<float*>dx, n))
-    else:                mask_[double](bits, view1d(<double*>g, n), view1d(<double*>dx, n))
+    if dtype == FLOAT32: mask_[uint32_t](bits, <const uint32_t*>g, <uint32_t*>dx, n)
+    else:                mask_[uint64_t](bits, <const uint64_t*>g, <uint64_t*>dx, n)
 
 
 cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code, uint8_t* y) noexcept nogil:
