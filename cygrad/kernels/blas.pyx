@@ -150,8 +150,6 @@ cdef void dot(const real* a, Py_ssize_t a_step, const real* b, Py_ssize_t b_step
               real* c) noexcept nogil:
     """A product of one element: c = beta c + the sum of a b. For these, BLAS copies an operand on some CPUs, to memory
     from malloc that nothing counts."""
-    """A product of one element: c = beta c + the sum of a b. For these, BLAS copies an operand on some CPUs, to memory
-    of malloc that nothing counts."""
     cdef double s = 0
     cdef Py_ssize_t i
     if a_step == 1 and b_step == 1: s = dot_of(a, b, k)

@@ -13,7 +13,6 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport pool as kernels
 from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array, is_floating
-from cygrad.kernels.conv cimport set_planes
 from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes

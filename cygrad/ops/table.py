@@ -326,10 +326,6 @@ TABLE = [
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
 ]
 
-COMPOSED = [
-    Row("pool.lp_pool1d"), Row("pool.lp_pool2d"), Row("pool.lp_pool3d"),
-    Row("resize.pixel_shuffle"), Row("resize.pixel_unshuffle"),
-]
 ROWS = {row.name: row for row in TABLE}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
@@ -348,6 +344,7 @@ COMPOSED = {
         "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",
         "vsplit", "vstack",
     ),
+    "resize": ("pixel_shuffle", "pixel_unshuffle"),
     "selection": (
         "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nan_to_num", "nonzero", "take_along_axis",
         "unique",
