@@ -4,6 +4,8 @@ states, workspace.
 Everything counts from the construction of the optimizer, over three steps of a perceptron with relu, or of row E. Data
 and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the moment when most
 were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its profiler. *cygrad
+Everything counts from the construction of the optimizer, over three steps of a perceptron with relu or of the nets of
+other rows. Data and
 (.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites
 the last gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and
 minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
@@ -13,8 +15,12 @@ import os
 from pathlib import Path
 
 from benchmarks.convolutions import Network
+from dataclasses import replace
+
+from benchmarks import gpt, sequences, table
 from benchmarks.million import resident_bytes
 from benchmarks.models import Problem
+from benchmarks.nets import Net
 
 THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch")
@@ -28,6 +34,11 @@ PROBLEMS = {
     "D: 784-1024-1024-10, batch 256, Adam": Problem((784, 1024, 1024, 10), 256, "cross_entropy", "adam", 1e-3),
     "E: LeNet, 28x28, batch 64, SGD": Network(1e-3),
     "64 layers of 1024, batch 512, SGD": Problem((1024,) * 65, 512, "mse", "sgd", 1e-6),
+    "F: GPT, Adam": gpt.NET,
+    "G: LSTM": sequences.NET,
+    "G: LSTM of cells": replace(sequences.NET, cells=True),
+    "L: table, dense gradient": table.NET,
+    "L: table, sparse gradient": replace(table.NET, sparse=True),
 }
 FULL = tuple(PROBLEMS)
 QUICK = FULL[:1]
@@ -41,7 +52,7 @@ def parts(libraries, quick):
 def measure(peer, name, quick):
     """The peaks of one problem, and the losses of its steps."""
     problem = PROBLEMS[name]
-    parameters = sum(w.nbytes + b.nbytes for w, b in problem.layers())
+    parameters = parameter_bytes(problem)
     if peer == "PyTorch":
         resident = resident_peak(torch_steps, problem, parameters)
         peak, details, values = torch_peak(problem)
@@ -52,6 +63,11 @@ def measure(peer, name, quick):
     if peak > 8 << 20:
         details["resident"] = resident
     return {name: {"unit": "B", "figure": peak, "details": details}}, [values]
+
+
+def parameter_bytes(problem):
+    if isinstance(problem, Net): return problem.parameter_bytes()
+    return sum(w.nbytes + b.nbytes for w, b in problem.layers())
 
 
 # ---- resident memory -------------------------------------------------------------------------------------------------
@@ -77,12 +93,16 @@ def cygrad_steps(problem, fresh):
     import cygrad as cg
 
     return steps_of(problem.cygrad(fresh), map(cg.asarray, problem.data()))
+    trainer = problem.cygrad_trainer(fresh) if isinstance(problem, Net) else cygrad_trainer(problem, fresh)
+    return steps_of(trainer, map(cg.asarray, problem.data()))
 
 
 def torch_steps(problem):
     import torch
 
     return steps_of(problem.torch(), map(torch.from_numpy, problem.data()))
+    trainer = problem.torch_trainer() if isinstance(problem, Net) else torch_trainer(problem)
+    return steps_of(trainer, map(torch.from_numpy, problem.data()))
 
 
 def steps_of(trainer, data):

@@ -56,7 +56,7 @@ def draw(results, directory):
 def ratios(pyplot, rows):
     """The speed-up over PyTorch with default settings, by workload. A tick marks the goal, and a line the quartiles."""
     wanted = [r for r in rows if r["unit"] != "B" and "PyTorch" in r["ratios"] and r["details"].get("kind") != "table"
-              and not r["disturbed"] and r["row"] in "ABCDJ"]
+              and not r["disturbed"] and r["row"] in "ABCDFGJL"]
     if not wanted:
         return None
     figure, axes = pyplot.subplots(figsize=(8, 0.9 + 0.27 * len(wanted)))

@@ -6,7 +6,8 @@ from benchmarks import work
 from benchmarks.goals import GOALS, TO_MULTIPLY
 
 SPEED_UP = "speed-up over"         # for times and rates; for bytes, how many times fewer
-PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd")
+PEERS = ("PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax", "HIPS autograd",
+         work.DENSE)
 TITLES = {row: f"{row}: {name}" for row, name in work.NAMES.items()} | {
     "peaks": "Peak memory of a training step", "import": "Import", "busy": "On a busy machine"}
 
@@ -74,6 +75,8 @@ def ratio(result, peer="PyTorch"):
 def goal_text(wanted, unit):
     if wanted.limit:
         return f"{wanted.limit:.1f}x machine limit"
+    if wanted.dense:
+        return f"{wanted.ratio:.2f}x, {wanted.dense:.0f}x of dense"
     if wanted.ratio:
         return f"{wanted.ratio:.1f}x" if wanted.ratio >= 2 else f"{wanted.ratio:.2f}x"
     return size(wanted.figure) if unit == "B" else f"{number(wanted.figure)} {unit}"
@@ -89,8 +92,8 @@ def goal(result):
     if result["disturbed"] or wanted.limit and machine and machine["disturbed"]:
         return text, "disturbed"
     mine, *ratios = (s and s["median"] for s in (result["figures"].get("cygrad"), result["ratios"].get("PyTorch"),
-                                                 result["ratios"].get(work.KEPT)))
-    reached = wanted.reached(mine, ratios[0], machine and machine["figure"], ratios[1])
+                                                 result["ratios"].get(work.KEPT), result["ratios"].get(work.DENSE)))
+    reached = wanted.reached(mine, ratios[0], machine and machine["figure"], ratios[1], ratios[2])
     return text, "" if reached is None else "yes" if reached else "no"
 
 
@@ -108,7 +111,7 @@ def plain_table(results):
     """A line for each workload: the peers, the machine's limit, the ratios to PyTorch, and the goal."""
     limits, results = [r for r in results if "rate" in r["details"]], [r for r in results if "rate" not in r["details"]]
     peers = present(results, PEERS)
-    compared = [p for p in ("PyTorch", work.KEPT) if p in peers] or ["PyTorch"]
+    compared = [p for p in ("PyTorch", work.KEPT, work.DENSE) if p in peers] or ["PyTorch"]
     limited = any("limit" in r for r in results)
     head = ["", "threads", "unit", "cygrad", *peers, *["machine limit"] * limited,
             *(f"{SPEED_UP} {p}" for p in compared), "goal", "reached"]
@@ -145,6 +148,20 @@ def million_table(results):
     return text + ("\n\nIn cygrad, one operation takes exactly: " + "; ".join(notes) + "." if notes else "")
 
 
+def peak_goal(result, peer):
+    """The goal and whether it was reached, two cells: at cygrad's line, or for a ratio at that of .grad None, because
+    PyTorch's zero_grad sets it to None too."""
+    wanted = GOALS.get((result["row"], result["name"]))
+    if wanted is None or peer != ("cygrad (.grad None)" if wanted.ratio else "cygrad"):
+        return "", ""
+    if not wanted.ratio:
+        return goal(result)
+    theirs = result["figures"].get("PyTorch")
+    ratio = theirs and theirs["median"] / result["figures"][peer]["median"]
+    reached = wanted.reached(None, ratio)
+    return f"{wanted.ratio:.2f}x PyTorch", "" if reached is None else "yes" if reached else "no"
+
+
 def peaks_table(results):
     """A line for each model and peer, a column for each category."""
     from benchmarks.peaks import CATEGORIES
@@ -155,7 +172,7 @@ def peaks_table(results):
             d = r["details"].get(peer, {})
             categories = [size(d["by_category"][c]) if "by_category" in d else "" for c in CATEGORIES]
             least = min(f["median"] for f in r["figures"].values())
-            cells = goal(r) if peer == "cygrad" else ("", "")
+            cells = peak_goal(r, peer)
             resident = d.get("resident")
             rows.append([r["name"], peer, size(s["median"]), f"{s['median'] / least:.2f}", *categories,
                          "" if resident is None else size(resident), *cells])

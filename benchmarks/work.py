@@ -20,8 +20,15 @@ from benchmarks.compiler import compiler
 
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "E": "convolutions",
         "H": "large", "I": "matrices", "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
+ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp",
+        "F": "gpt", "G": "sequences",
+        "H": "large", "I": "matrices",
+        "J": "million", "L": "table", "peaks": "peaks", "import": "imports", "busy": "busy"}
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
          "E": "convolutions", "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
+         "F": "language model", "G": "sequences",
+         "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations",
+         "L": "rows of a table"}
 
 # The possible participants, with the package that each needs. KEPT: PyTorch in processes whose allocator is configured
 # to return nothing to the system. LIMITS: the machine itself (limits.py).
@@ -30,6 +37,7 @@ PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "num
             "HIPS": "autograd"}
 EAGER = ("cygrad", "PyTorch", "NumPy")
 TRAINERS = (*EAGER, "jax.jit")
+DENSE = "cygrad dense"      # cygrad with a dense gradient, beside a sparse one
 LEFT_OUT_QUICKLY = ("jax.jit", "HIPS")  # in timed rows: start and compilation take longer than the measurement
 EIGHT_GIB = str(8 << 30)
 ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}

@@ -98,6 +98,9 @@ def test_goals_are_judged_by_ratio_or_by_figure():
     both = Goal(6.5, 5, kept=True)
     assert both.reached(1.0, 5.0, None, 1.0) and not both.reached(1.0, 5.0, None, 0.9)
     assert both.reached(1.0, 5.0) is None
+    rows = Goal(0.5, 1.3, dense=5)
+    assert rows.reached(1.0, 1.3, dense=5.0) and not rows.reached(1.0, 1.3, dense=4.9)
+    assert not rows.reached(1.0, 1.2, dense=5.0) and rows.reached(1.0, 1.3) is None
     limited = Goal(10.0, limit=1.5)
     assert limited.reached(3.0, None, 2.0) and not limited.reached(3.1, None, 2.0)
     assert limited.reached(3.0, 9.0) is None
@@ -154,6 +157,7 @@ def test_every_goal_has_its_workload():
     named |= {("J", f"{chain}: {what}") for chain in work.module("J").CHAINS
               for what in ("forward", "backward", "free", "bytes per operation")}
     for row in "ABCDE":
+    for row in "ABCDFGL":
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
     named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
     named |= {("I", case.name) for case in work.module("I").cases(["cygrad"], False, 8)}
