@@ -26,19 +26,15 @@ cdef struct Attention:
     Py_ssize_t heads        # matrices of q
     Py_ssize_t group        # matrices of q for each of k and v
     Py_ssize_t queries, keys, width, value_width
-    Matrices q, k, v, mask, out, g
+    Matrices q, k, v, mask, y, g
     int kind                # of the mask, a MaskKind
     bint causal
     double scale
     double p                # dropout
     uint64_t key, counter
-    char* y                 # the results are dense
     char* statistics        # log sum e^score of each query; infinite if it may see nothing
-    char* delta             # the sum of g times out for each query
-    char* dq
-    char* dk
-    char* dv
-    Matrices dmask
+    char* delta             # the sum of g times y for each query
+    Matrices dq, dk, dv, dmask
     char* workspace
     Py_ssize_t workers      # each has slot_bytes of workspace
     int wanted

@@ -114,11 +114,12 @@ cdef void add_to_softmax(real* s, Py_ssize_t n, bint first, real* top, double* t
 cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexcept nogil:
     """The result and the statistics of queries at to at + QUERIES - 1 of head h. `s` is workspace of slot_bytes()."""
     cdef Py_ssize_t m = min(<Py_ssize_t>QUERIES, a.queries - at), stop = a.keys, j = 0, n, i, k, w = a.value_width
+    cdef Py_ssize_t down = a.y.down
     cdef int size = itemsize(a.dtype)
     cdef real* top = s + QUERIES * KEYS
     cdef real* f = top + QUERIES
     cdef double* total = <double*>(f + KEYS)
-    cdef real* y = <real*>a.y + (h * a.queries + at) * w
+    cdef real* y = <real*>row_of(&a.y, h, at, size)
     cdef real* statistics = <real*>a.statistics + h * a.queries + at if a.statistics != NULL else NULL
     cdef real c
     if a.causal: stop = min(stop, at + m)
@@ -129,19 +130,19 @@ cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexc
                     row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
         for i in range(m):
             put_scores(a, mask_row(a, h, at + i, j), visible_of(a, at + i, j, n), n, s + i * n)
-            add_to_softmax(s + i * n, n, j == 0, top + i, total + i, y + i * w, w)
+            add_to_softmax(s + i * n, n, j == 0, top + i, total + i, y + i * down, w)
             if a.p:
                 put_factors(a, h, at + i, j, n, f)
                 for k in range(n): s[i * n + k] *= f[k]
         product(a.dtype, False, False, m, w, n, <char*>s, n, row_of(&a.v, h // a.group, j, size), a.v.down,
-                    1 if j else 0, <char*>y, w)
+                    1 if j else 0, <char*>y, down)
         j += n
     for i in range(m):
         if total[i] == 0:                           # nothing may be seen
-            for k in range(w): y[i * w + k] = 0
+            for k in range(w): y[i * down + k] = 0
         else:
             c = <real>(1 / total[i])
-            for k in range(w): y[i * w + k] *= c
+            for k in range(w): y[i * down + k] *= c
         if statistics != NULL:
             statistics[i] = <real>(top[i] + math.log(total[i]) if total[i] != 0 else math.INFINITY)
 
@@ -189,18 +190,22 @@ cdef int attention(Attention* a) except -1 nogil:
 cdef void some_deltas(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Attention* a = <const Attention*>job
     cdef Py_ssize_t h, i, w = a.value_width
+    cdef int size = itemsize(a.dtype)
+    cdef char* g
+    cdef char* y
     for h in range(start, stop):
+        g, y = row_of(&a.g, h, 0, size), row_of(&a.y, h, 0, size)
         for i in range(a.queries):
             if a.dtype == FLOAT32:
-                (<float*>a.delta)[h * a.queries + i] = <float>dot_of[float](<float*>row_of(&a.g, h, i, 4),
-                                                                            <float*>row_of(&a.out, h, i, 4), w)
+                (<float*>a.delta)[h * a.queries + i] = <float>dot_of[float](<float*>g + i * a.g.down,
+                                                                            <float*>y + i * a.y.down, w)
             else:
-                (<double*>a.delta)[h * a.queries + i] = dot_of[double](<double*>row_of(&a.g, h, i, 8),
-                                                                       <double*>row_of(&a.out, h, i, 8), w)
+                (<double*>a.delta)[h * a.queries + i] = dot_of[double](<double*>g + i * a.g.down,
+                                                                       <double*>y + i * a.y.down, w)
 
 
 cdef void deltas(Attention* a) noexcept nogil:
-    """delta = the sum of g times out for each query: the sum of a row's weights times their gradients."""
+    """delta = the sum of g times y for each query: the sum of a row's weights times their gradients."""
     cdef int t = threads_for(a.heads * a.queries * a.value_width)
     parallel_for(some_deltas, a, a.heads, max(<Py_ssize_t>1, blocks_of(a.heads, t)), t)
 
@@ -236,6 +241,16 @@ cdef void block_gradient(const Attention* a, Py_ssize_t h, Py_ssize_t at, Py_ssi
             for k in range(n): p[k] *= f[k]
 
 
+cdef void clear_rows(const Matrices* m, Py_ssize_t i, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t nbytes,
+                     int size) noexcept nogil:
+    """Set rows start to stop - 1 of matrix i to 0. A row has `nbytes`."""
+    cdef Py_ssize_t row
+    cdef char* first = row_of(m, i, start, size)
+    if m.down * size == nbytes: memset(first, 0, (stop - start) * nbytes)
+    else:
+        for row in range(stop - start): memset(first + row * m.down * size, 0, nbytes)
+
+
 cdef void add_gradients(const Attention* a, Py_ssize_t group, Py_ssize_t first, Py_ssize_t heads, Py_ssize_t i0,
                         Py_ssize_t i1, Py_ssize_t j0, Py_ssize_t j1, int wanted, real* s) noexcept nogil:
     """The gradients `wanted` of queries i0 to i1 - 1 and keys j0 to j1 - 1, for `heads` heads from head `first` of a
@@ -243,14 +258,10 @@ cdef void add_gradients(const Attention* a, Py_ssize_t group, Py_ssize_t first, 
     cdef int size = itemsize(a.dtype)
     cdef Py_ssize_t e = a.width, w = a.value_width, h, bi, bj, i, j, m, n
     cdef real* ds = s + QUERIES * KEYS
-    cdef real* dk = <real*>a.dk + group * a.keys * e
-    cdef real* dv = <real*>a.dv + group * a.keys * w
-    cdef real* dq
-    if wanted & DK: memset(dk + j0 * e, 0, (j1 - j0) * e * size)
-    if wanted & DV: memset(dv + j0 * w, 0, (j1 - j0) * w * size)
+    if wanted & DK: clear_rows(&a.dk, group, j0, j1, e * size, size)
+    if wanted & DV: clear_rows(&a.dv, group, j0, j1, w * size, size)
     for h in range(group * a.group + first, group * a.group + first + heads):
-        dq = <real*>a.dq + h * a.queries * e
-        if wanted & DQ: memset(dq + i0 * e, 0, (i1 - i0) * e * size)
+        if wanted & DQ: clear_rows(&a.dq, h, i0, i1, e * size, size)
         for bj in range(blocks_of(j1 - j0, KEYS)):
             for bi in range(blocks_of(i1 - i0, QUERIES)):
                 i, j = i0 + bi * QUERIES, j0 + bj * KEYS
@@ -260,13 +271,13 @@ cdef void add_gradients(const Attention* a, Py_ssize_t group, Py_ssize_t first, 
                 block_gradient(a, h, i, m, j, n, a.scale, wanted & (DQ | DK), s, ds)
                 if wanted & DV:
                     product(a.dtype, True, False, n, w, m, <char*>s, n, row_of(&a.g, h, i, size), a.g.down, 1,
-                                <char*>(dv + j * w), w)
+                            row_of(&a.dv, group, j, size), a.dv.down)
                 if wanted & DK:
                     product(a.dtype, True, False, n, e, m, <char*>ds, n, row_of(&a.q, h, i, size), a.q.down, 1,
-                                <char*>(dk + j * e), e)
+                            row_of(&a.dk, group, j, size), a.dk.down)
                 if wanted & DQ:
                     product(a.dtype, False, False, m, e, n, <char*>ds, n, row_of(&a.k, group, j, size), a.k.down,
-                                1, <char*>(dq + i * e), e)
+                            1, row_of(&a.dq, h, i, size), a.dq.down)
 
 
 cdef inline void add_part(const Attention* a, Py_ssize_t group, Py_ssize_t first, Py_ssize_t heads, Py_ssize_t i0,

@@ -7,6 +7,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default
 from cygrad.core.graph.operator cimport (
@@ -39,20 +40,37 @@ from cygrad.ops.softmax import softmax
 
 cdef class Attending(Attributes):
     """The attributes of attention: whether key j is hidden from query i < j, whether there is a mask, the factor of the
-    scores, and dropout's probability, key and counter."""
+    scores, dropout's probability, key and counter, and whether the operands and the result are (..., rows, heads,
+    columns) instead of (..., heads, rows, columns)."""
     cdef readonly bint is_causal
     cdef readonly bint masked
     cdef readonly double scale
     cdef readonly double p
     cdef readonly uint64_t key
     cdef readonly uint64_t counter
+    cdef readonly bint heads_last
 
-    def __cinit__(self, bint is_causal, bint masked, double scale, double p=0, uint64_t key=0, uint64_t counter=0):
+    def __cinit__(self, bint is_causal, bint masked, double scale, double p=0, uint64_t key=0, uint64_t counter=0,
+                  bint heads_last=False):
         self.is_causal, self.masked, self.scale = is_causal, masked, scale
-        self.p, self.key, self.counter = p, key, counter
+        self.p, self.key, self.counter, self.heads_last = p, key, counter, heads_last
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
+
+cdef Array heads_first(const Array* x, const void* attributes, LocalLayout* l) noexcept nogil:
+    """x as (..., heads, rows, columns), by a layout in `l` if it is not so already."""
+    cdef Array y = x[0]
+    cdef int n = x.layout.ndim, d
+    if not (<Attending>attributes).heads_last: return y
+    y.layout = lay.local(l)
+    l.layout.ndim = n
+    for d in range(n): l.shape[d], l.strides[d] = x.layout.shape[d], x.layout.strides[d]
+    l.shape[n - 3], l.shape[n - 2] = l.shape[n - 2], l.shape[n - 3]
+    l.strides[n - 3], l.strides[n - 2] = l.strides[n - 2], l.strides[n - 3]
+    lay.finish(&l.layout)
+    return y
+
 
 cdef bint lies_in_rows(const Layout* l) noexcept nogil:
     """Whether BLAS can read the matrices in place, row by row."""
@@ -142,31 +160,39 @@ cdef class Attend(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
-        cdef const Layout* q = c.x[0].layout
-        cdef const Layout* v = c.x[2].layout
-        cdef Attention a = sizes_of(c.attributes, &c.x[0], &c.x[1], v.shape[v.ndim - 1], NULL)
-        cdef int d, i
-        for d in range(q.ndim - 1): shape[d] = q.shape[d]
-        shape[q.ndim - 1] = v.shape[v.ndim - 1]
-        c.y[0].layout, c.y[0].dtype = lay.dense(q.ndim, shape), c.x[0].dtype
+        cdef LocalLayout local[3]
+        cdef Array x[3]
+        cdef Attention a
+        cdef int d, i, n = c.x[0].layout.ndim
+        for i in range(3): x[i] = heads_first(&c.x[i], c.attributes, &local[i])
+        a = sizes_of(c.attributes, &x[0], &x[1], x[2].layout.shape[n - 1], NULL)
+        for d in range(n - 1): shape[d] = x[0].layout.shape[d]
+        shape[n - 1] = a.value_width
         if c.wanted:
             c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(q.ndim - 1, shape), c.x[0].dtype
+            c.y[1].layout, c.y[1].dtype = lay.dense(n - 1, shape), c.x[0].dtype
+        if (<Attending>c.attributes).heads_last: shape[n - 3], shape[n - 2] = shape[n - 2], shape[n - 3]
+        c.y[0].layout, c.y[0].dtype = lay.dense(n, shape), c.x[0].dtype
+        check_sizes(a.value_width, c.y[0].layout.strides[n - 3] if n > 2 else 0, 0)
         for i in range(3):
-            for d in range(2): check_sizes(c.x[i].layout.shape[q.ndim - 1 - d], c.x[i].layout.strides[q.ndim - 2], 0)
-            c.workspace_bytes += capacity(&c.x[i])
+            for d in range(2): check_sizes(x[i].layout.shape[n - 1 - d], x[i].layout.strides[n - 2], 0)
+            c.workspace_bytes += capacity(&x[i])
         c.workspace_bytes += workers_for(&a) * slot_bytes(a.dtype, False)
         c.work = work_of(&a)
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Attention a = sizes_of(c.attributes, &c.x[0], &c.x[1], c.y[0].layout.shape[c.y[0].layout.ndim - 1],
-                                    &c.x[3] if c.n_in == 4 else NULL)
+        cdef LocalLayout local[4]
+        cdef Array x[3], y = heads_first(&c.y[0], c.attributes, &local[3])
         cdef char* free = c.workspace
-        if c.y[0].layout.size == 0 and a.heads * a.queries == 0: return 0
-        a.q, a.k, a.v = matrices(&c.x[0], &free), matrices(&c.x[1], &free), matrices(&c.x[2], &free)
+        cdef Attention a
+        cdef int i
+        for i in range(3): x[i] = heads_first(&c.x[i], c.attributes, &local[i])
+        a = sizes_of(c.attributes, &x[0], &x[1], y.layout.shape[y.layout.ndim - 1], &c.x[3] if c.n_in == 4 else NULL)
+        if y.layout.size == 0 and a.heads * a.queries == 0: return 0
+        a.q, a.k, a.v = matrices(&x[0], &free), matrices(&x[1], &free), matrices(&x[2], &free)
         if c.n_in == 4: a.mask = spread_matrices(c.x[3].data, c.x[3].layout, &a.q)
-        a.y, a.statistics = c.y[0].data, c.y[1].data if c.hidden else NULL
+        a.y, a.statistics = matrices(&y, &free), c.y[1].data if c.hidden else NULL
         a.workspace, a.workers = free, (c.workspace + c.workspace_bytes - free) // slot_bytes(a.dtype, False)
         return kernels.attention(&a)
 
@@ -178,18 +204,20 @@ cdef class Attend(Operator):
         """First delta, which no longer needs y; then dq, dk and dv together; then dmask, from the same blocks."""
         cdef bint derived = b.want[0] or b.want[1] or b.n_in == 4 and b.want[3]
         cdef bint of_mask = b.n_in == 4 and b.want[3]
-        cdef Array q = saved(b, 0), k = saved(b, 1), v, y, mask
+        cdef LocalLayout local[5]
+        cdef Array q = saved_first(b, 0, &local[0]), k = saved_first(b, 1, &local[1]), v, y, mask
+        cdef Array g = heads_first(&b.g[0], b.attributes, &local[2])
         cdef Attention a
         cdef Stage* s
-        cdef size_t nbytes = capacity(&q) + capacity(&k) + capacity(&b.g[0])
+        cdef size_t nbytes = capacity(&q) + capacity(&k) + capacity(&g)
         if b.n_in == 4: mask = saved(b, 3)
-        a = sizes_of(b.attributes, &q, &k, b.g[0].layout.shape[b.g[0].layout.ndim - 1], &mask if b.n_in == 4 else NULL)
+        a = sizes_of(b.attributes, &q, &k, g.layout.shape[g.layout.ndim - 1], &mask if b.n_in == 4 else NULL)
         b.work = max(b.work, 2 * work_of(&a))
         if derived:
-            v, y = saved(b, 2), saved(b, OWN)
+            v, y = saved_first(b, 2, &local[3]), saved_first(b, OWN, &local[4])
             s = add_stage(b, temporary(0))
             s.saved, s.like = output_bit(0), saved(b, OWN | 1).layout
-            s.workspace_bytes = capacity(&b.g[0]) + capacity(&y)
+            s.workspace_bytes = capacity(&g) + capacity(&y)
             nbytes += capacity(&v)
         nbytes += workers_for(&a) * slot_bytes(a.dtype, True)
         if b.want[0] or b.want[1] or b.want[2]:
@@ -206,18 +234,19 @@ cdef class Attend(Operator):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Stage* s = &b.stages[stage]
         cdef char* free = b.workspace
-        cdef Array q, k, v, mask
+        cdef LocalLayout local[4]
+        cdef Array q, k, v, mask, g = heads_first(&b.g[0], b.attributes, &local[0])
         cdef Attention a
         if b.g[0].layout.size == 0 and s.computes == temporary(0):
             memset(b.temporaries[0].data, 0, b.temporaries[0].layout.size * itemsize(b.dtype))
             return 0
         if s.computes == temporary(0): return compute_delta(b)
-        q, k = saved(b, 0), saved(b, 1)
+        q, k = saved_first(b, 0, &local[1]), saved_first(b, 1, &local[2])
         if b.n_in == 4: mask = saved(b, 3)
-        a = sizes_of(b.attributes, &q, &k, b.g[0].layout.shape[b.g[0].layout.ndim - 1], &mask if b.n_in == 4 else NULL)
-        a.q, a.k, a.g = matrices(&q, &free), matrices(&k, &free), matrices(&b.g[0], &free)
+        a = sizes_of(b.attributes, &q, &k, g.layout.shape[g.layout.ndim - 1], &mask if b.n_in == 4 else NULL)
+        a.q, a.k, a.g = matrices(&q, &free), matrices(&k, &free), matrices(&g, &free)
         if s.saved & 4:
-            v = saved(b, 2)
+            v = saved_first(b, 2, &local[3])
             a.v = matrices(&v, &free)
         if b.n_in == 4: a.mask = spread_matrices(mask.data, mask.layout, &a.q)
         a.statistics, a.delta = saved(b, OWN | 1).data, b.temporaries[0].data
@@ -226,15 +255,16 @@ cdef class Attend(Operator):
             memset(b.dx[3].data, 0, b.dx[3].layout.size * itemsize(b.dtype))
             a.dmask = spread_matrices(b.dx[3].data, b.dx[3].layout, &a.q)
             return kernels.mask_gradient(&a)
-        if b.want[0]: a.dq, a.wanted = b.dx[0].data, a.wanted | DQ
-        if b.want[1]: a.dk, a.wanted = b.dx[1].data, a.wanted | DK
-        if b.want[2]: a.dv, a.wanted = b.dx[2].data, a.wanted | DV
+        if b.want[0]: a.dq, a.wanted = into(b, 0), a.wanted | DQ
+        if b.want[1]: a.dk, a.wanted = into(b, 1), a.wanted | DK
+        if b.want[2]: a.dv, a.wanted = into(b, 2), a.wanted | DV
         return kernels.gradients(&a)
 
     cdef object formula(self, c, int i, g):
         """The gradients of all inputs: dropout multiplies p and its gradient by d."""
         a, q, k = c.attributes, c.input(0), c.input(1)
-        masked = a.masked
+        masked, last = a.masked, a.heads_last
+        if last: q, k, g = [swapaxes(x, -2, -3) for x in (q, k, g)]
         shape, group = q.shape, 1 if q.ndim == 2 or not k.shape[-3] else q.shape[-3] // k.shape[-3]
         mask = c.input(3) if masked else None
         if group != 1:                              # the heads of a group become a dimension
@@ -246,7 +276,7 @@ cdef class Attend(Operator):
         p = weights(q, k, mask, a.is_causal, a.scale)
         dp = None
         if c.wants(0) or c.wants(1) or masked and c.wants(3):
-            v = c.input(2)
+            v = swapaxes(c.input(2), -2, -3) if last else c.input(2)
             dp = matmul(g, swapaxes(v[..., None, :, :] if group != 1 else v, -1, -2))
         dropped = p
         if a.p:
@@ -257,6 +287,7 @@ cdef class Attend(Operator):
         dq = reshape(matmul(ds, k) * a.scale, shape) if c.wants(0) else None
         dk = matmul(swapaxes(ds, -1, -2), q) * a.scale if c.wants(1) else None
         if group != 1: dk, dv = (None if d is None else sum(d, -3) for d in (dk, dv))
+        if last: dq, dk, dv = [None if d is None else swapaxes(d, -2, -3) for d in (dq, dk, dv)]
         if not masked: return dq, dk, dv
         return dq, dk, dv, sum_to(reshape(ds, (*shape[:-1], k.shape[-2])), c.shape(3)) if c.wants(3) else None
 
@@ -288,15 +319,29 @@ cdef uint64_t kept(uint64_t wanted) noexcept nogil:
     return 3 | output_bit(1) if wanted else 0
 
 
+cdef Array saved_first(const BackwardCall* b, int source, LocalLayout* l) noexcept nogil:
+    """A saved operand or result as (..., heads, rows, columns)."""
+    cdef Array x = saved(b, source)
+    return heads_first(&x, b.attributes, l)
+
+
+cdef Matrices into(const BackwardCall* b, int i) noexcept nogil:
+    """The matrices of the gradient of input i, which is dense."""
+    cdef LocalLayout local
+    cdef Array dx = heads_first(&b.dx[i], b.attributes, &local)
+    return matrices(&dx, NULL)
+
+
 cdef int compute_delta(BackwardCall* b) except -1 nogil:
     cdef Attention a
-    cdef Array y = saved(b, OWN)
+    cdef LocalLayout local[2]
+    cdef Array y = saved_first(b, OWN, &local[0]), g = heads_first(&b.g[0], b.attributes, &local[1])
     cdef const Layout* l = y.layout
     cdef char* free = b.workspace
     memset(&a, 0, sizeof(Attention))
     a.dtype, a.value_width, a.queries = b.dtype, l.shape[l.ndim - 1], l.shape[l.ndim - 2]
     a.heads = l.size // (a.value_width * a.queries)
-    a.g, a.out, a.delta = matrices(&b.g[0], &free), matrices(&y, &free), b.temporaries[0].data
+    a.g, a.y, a.delta = matrices(&g, &free), matrices(&y, &free), b.temporaries[0].data
     kernels.deltas(&a)
     return 0
 
@@ -341,6 +386,8 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     In train mode, a weight is set to zero with probability `dropout_p` and the others are divided by 1 - dropout_p; the
     random numbers come from `generator` (None: the default one).
 
+    If the memory of `query` is that of (..., L, heads, E), so is the memory of the result.
+
     The matrix of weights is neither stored nor computed as a whole, but block by block, also in backward, which saves
     the operands, the result and one number for each query. Only create_graph makes the whole matrix. Raises ValueError
     for shapes that do not fit, TypeError for dtypes."""
@@ -353,15 +400,12 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     q, k, v = broadcast_heads(q, k, v, enable_gqa)
     check_mask(q, k, mask)
     factor = read_scale(scale, q.layout.shape[q.layout.ndim - 1])
-    inputs = [q, k, v] if mask is None else [q, k, v, mask]
-    if p == 0: return apply_list(ATTENTION, inputs, Attending(is_causal, mask is not None, factor))
-    if not flags().training:
-        return apply_list(WITH_DROPOUT, inputs, Attending(is_causal, mask is not None, factor))
+    if p == 0: return attended(ATTENTION, q, k, v, mask, is_causal, factor, 0, 0, 0)
+    if not flags().training: return attended(WITH_DROPOUT, q, k, v, mask, is_causal, factor, 0, 0, 0)
     source = given_or_default(generator)
     blocks = math.prod(q.shape[:-1]) * ((k.shape[-2] + 3) // 4)
     first = draw(source, blocks)
-    try:
-        return apply_list(WITH_DROPOUT, inputs, Attending(is_causal, mask is not None, factor, p, source.key, first))
+    try: return attended(WITH_DROPOUT, q, k, v, mask, is_causal, factor, p, source.key, first)
     except:
         give_back(source, first, blocks)
         raise
@@ -373,8 +417,20 @@ def attention_with_dropout(query: Data, key: Data, value: Data, p: float, seed: 
     cdef Tensor q = ensure_tensor(query), k = ensure_tensor(key), v = ensure_tensor(value)
     check_dtypes(q, k, v, None)
     q, k, v = broadcast_heads(q, k, v, False)
-    return apply_list(WITH_DROPOUT, [q, k, v],
-                      Attending(is_causal, False, read_scale(None, q.shape[-1]), p, seed, counter))
+    return attended(WITH_DROPOUT, q, k, v, None, is_causal, read_scale(None, q.shape[-1]), p, seed, counter)
+
+
+cdef Tensor attended(Operator op, Tensor q, Tensor k, Tensor v, Tensor mask, bint causal, double scale, double p,
+                     uint64_t key, uint64_t counter):
+    """The result. If the memory of q has the heads of a row side by side, as after reshape and permute of a projection,
+    so has that of the result and of the gradients: joining the heads again copies nothing."""
+    cdef const Layout* l = q.layout
+    cdef int n = l.ndim
+    cdef bint last = n > 2 and l.shape[n - 3] > 1 and l.shape[n - 2] > 1 and 0 < l.strides[n - 3] < l.strides[n - 2]
+    cdef list inputs = [swapaxes(x, -2, -3) for x in (q, k, v)] if last else [q, k, v]
+    if mask is not None: inputs.append(mask)
+    y = apply_list(op, inputs, Attending(causal, mask is not None, scale, p, key, counter, last))
+    return swapaxes(y, -2, -3) if last else y
 
 
 cdef double read_dropout(value) except? -1:

@@ -43,6 +43,52 @@ def test_dropout_over_several_blocks():
     against_formula(DROPPING, three((2,), 67, 515, 3, 3), p=0.4, seed=5, counter=2)
 
 
+def heads_beside(rows, heads, width, seed):
+    """(2, heads, rows, width), whose memory is that of (2, rows, heads, width)."""
+    base = np.random.default_rng(seed).normal(size=(2, rows, heads, width))
+    return cg.tensor(base).attach_grad(), base.transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("masked, causal, key_heads, p", [(False, True, 4, 0), (True, False, 2, 0),
+                                                          (False, False, 4, 0.4), (False, True, 1, 0)])
+@pytest.mark.parametrize("queries, keys", [(5, 7), (70, 530), (2, 1)])
+def test_heads_side_by_side_in_memory(masked, causal, key_heads, p, queries, keys):
+    """The same result and gradients as from (..., heads, rows, columns), by the kernel and by the formula."""
+    parts = [heads_beside(queries, 4, 3, 0), heads_beside(keys, key_heads, 3, 1), heads_beside(keys, key_heads, 2, 2)]
+    head = np.random.default_rng(3).normal(size=(2, 4, queries, 2))
+    mask = np.random.default_rng(4).normal(size=(4, queries, keys)) if masked else None
+
+    def attend(*qkv):
+        return cg.scaled_dot_product_attention(*qkv, mask, p, causal, enable_gqa=key_heads != 4,
+                                               generator=cg.random.Generator(1))
+
+    dense = [cg.tensor(np.ascontiguousarray(a)).attach_grad() for _, a in parts]
+    with cg.record():
+        wanted = attend(*dense)
+        y = attend(*[t.permute((0, 2, 1, 3)) for t, _ in parts])
+    assert y.strides[1] == y.strides[2] // 4 and wanted.strides[2] < wanted.strides[1]
+    bases = [t for t, _ in parts]
+    by_formula = cg.autograd.grad(y, bases, cg.tensor(head), create_graph=True)
+    by_kernel = cg.autograd.grad(y, bases, cg.tensor(head), retain_graph=True)
+    of_dense = cg.autograd.grad(wanted, dense, cg.tensor(head))
+    np.testing.assert_allclose(y.numpy(), wanted.numpy(), atol=1e-13)
+    for a, b, c in zip(by_formula, by_kernel, of_dense, strict=True):
+        np.testing.assert_allclose(b.numpy(), c.numpy().transpose(0, 2, 1, 3), atol=1e-12)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-12)
+
+
+def test_joining_the_heads_again_copies_nothing():
+    """Between projections of float32, 2 x 64 x 4 x 8: forward takes the memory of the result and of the statistics."""
+    x = cg.tensor(np.ones((2, 64, 3 * 4 * 8), "float32")).attach_grad()
+    with cg.record():
+        before = cg.memory.stats()["live_bytes"]
+        q, k, v = [part.reshape((2, 64, 4, 8)).permute((0, 2, 1, 3)) for part in cg.split(x, 3, -1)]
+        y = cg.scaled_dot_product_attention(q, k, v, is_causal=True).permute((0, 2, 1, 3)).reshape((2, 64, 32))
+        assert cg.memory.stats()["live_bytes"] - before == 4 * 2 * 64 * (4 * 8 + 4)
+    y.backward(cg.ones(y.shape))
+    np.testing.assert_allclose(x.grad.numpy()[..., 64:].sum(), y.size, rtol=1e-5)
+
+
 @pytest.mark.parametrize("lead, group", [((6,), 1), ((1,), 1), ((1, 6), 3), ((1, 2), 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_threads_agree_bit_for_bit(lead, group, dtype, two_threads):
