@@ -119,10 +119,18 @@ cdef inline Py_ssize_t offset_of(const Pool* p, const Py_ssize_t* at, Py_ssize_t
             + k // (p.kernel[2] * p.kernel[1]) * p.dilation[0] * at[0])
 
 
+cdef inline bint lies_inside(const Pool* p, Py_ssize_t k, const Span* z, const Span* y, const Span* x) noexcept nogil:
+    """Whether place k of a window is an element of X."""
+    cdef Py_ssize_t a = k // (p.kernel[2] * p.kernel[1]), b = k // p.kernel[2] % p.kernel[1], c = k % p.kernel[2]
+    return z.first <= a < z.last and y.first <= b < y.last and x.first <= c < x.last
+
+
 cdef void places_of(const Pool* p, real* x, real* y, Py_ssize_t start, bint put) noexcept nogil:
-    """y = x at the places of a plane; with `put`, x = 0, then x += y at the places. A window without an element of X
-    has no place."""
+    """y = x at the places of a plane; with `put`, x = 0, then x += y at the places. A place outside of its window
+    or of X counts as none."""
     cdef Py_ssize_t table[TABLE]
+    cdef Py_ssize_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2]
+    cdef bint whole, whole_row
     cdef Py_ssize_t i, j, k, n = start, place, offset
     cdef real* g
     cdef Span sz, sy, sx
@@ -133,15 +141,18 @@ cdef void places_of(const Pool* p, real* x, real* y, Py_ssize_t start, bint put)
         for j in range(p.out[1]):
             sy = span(p, 1, j)
             g = y + i * p.y.at[0] + j * p.y.at[1]
+            whole_row = sz.first == 0 and sz.last == p.kernel[0] and sy.first == 0 and sy.last == p.kernel[1]
             for k in range(p.out[2]):
                 sx = span(p, 2, k)
                 place = read_place(p, n)
                 n += 1
+                whole = whole_row and sx.first == 0 and sx.last == p.kernel[2]
+                if place >= taps or not whole and not lies_inside(p, place, &sz, &sy, &sx):
+                    if not put: g[k * p.y.at[2]] = 0
+                    continue
                 offset = table[place] if place < TABLE else offset_of(p, p.x.at, place)
                 offset += sz.at * p.x.at[0] + sy.at * p.x.at[1] + sx.at * p.x.at[2]
-                if sz.first >= sz.last or sy.first >= sy.last or sx.first >= sx.last:
-                    if not put: g[k * p.y.at[2]] = 0
-                elif put: x[offset] += g[k * p.y.at[2]]
+                if put: x[offset] += g[k * p.y.at[2]]
                 else: g[k * p.y.at[2]] = x[offset]
 
 

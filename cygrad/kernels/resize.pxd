@@ -7,7 +7,7 @@ cdef enum Mode:
 
 cdef struct Resize:         # Y is X, resized
     Mode mode
-    bint corners            # the corners of X and Y are at the same place; otherwise the corners of their corner elements
+    bint corners            # the centers of the corner elements coincide; otherwise their outer corners do
     int dtype
     Py_ssize_t n            # images
     Py_ssize_t channels

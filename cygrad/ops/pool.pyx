@@ -17,7 +17,6 @@ from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
 
-from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.ops.elementwise import power
 from cygrad.ops.shape import squeeze
@@ -59,6 +58,8 @@ cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
     """The output has the images and channels of the input and this size, whose missing dimensions come first."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int d, nd = (<Pooling>c.attributes).nd
+    if not is_floating(c.x[0].dtype):
+        with gil: raise TypeError("gradients of pooling take only floating-point tensors; cast the first with astype")
     shape[0], shape[1] = c.x[0].layout.shape[0], c.x[0].layout.shape[1]
     for d in range(nd): shape[2 + d] = size[3 - nd + d]
     c.y[0].layout, c.y[0].dtype = lay.dense(2 + nd, shape), c.x[0].dtype
@@ -212,9 +213,6 @@ cdef class AvgSpread(Pools):
     """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
 
     The gradient of avg_pool, of which its formula is made."""
-
-    def __cinit__(self, str name):
-        self.promotes = self.promotes_to_float = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         return infer_planes(c, (<Pooling>c.attributes).pool.size)
@@ -414,16 +412,21 @@ def lp_pool3d(x: Data, norm_type: float, kernel_size: int | Sequence[int], strid
 
 
 cdef object with_places(Operator op, x, place, kernel, stride, padding, dilation, size, out):
-    cdef Tensor t = ensure_tensor(x)
-    if not is_floating(t.dtype): raise TypeError(f"{op.name}: the images are {DTYPES[t.dtype]}; wanted float32 or float64")
-    return apply2(op, t, ensure_tensor(place), Pooling(kernel, stride, padding, dilation, size, out))
+    """pool_put or pool_take. Raises ValueError unless the places are dense and have the width of the kernel's."""
+    cdef Pooling a = Pooling(kernel, stride, padding, dilation, size, out)
+    cdef Tensor p = ensure_tensor(place)
+    cdef int wanted = UINT8 if a.pool.width == 1 else UINT16 if a.pool.width == 2 else UINT32
+    if p.dtype != wanted or not p.layout.dense or p.shape[2:] != out:
+        raise ValueError(f"{op.name}: place has the wrong dtype or strides, or its shape {p.shape} does not fit to "
+                         f"{out}; wanted dense places of uint{8 * a.pool.width}")
+    return apply2(op, ensure_tensor(x), p, a)
 
 
 def pool_put(y: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
              dilation: Sequence[int], size: Sequence[int]) -> Tensor:
     """Images of `size` with the elements of `y` added at each window's `place`, as the gradient of max_pool adds them.
-    The places are dense, in the smallest unsigned dtype for the kernel, and valid, which is not checked. The
-    sequences are tuples."""
+    The places are dense, in the smallest unsigned dtype for the kernel; one outside of its window counts as
+    none. The sequences are tuples."""
     return with_places(POOL_PUT, y, place, kernel, stride, padding, dilation, size, ensure_tensor(y).shape[2:])
 
 

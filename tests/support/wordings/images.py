@@ -51,6 +51,12 @@ CASES = [
      "adaptive_max_pool2d: output_size is (1, 2, 3); wanted an integer, or a tuple of 2"),
     (lambda: cg.lp_pool1d(cg.zeros((1, 1, 4)), 0, 2), TypeError,
      "lp_pool1d: norm_type must be a number other than 0, got 0"),
+    (lambda: cg.ops.ROWS["avg_spread"].function(cg.zeros((1, 1, 2), dtype="int8"), (2,), (2,), (0,), (4,)), TypeError,
+     "gradients of pooling take only floating-point tensors; cast the first with astype"),
+    (lambda: cg.ops.ROWS["pool_put"].function(cg.zeros((1, 1, 2)), cg.zeros((1, 1, 2), dtype="int64"), (2,), (2,),
+                                              (0,), (1,), (4,)), ValueError,
+     "pool_put: place has the wrong dtype or strides, or its shape (1, 1, 2) does not fit to (2,); wanted dense places "
+     "of uint8"),
     (lambda: cg.interpolate(cg.zeros((1, 1, 4)), 8, mode="cubic"), ValueError,
      "interpolate: mode must be one of 'nearest', 'linear', 'bilinear', 'trilinear', 'bicubic', got 'cubic'"),
     (lambda: cg.interpolate(cg.zeros((1, 1, 4)), 8, mode="bilinear"), ValueError,
