@@ -17,7 +17,7 @@ class Net:
     lr: float
     sparse: bool = False
 
-    def cygrad_trainer(self, fresh_gradients=False):
+    def cygrad(self, fresh_gradients=False):
         """cygrad's. fresh_gradients: set every .grad to None before a step instead of overwriting it."""
         import cygrad as cg
 
@@ -37,7 +37,7 @@ class Net:
 
         return Trainer(step, cg.tensor, lambda loss: loss.item())
 
-    def torch_trainer(self, **options):
+    def torch(self, **options):
         """PyTorch's. `options` are those of its optimizer (foreach, fused)."""
         import torch
 
@@ -60,11 +60,11 @@ class Net:
         options)."""
         made = {}
         if "cygrad" in libraries:
-            made["cygrad"] = self.cygrad_trainer
+            made["cygrad"] = self.cygrad
         if "PyTorch" in libraries:
-            made["PyTorch"] = self.torch_trainer
+            made["PyTorch"] = self.torch
             for name, options in variants:
-                made[f"PyTorch {name}"] = lambda options=options: self.torch_trainer(**options)
+                made[f"PyTorch {name}"] = lambda options=options: self.torch(**options)
         return made
 
     def parameter_bytes(self):

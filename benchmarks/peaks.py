@@ -1,23 +1,20 @@
 """The peak of a training step, in bytes above data and parameters: gradients, tensors saved for backward, solver
 states, workspace.
 
-Everything counts from the construction of the optimizer, over three steps of a perceptron with relu, or of row E. Data
-and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the moment when most
-were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its profiler. *cygrad
 Everything counts from the construction of the optimizer, over three steps of a perceptron with relu or of the nets of
-other rows. Data and
-(.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites
-the last gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and
-minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
+other rows. Data and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the
+moment when most were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its
+profiler. *cygrad (.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each
+backward overwrites the last gradients, which stay allocated. Resident: the highest resident memory during the steps
+minus that before and minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
 
 import gc
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.convolutions import Network
-from dataclasses import replace
-
 from benchmarks import gpt, sequences, table
+from benchmarks.convolutions import Network
 from benchmarks.million import resident_bytes
 from benchmarks.models import Problem
 from benchmarks.nets import Net
@@ -93,16 +90,12 @@ def cygrad_steps(problem, fresh):
     import cygrad as cg
 
     return steps_of(problem.cygrad(fresh), map(cg.asarray, problem.data()))
-    trainer = problem.cygrad_trainer(fresh) if isinstance(problem, Net) else cygrad_trainer(problem, fresh)
-    return steps_of(trainer, map(cg.asarray, problem.data()))
 
 
 def torch_steps(problem):
     import torch
 
     return steps_of(problem.torch(), map(torch.from_numpy, problem.data()))
-    trainer = problem.torch_trainer() if isinstance(problem, Net) else torch_trainer(problem)
-    return steps_of(trainer, map(torch.from_numpy, problem.data()))
 
 
 def steps_of(trainer, data):

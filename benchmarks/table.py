@@ -58,7 +58,7 @@ def cases(libraries, quick, net=NET):
         checked, slow = replace(net, sparse=sparse), replace(net, sparse=sparse, lr=1e-6)
         runs = {peer: timed_steps(make, x, target) for peer, make in slow.trainers(libraries).items()}
         if sparse and "cygrad" in libraries:
-            runs[DENSE] = timed_steps(replace(slow, sparse=False).cygrad_trainer, x, target)
+            runs[DENSE] = timed_steps(replace(slow, sparse=False).cygrad, x, target)
         made.append(Case(name, "ms", runs, {peer: lambda make=make: losses(make, x, target)
                                             for peer, make in checked.trainers(libraries).items()}))
     return made

@@ -19,14 +19,10 @@ import numpy as np
 from benchmarks.compiler import compiler
 
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "E": "convolutions",
-        "H": "large", "I": "matrices", "J": "million", "peaks": "peaks", "import": "imports", "busy": "busy"}
-ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp",
-        "F": "gpt", "G": "sequences",
-        "H": "large", "I": "matrices",
-        "J": "million", "L": "table", "peaks": "peaks", "import": "imports", "busy": "busy"}
+        "F": "gpt", "G": "sequences", "H": "large", "I": "matrices", "J": "million", "L": "table",
+        "peaks": "peaks", "import": "imports", "busy": "busy"}
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
-         "E": "convolutions", "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations"}
-         "F": "language model", "G": "sequences",
+         "E": "convolutions", "F": "language model", "G": "sequences",
          "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations",
          "L": "rows of a table"}
 

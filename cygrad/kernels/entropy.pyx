@@ -153,9 +153,10 @@ cdef void rows_(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nogil:
 
 cdef real row_loss(const Entropy* e, const real* x, Py_ssize_t row, real shift, real logs) noexcept nogil:
     cdef real t[BLOCK]
-    cdef const real* y = NULL if e.target == NULL else <const real*>e.target + row * e.classes
+    cdef const real* y = <const real*>e.target
     cdef Py_ssize_t j = 0, n, i
     cdef double sum = 0
+    if y != NULL: y += row * e.classes
     if y == NULL:
         if e.labels[row] == e.ignored: return 0
         sum = label_part(e, row) * (x[e.labels[row]] - shift)
@@ -180,7 +181,8 @@ cdef void rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nog
         row = a + k
         f = (<const real*>e.g)[row * e.g_step] * <real>e.scale
         logs, shift = (<const real*>e.logs)[row], shift_of[real](&x[k, 0], n)
-        y = NULL if e.target == NULL else <const real*>e.target + row * n
+        y = <const real*>e.target
+        if y != NULL: y += row * n
         if y == NULL and e.labels[row] == e.ignored:
             memset(<real*>e.dx + row * n, 0, n * sizeof(real))
             continue
@@ -256,7 +258,7 @@ cdef void columns_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t at, Py_ssize
     cdef const real* g = <const real*>e.g
     cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
     cdef Py_ssize_t wide = x.shape[1], k, i
-    for i in range(wide): shift[i] = -limit
+    for i in range(TILE): shift[i] = -limit
     for k in range(e.classes):
         for i in range(wide): shift[i] = larger(x[k, i], shift[i])
     for i in range(wide):

@@ -183,7 +183,8 @@ cdef class Attend(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout local[4]
-        cdef Array x[3], y = heads_first(&c.y[0], c.attributes, &local[3])
+        cdef Array x[3]
+        cdef Array y = heads_first(&c.y[0], c.attributes, &local[3])
         cdef char* free = c.workspace
         cdef Attention a
         cdef int i

@@ -59,7 +59,9 @@ cdef Ctc job_of(const Array* x, const Array* labels, const Options* a) noexcept 
     c.dtype, c.steps, c.samples, c.classes, c.longest = x.dtype, x.layout.shape[0], n, x.layout.shape[2], a.longest
     c.input_lengths = <const int64_t*>labels.data
     c.target_lengths, c.starts, c.targets = c.input_lengths + n, c.input_lengths + 2 * n, c.input_lengths + 3 * n
-    c.blank, c.zero_infinity, c.loss = a.blank, a.zero_infinity, NULL
+    c.blank, c.zero_infinity, c.part = a.blank, a.zero_infinity, 0
+    c.x = c.g = NULL
+    c.loss = c.dx = c.workspace = NULL
     return c
 
 

@@ -52,7 +52,8 @@ cdef Chunks chunks_of(const Array* x, const Array* w, const Array* bias, Py_ssiz
     k.dtype, k.x, k.classes, k.width = x.dtype, x, w.layout.shape[0], w.layout.shape[1]
     k.rows = rows_of(x.layout)
     k.step = min(step, k.rows)
-    k.w, k.bias = dense(w, workspace), NULL if bias == NULL else dense(bias, workspace)
+    k.w, k.bias = dense(w, workspace), NULL
+    if bias != NULL: k.bias = dense(bias, workspace)
     k.packed = workspace[0]
     if not x.layout.dense: workspace[0] += padded(k.step * k.width * itemsize(k.dtype))
     k.logits = workspace[0]
