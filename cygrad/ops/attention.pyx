@@ -83,16 +83,24 @@ cdef size_t capacity(const Array* x) noexcept nogil:
     return 0 if lies_in_rows(x.layout) else (x.layout.size * itemsize(x.dtype) + 63) // 64 * 64
 
 
-cdef Matrices matrices(const Array* x, char** workspace) noexcept nogil:
-    """The matrices of x: in place, or packed into the workspace, whose pointer is advanced."""
+cdef Matrices in_place(const Array* x) noexcept nogil:
+    """The matrices of x, which lie in rows, or of a dense x."""
     cdef const Layout* l = x.layout
     cdef Matrices m
     cdef int d
-    cdef Py_ssize_t step
     m.nd = l.ndim - 2
     for d in range(m.nd): m.shape[d], m.strides[d] = l.shape[d], l.strides[d]
     m.data, m.down, m.right = x.data, l.strides[l.ndim - 2], 1
     if l.shape[l.ndim - 2] <= 1: m.down = max(<Py_ssize_t>1, l.shape[l.ndim - 1])
+    return m
+
+
+cdef Matrices matrices(const Array* x, char** workspace) noexcept nogil:
+    """The matrices of x: in place, or packed into the workspace, whose pointer is advanced."""
+    cdef const Layout* l = x.layout
+    cdef Matrices m = in_place(x)
+    cdef int d
+    cdef Py_ssize_t step
     if lies_in_rows(l): return m
     gather(workspace[0], x, 0, l.size)
     m.data = workspace[0]
@@ -193,7 +201,7 @@ cdef class Attend(Operator):
         if y.layout.size == 0 and a.heads * a.queries == 0: return 0
         a.q, a.k, a.v = matrices(&x[0], &free), matrices(&x[1], &free), matrices(&x[2], &free)
         if c.n_in == 4: a.mask = spread_matrices(c.x[3].data, c.x[3].layout, &a.q)
-        a.y, a.statistics = matrices(&y, &free), c.y[1].data if c.hidden else NULL
+        a.y, a.statistics = in_place(&y), c.y[1].data if c.hidden else NULL
         a.workspace, a.workers = free, (c.workspace + c.workspace_bytes - free) // slot_bytes(a.dtype, False)
         return kernels.attention(&a)
 
@@ -330,7 +338,7 @@ cdef Matrices into(const BackwardCall* b, int i) noexcept nogil:
     """The matrices of the gradient of input i, which is dense."""
     cdef LocalLayout local
     cdef Array dx = heads_first(&b.dx[i], b.attributes, &local)
-    return matrices(&dx, NULL)
+    return in_place(&dx)
 
 
 cdef int compute_delta(BackwardCall* b) except -1 nogil:
