@@ -6,7 +6,8 @@ other rows. Data and parameters are allocated before. cygrad's figure is its own
 moment when most were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its
 profiler. *cygrad (.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each
 backward overwrites the last gradients, which stay allocated. Resident: the highest resident memory during the steps
-minus that before and minus the parameters, in a separate pass without profiler. It is omitted where it would be noise."""
+minus that before and minus the parameters, in a separate pass without profiler. It is omitted where it would be noise.
+"""
 
 import gc
 import os

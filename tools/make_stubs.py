@@ -32,6 +32,12 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "n": "int", "output_nr": "int",
     "given": "float | Sequence[int]", "high": "float | None", "loc": "float | None",
     "low": "float | None", "integers.high": "int | None", "integers.low": "int | None",
+    "categorical.logits": "_Data | None", "categorical.probs": "_Data | None", "categorical.axis": "int",
+    "choice.a": "int | _Data", "choice.replace": "bool", "choice.p": "_Data | None", "shuffle.axis": "int",
+    **{f"{law}.given": "_Data | Sequence[int]" for law in ("exponential", "gamma", "gumbel", "poisson")},
+    **dict.fromkeys((
+        "exponential.scale gamma.a gamma.scale gumbel.loc gumbel.scale poisson.lam truncated_normal.low "
+        "truncated_normal.high truncated_normal.loc truncated_normal.scale").split(), "float | _Data | None"),
     "bernoulli.p": "float | None", "permutation.x": "int | _Data", "scale": "float | None",
     "size": "int | Sequence[int] | None",
     "ctx": "FunctionContext", "save_for_backward.tensors": "Tensor | None",

@@ -12,8 +12,6 @@ OPERATORS: dict[Any, Any]
 @final
 class BceWithLogits(Operator):
     pass
-class LabelLoss(Operator):
-    pass
 @final
 class Mse(Operator):
     pass
@@ -21,13 +19,5 @@ class Mse(Operator):
 class Reduced(Attributes):
     @property
     def reduction(self) -> Any: ...
-@final
-class CrossEntropy(LabelLoss):
-    pass
-@final
-class Nll(LabelLoss):
-    pass
 def bce_with_logits(x: _Data, targets: _Data, reduction: Literal['mean', 'sum', 'none'] = 'mean') -> Tensor: ...
-def cross_entropy(x: _Data, labels: _Data, reduction: Literal['mean', 'sum', 'none'] = 'mean') -> Tensor: ...
 def mse(x: _Data, y: _Data, reduction: Literal['mean', 'sum', 'none'] = 'mean') -> Tensor: ...
-def nll(log_probabilities: _Data, labels: _Data, reduction: Literal['mean', 'sum', 'none'] = 'mean') -> Tensor: ...

@@ -7,9 +7,19 @@ from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
+DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @final
+class Cumprod(Operator):
+    pass
+@final
 class Cumsum(Operator):
+    pass
+@final
+class ExtremePlaces(Operator):
+    pass
+@final
+class Recurrence(Operator):
     pass
 @disjoint_base
 class Scan(Attributes):
@@ -17,4 +27,8 @@ class Scan(Attributes):
     def axis(self) -> Any: ...
     @property
     def reverse(self) -> Any: ...
+def cummax(x: _Data, axis: int | None = None) -> tuple[Tensor, Tensor]: ...
+def cummin(x: _Data, axis: int | None = None) -> tuple[Tensor, Tensor]: ...
+def cumprod(x: _Data, axis: int | None = None) -> Tensor: ...
 def cumsum(x: _Data, axis: int | None = None) -> Tensor: ...
+def recurrence(x: _Data, a: _Data, axis: int, reverse: bool = False) -> Tensor: ...

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from counterparts import NO_AXIS, Counterpart, refuse
+from conventions import NO_AXIS, refuse
+from counterparts import Counterpart
 from opinfo import count
 
 import cygrad as cg

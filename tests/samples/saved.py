@@ -8,6 +8,10 @@ SAVED = {
     "out": "the result",
     "sum": "`x`",                                   # eigvalsh is tested with x + x'
     "lse": "log sum e^x of each row (1 number)",
+    "row_logs": "log sum e^x of each row (1 number)",
+    "alignment": "the lengths, and the labels of the targets (8 bytes each)",
+    "weights": "`weight` (1 number for each class)",
+    "pairs": "2 bits for each element of the common shape of both inputs",
     "rates": "`rate` of each row (1 number)",
     "groups": "the mean and `rate` of each group (2 numbers)",
     "instances": "the mean and `rate` of each channel of each sample (2 numbers)",

@@ -12,7 +12,8 @@ from itertools import islice
 import numpy as np
 
 import cygrad as cg
-from counterparts import COUNTERPARTS, Unsupported, refuse
+from conventions import Unsupported, refuse
+from counterparts import COUNTERPARTS
 
 ALL = os.environ.get("CYGRAD_OPINFO") == "all"
 SEED = 20

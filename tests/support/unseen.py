@@ -107,12 +107,13 @@ CUBE = (64, 64, 64)
 
 def prepare():
     """Make the tensors that cases share. (An import of this file makes none.)"""
-    global LABELS, ROWS, ALONG, BITS, MASK, HALF, DIAGONAL, RAMP
+    global LABELS, ROWS, ALONG, BITS, MASK, HALF, DIAGONAL, RAMP, CORNERS
     LABELS, ROWS, ALONG = places(SIDE, below=SIDE), places(SIDE, below=SIDE), places(SIDE, SIDE, below=SIDE)
     BITS, MASK = places(N, below=2), cg.tensor(rng.integers(0, 2, S).astype(bool))
     HALF = cg.tensor(np.arange(N).reshape(S) % 2 == 0)
     DIAGONAL = cg.tensor(np.diag(np.linspace(1, 2, SIDE)))
     RAMP = cg.tensor(np.arange(SIDE, dtype="float32"))
+    CORNERS = cg.tensor(rng.integers(0, 4, (8, 8, 64, 64)).astype("uint8"))
 
 
 
@@ -239,6 +240,7 @@ def tables():
     yield Case("diagonal", lambda x: cg.diagonal(x, 1), S)
     yield Case("diag", cg.diag, (SIDE,))
     yield from decompositions()
+    yield from images()
     yield Case("layer_norm", cg.layer_norm, S, (SIDE,), (SIDE,), dtypes=REALS)
     yield Case("layer_norm of columns", lambda x: cg.layer_norm(x, axes=0), S, dtypes=REALS)
     yield Case("rms_norm", cg.rms_norm, S, (SIDE,), dtypes=REALS)
@@ -317,6 +319,38 @@ def decompositions():
     yield Case("eigvalsh", lambda x: cg.eigvalsh(upright(x)), S, dtypes=REALS)
     gaps = cg.ops.ROWS["spectral_gaps"].function
     yield Case("spectral_gaps", lambda x: gaps(near(x)[0].cumsum() + RAMP.astype(x.dtype)), S, dtypes=REALS)
+
+
+def images():
+    rows = cg.ops.ROWS
+    for nd, shape in ((1, (8, 16, N // 128)), (2, (8, 8, 64, 64)), (3, (4, 4, 16, 32, 32))):
+        kernel, half = (3,) * nd, (*shape[:2], *[n // 2 for n in shape[2:]])
+        for name in (f"conv{nd}d", f"conv_transpose{nd}d"):
+            f = getattr(cg, name)
+            yield Case(name, lambda x, w, b, f=f: f(x, w, b, 1, 1), shape, (*[shape[1]] * 2, *kernel), shape[1:2],
+                       dtypes=REALS)
+            yield Case(f"{name} with strides", lambda x, w, f=f: f(x, w, None, 2), half, (*[shape[1]] * 2, *kernel),
+                       dtypes=REALS)
+            yield Case(f"{name} by channel", lambda x, w, f=f, n=shape[1]: f(x, w, groups=n), shape,
+                       (shape[1], 1, *kernel), dtypes=REALS)
+        for name in ("max_pool", "avg_pool"):
+            f, adaptive = getattr(cg, f"{name}{nd}d"), getattr(cg, f"adaptive_{name}{nd}d")
+            yield Case(f"{name}{nd}d", lambda x, f=f: f(x, 3, 2, 1), shape, dtypes=REALS)
+            yield Case(f"adaptive_{name}{nd}d", lambda x, f=adaptive: f(x, 5), shape, dtypes=REALS)
+    many = (8, 8, 64, 64)
+    for mode in ("nearest", "bilinear", "bicubic"):
+        yield Case(f"interpolate {mode}", lambda x, m=mode: cg.interpolate(x, scale_factor=1.5, mode=m), many,
+                   dtypes=REALS)
+    back, put, take, spread, weight = (rows[name].function for name in (
+        "interpolate_back", "pool_put", "pool_take", "avg_spread", "conv_weight"))
+    yield Case("interpolate_back", lambda y: back(y, (32, 32), "bicubic"), many, dtypes=REALS)
+    place = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
+    yield Case("pool_put", lambda y: put(y, CORNERS, **place, size=(128, 128)), many, dtypes=REALS)
+    yield Case("pool_take", lambda x: take(x, CORNERS, **place), (8, 8, 128, 128), dtypes=REALS)
+    yield Case("avg_spread", lambda y: spread(y, (2, 2), (2, 2), (0, 0), (128, 128)), many, dtypes=REALS)
+    yield Case("conv_weight", lambda x, y: weight(x, y, (3, 3), (1, 1), (1, 1), (1, 1)), many, many, dtypes=REALS)
+    yield Case("unfold", lambda x: cg.unfold(x, 3, padding=1), (8, 8, 32, 32), dtypes=REALS)
+    yield Case("fold", lambda x: cg.fold(x, (32, 32), 3, padding=1), (8, 72, 1024), dtypes=REALS)
 
 
 def written(f):
