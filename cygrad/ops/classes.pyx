@@ -185,7 +185,7 @@ cdef class ClassLoss(Operator):
         self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
-        """The loss, of the shape of the rows unless it is reduced. Its workspace is that of the rows."""
+        """The loss, of the shape of the rows unless it is reduced. Its workspace ends with that of the rows."""
         cdef Options a = (<Classes>c.attributes).options
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -196,7 +196,7 @@ cdef class ClassLoss(Operator):
             rows *= shape[d]
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = lay.dense(x.ndim - 1, shape) if a.kind == NONE else lay.incref(lay.SCALAR)
-        c.workspace_bytes = 0 if a.kind == NONE else padded(rows * itemsize(c.x[0].dtype))
+        c.workspace_bytes = 0 if a.kind == NONE else rows * itemsize(c.x[0].dtype)
         return 0
 
     cdef int hide_logs(self, Call* c) except -1 nogil:

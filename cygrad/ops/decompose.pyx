@@ -274,6 +274,7 @@ cdef Operator CHOLESKY = Cholesky(), QR_ = QR()
 OPERATORS = {o.name: o for o in (CHOLESKY, QR_)}
 
 QRResult = namedtuple("QRResult", ("Q", "R"))
+QRResult.__doc__ = "The result of qr: an orthogonal matrix Q and a triangular matrix R."
 
 
 def cholesky(x: Data, upper: bool = False) -> Tensor:

@@ -117,6 +117,7 @@ cdef Operator DET = Det(), COFACTOR = Cofactor(), SLOGDET = SLogDet()
 OPERATORS = {o.name: o for o in (DET, COFACTOR, SLOGDET)}
 
 SlogdetResult = namedtuple("SlogdetResult", ("sign", "logabsdet"))
+SlogdetResult.__doc__ = "The result of slogdet: the sign of a determinant, and the logarithm of its absolute value."
 
 
 def det(x: Data) -> Tensor:

@@ -10,12 +10,12 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.kernels cimport entropy as kernels
-from cygrad.kernels.array cimport Array, is_floating, itemsize
+from cygrad.kernels.array cimport Array, is_floating
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
     Classes, ClassLoss, Options, along_classes, apply, capacity, check_labels, classes_last, classes_of, dense,
-    few_columns, gradient_capacity, gradient_rows, has_weight, padded, read_input, read_labels_of, read_weight,
+    few_columns, gradient_capacity, gradient_rows, has_weight, read_input, read_labels_of, read_weight,
     reduce_rows, row_gradient, split, targets_of,
 )
 from cygrad.ops.loss cimport MEAN, NONE
@@ -49,11 +49,8 @@ cdef class CrossEntropy(ClassLoss):
         cdef double total
         split(c.x[0].layout, a.axis, &e)
         check_labels(self, &c.x[1], e.classes, &c.x[2] if c.n_in == 3 else NULL, a.ignored, False, &total)
-        e.loss = c.y[0].data
-        if a.kind != NONE:
-            e.loss = workspace
-            workspace += padded(e.outer * e.inner * itemsize(c.y[0].dtype))
         e.dtype, e.x, e.labels, e.target = c.y[0].dtype, dense(&c.x[0], &workspace), <const int64_t*>c.x[1].data, NULL
+        e.loss = c.y[0].data if a.kind == NONE else workspace
         e.weight = c.x[2].data if c.n_in == 3 else NULL
         e.ignored, e.smoothing, e.logs = a.ignored, a.smoothing, c.y[1].data
         kernels.cross_entropy(&e)
@@ -125,11 +122,8 @@ cdef class SoftCrossEntropy(ClassLoss):
         cdef Entropy e
         split(c.x[0].layout, a.axis, &e)
         rows = e.outer * e.inner
-        e.loss = c.y[0].data
-        if a.kind != NONE:
-            e.loss = workspace
-            workspace += padded(rows * itemsize(c.y[0].dtype))
         e.dtype, e.x, e.target = c.y[0].dtype, dense(&c.x[0], &workspace), dense(&c.x[1], &workspace)
+        e.loss = c.y[0].data if a.kind == NONE else workspace
         e.labels, e.weight = NULL, c.x[2].data if c.n_in == 3 else NULL
         e.smoothing, e.logs = a.smoothing, c.y[1].data
         kernels.cross_entropy(&e)

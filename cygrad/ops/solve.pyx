@@ -357,6 +357,7 @@ cdef Operator SOLVE = Solve(), SOLVE_TRIANGULAR = SolveTriangular(), INV = Inv()
 OPERATORS = {o.name: o for o in (SOLVE, SOLVE_TRIANGULAR, INV, PINV, LSTSQ)}
 
 LstsqResult = namedtuple("LstsqResult", ("x", "residuals", "rank", "s"))
+LstsqResult.__doc__ = "The result of lstsq: the solution, the sums of squared residuals, the rank, and singular values."
 
 
 def solve(x: Data, b: Data) -> Tensor:

@@ -272,6 +272,8 @@ OPERATORS = {o.name: o for o in (SPECTRAL_GAPS, SVD_, SVDVALS, EIGH, EIGVALSH)}
 
 SVDResult = namedtuple("SVDResult", ("U", "S", "Vh"))
 EighResult = namedtuple("EighResult", ("eigenvalues", "eigenvectors"))
+SVDResult.__doc__ = "The result of svd: U, the singular values S in descending order, and Vh."
+EighResult.__doc__ = "The result of eigh: the eigenvalues in ascending order, and the eigenvectors as columns."
 
 
 def svd(x: Data, full_matrices: bool = True) -> SVDResult:

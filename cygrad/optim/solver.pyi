@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Iterable, Mapping
-from typing import Any, Never
+from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph.tensor import Tensor
 
@@ -40,5 +40,5 @@ class Adam(Solver):
     rate: str
     settings: tuple[Any, ...]
 class Sgd(Solver):
-    def __init__(self, *args: Never, **kwargs: Any) -> None: ...
+    def __init__(self, lr: float = 0.001) -> None: ...
     row_sparse: bool

@@ -269,6 +269,7 @@ cdef class Sgd(Solver):
 
     row_sparse = True
 
+    @cython.embedsignature.format("c")
     def __init__(self, lr=1e-3):
         self._take_settings(lr)
 
