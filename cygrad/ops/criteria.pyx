@@ -150,7 +150,7 @@ cdef class Criterion(Operator):
 
     cdef int refuse(self, Call* c) except -1:
         """Raise the error for a value out of range."""
-        raise NotImplementedError(f"{self.name} has values out of range but no message")
+        raise NotImplementedError(f"{self.name} has no refuse")
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef const Plan* s = &(<Settings>c.attributes).plan

@@ -133,7 +133,9 @@ def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float
     if isinstance(p, bool) or p not in (1, 2): raise ValueError(f"{name}: p is {described(p)}; it must be 1 or 2")
     s, l, one = rows_of(name, x, target, False)
     try: label = one_hot(l, s.shape[1], "bool")
-    except IndexError as e: raise IndexError(str(e).replace("one_hot", name)) from None
+    except IndexError as e:
+        message = str(e).replace("one_hot", name)
+        raise IndexError(message) from None
     z = where(label, 0, relu(s - gather(s, 1, expand_dims(l, 1)) + margin))
     values = mean(z * z if p == 2 else z, 1)
     if weight is not None:

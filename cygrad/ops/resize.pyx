@@ -157,8 +157,8 @@ cdef Resizing sizes_of(tuple size, wanted, factor, str mode, bint corners):
     and for sizes below 1."""
     cdef int nd = <int>len(size)
     if (wanted is None) == (factor is None):
-        raise ValueError("interpolate: give either size or scale_factor, got "
-                         + ("both" if factor is not None else "none of them"))
+        given = "both" if factor is not None else "none of them"
+        raise ValueError(f"interpolate: give either size or scale_factor, got {given}")
     if factor is None: out, factors = read_sizes("interpolate", "size", wanted, nd, 1), (None,) * nd
     else:
         factors = tuple(factor) if isinstance(factor, (tuple, list)) else (factor,) * nd

@@ -100,7 +100,7 @@ HIDDEN = {
 }
 
 
-# Inputs that are copied, because the caller may reuse the array of labels.
+# Inputs that are copied if they are integers, because the caller may reuse the array of labels.
 COPIED = {"target", "indices", "index", "offsets"}
 
 

@@ -40,7 +40,7 @@ CASES = [
      "max_pool2d: padding is 2; it must be at most half of the 3 that the kernel covers"),
     (lambda: cg.ops.ROWS["pool_take"].function(cg.zeros((1, 1, 4), dtype="int64"), cg.zeros((1, 1, 2), dtype="uint8"),
                                                (2,), (2,), (0,), (1,)), TypeError,
-     "pool_take: the images are int64; wanted float32 or float64"),
+     "gradients of pooling take only floating-point tensors; cast the first with astype"),
     (lambda: cg.max_pool1d(cg.zeros((1, 1, 4)), 5), ValueError,
      "max_pool1d: x is (1, 1, 4); a window covers [5] and must fit into x with padding 0"),
     (lambda: cg.avg_pool2d(cg.zeros((1, 1, 4, 4)), 2, divisor_override=0), ValueError,
