@@ -10,9 +10,10 @@ A sequence that has ended, or in reverse not begun, keeps its state; its outputs
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
-from cygrad.kernels.blas cimport begin_products, end_products, gemm, product
+from cygrad.kernels.blas cimport begin_products, end_products, product
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.mathematics cimport logistic, tanh
+from cygrad.kernels.panels cimport Factors, multiply_rows, multiply_shared, pack, packed_bytes
 from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
 
 cdef enum:
@@ -37,18 +38,27 @@ cdef Py_ssize_t steps_at_once(const Recurrence* r) noexcept nogil:
 
 
 cdef size_t forward_bytes(const Recurrence* r, bint kept) noexcept nogil:
-    """Bytes of workspace: the sums of the biases, packed steps of x, the gates if they are not kept, and the product of
-    the state of a GRU."""
-    cdef Py_ssize_t row = 2 * rows_of_weight(r.kind) * r.hidden + 16, steps = steps_at_once(r)
+    """Bytes of workspace: w_hh packed, the sums of the biases, packed steps of x, the gates if they are not kept, and
+    the product of the state of a GRU."""
+    cdef Py_ssize_t row = rows_of_weight(r.kind) * r.hidden, steps = steps_at_once(r)
+    cdef size_t packed = packed_bytes(r.dtype, row, r.hidden) if repeats(r) else 0
     if not r.x.layout.dense: row += steps * r.batch * r.width
     if not kept: row += steps * r.batch * gates_of(r.kind) * r.hidden
     if r.kind == GRU: row += r.batch * 3 * r.hidden
-    return row * itemsize(r.dtype)
+    return packed + row * itemsize(r.dtype)
 
 
 cdef size_t backward_bytes(const Recurrence* r) noexcept nogil:
-    """Bytes of workspace: the gradients of both states, and of the state before."""
-    return 3 * r.batch * r.hidden * itemsize(r.dtype)
+    """Bytes of workspace: w_hh packed, the gradients of both states, and of the state before."""
+    cdef size_t nbytes = 3 * r.batch * r.hidden * itemsize(r.dtype)
+    if not repeats(r): return nbytes
+    if r.kind != GRU: return nbytes + packed_bytes(r.dtype, r.hidden, rows_of_weight(r.kind) * r.hidden)
+    return nbytes + packed_bytes(r.dtype, r.hidden, 2 * r.hidden) + packed_bytes(r.dtype, r.hidden, r.hidden)
+
+
+cdef inline bint repeats(const Recurrence* r) noexcept nogil:
+    """Whether w_hh is packed: for one product that takes longer than the product."""
+    return r.steps > 1
 
 
 cdef inline bint is_active(const Recurrence* r, Py_ssize_t t, Py_ssize_t b) noexcept nogil:
@@ -96,12 +106,21 @@ cdef void plain_step(int kind, const real* z, const real* bias, real* h, real* y
     memcpy(y, h, n * sizeof(real))
 
 
+cdef inline void state_product(const Factors* w, Py_ssize_t m) noexcept nogil:
+    """m rows of a product with w_hh, packed or not."""
+    cdef bint t = w.b_column != 1
+    cdef Py_ssize_t ldb = w.b_column if t else max(w.b_term, w.n)           # of a single row, b_term is anything
+    if w.packed != NULL: multiply_rows(w, m)
+    else: product(w.dtype, False, t, m, w.n, w.k, w.a, w.a_row, w.b, ldb, w.adds, w.c, w.ldc)
+
+
 cdef struct Steps:          # steps `start` to `stop` - 1 of a recurrence, of which `gates` are in memory
     Recurrence* r
     Py_ssize_t start, stop
     char* gates             # of step `start`
     char* bias              # the sum of both; for the new value of a GRU only that of x
     char* products          # of the state of a GRU
+    Factors w               # of the product of the state
 
 
 cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) noexcept nogil:
@@ -112,14 +131,13 @@ cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) no
     cdef real* h = <real*>r.h
     cdef real* products = <real*>s.products
     cdef real* y
+    cdef Factors w = s.w
+    w.a = <char*>(h + b0 * n)
     for turn in range(s.stop - s.start):
         t = s.stop - 1 - turn if r.reverse else s.start + turn
         z = <real*>s.gates + ((t - s.start) * r.batch + b0) * k
-        if r.kind == GRU:
-            product(r.dtype, False, True, m, 3 * n, n, <char*>(h + b0 * n), n, r.w_hh, n, 0,
-                        <char*>(products + b0 * 3 * n), 3 * n)
-        else:
-            product(r.dtype, False, True, m, k, n, <char*>(h + b0 * n), n, r.w_hh, n, 1, <char*>z, k)
+        w.c = <char*>(products + b0 * 3 * n if r.kind == GRU else z)
+        state_product(&w, m)
         for b in range(b0, b1):
             y = <real*>r.y + (t * r.batch + b) * n
             if not is_active(r, t, b):
@@ -161,10 +179,16 @@ cdef int recur(Recurrence* r) except -1 nogil:
     """y, h, c, and gates and cells if they are kept. h and c have been set to the first states."""
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, rows = rows_of_weight(r.kind) * n, size = itemsize(r.dtype)
     cdef Py_ssize_t at_once = steps_at_once(r), chunks = (r.steps + at_once - 1) // at_once, turn, chunk, count
-    cdef char* free = r.workspace + (rows + 16) * size
+    cdef char* free = r.workspace
     cdef Steps s
-    cdef const char* x
-    s.r, s.bias, s.products, s.gates = r, r.workspace, free, r.gates
+    cdef Factors w
+    s.w = Factors(r.dtype, rows, n, NULL, n, 1, r.w_hh, 1, n, NULL, NULL, 3 * n if r.kind == GRU else k, r.kind != GRU)
+    if repeats(r):
+        pack(&s.w, free)
+        free += packed_bytes(r.dtype, rows, n)
+    s.r, s.bias, s.products, s.gates = r, free, free + rows * size, r.gates
+    free += rows * size
+    w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, False)
     if r.dtype == FLOAT32: add_biases[float](r, <float*>s.bias)
     else:                  add_biases[double](r, <double*>s.bias)
     if r.kind == GRU: free += r.batch * 3 * n * size
@@ -176,56 +200,68 @@ cdef int recur(Recurrence* r) except -1 nogil:
         s.start, s.stop = chunk * at_once, min(r.steps, (chunk + 1) * at_once)
         if r.gates != NULL: s.gates = r.gates + s.start * r.batch * k * size
         count = (s.stop - s.start) * r.batch
-        x = free
-        if r.x.layout.dense: x = r.x.data + s.start * r.batch * r.width * size
+        w.a, w.c = free, s.gates
+        if r.x.layout.dense: w.a = r.x.data + s.start * r.batch * r.width * size
         else: gather(free, r.x, s.start * r.batch * r.width, count * r.width)
-        gemm(r.dtype, False, True, count, rows, r.width, x, r.width, r.w_ih, r.width, 0, s.gates, k)
+        multiply_shared(&w, count)
         on_sequences(some_sequences, &s, r, s.stop - s.start)
     return 0
 
 
 # ---- backward --------------------------------------------------------------------------------------------------------
 
-cdef void lstm_back(const real* z, const real* gz, const real* c, const real* before, const real* gcell, real* dh,
-                    real* dc, real* dz, Py_ssize_t n) noexcept nogil:
-    """dz = the gradient before activation, dc = that of the cell before. gz and gcell, gradients of the activated gates
-    and of the cell, may be NULL. dz may be z."""
+cdef void lstm_back(real* z, const real* gz, const real* restrict c, const real* restrict before, const real* gcell,
+                    const real* restrict dh, real* restrict dc, Py_ssize_t n) noexcept nogil:
+    """z becomes the gradient before activation, dc that of the cell before. gz and gcell, gradients of the activated
+    gates and of the cell, may be NULL."""
+    cdef real* restrict zi = z
+    cdef real* restrict zf = z + n
+    cdef real* restrict zg = z + 2 * n
+    cdef real* restrict zo = z + 3 * n
     cdef Py_ssize_t j
-    cdef real i, f, g, o, t, di, df, dg, do, d
+    cdef real i, f, g, o, t, d
+    if gcell != NULL:
+        for j in range(n): dc[j] += gcell[j]
+    if gz == NULL:
+        for j in range(n):
+            i, f, g, o, t = zi[j], zf[j], zg[j], zo[j], tanh(c[j])
+            d = dc[j] + dh[j] * o * (1 - t * t)
+            zi[j], zf[j] = d * g * i * (1 - i), d * before[j] * f * (1 - f)
+            zg[j], zo[j] = d * i * (1 - g * g), dh[j] * t * o * (1 - o)
+            dc[j] = d * f
+        return
     for j in range(n):
-        i, f, g, o, t = z[j], z[n + j], z[2 * n + j], z[3 * n + j], tanh(c[j])
+        i, f, g, o, t = zi[j], zf[j], zg[j], zo[j], tanh(c[j])
         d = dc[j] + dh[j] * o * (1 - t * t)
-        if gcell != NULL: d += gcell[j]
-        di, df, dg, do = d * g, d * before[j], d * i, dh[j] * t
-        if gz != NULL:
-            di += gz[j]
-            df += gz[n + j]
-            dg += gz[2 * n + j]
-            do += gz[3 * n + j]
-        dz[j], dz[n + j], dz[2 * n + j], dz[3 * n + j] = (di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g),
-                                                          do * o * (1 - o))
+        zi[j], zf[j] = (d * g + gz[j]) * i * (1 - i), (d * before[j] + gz[n + j]) * f * (1 - f)
+        zg[j], zo[j] = (d * i + gz[2 * n + j]) * (1 - g * g), (dh[j] * t + gz[3 * n + j]) * o * (1 - o)
         dc[j] = d * f
 
 
-cdef void gru_back(const real* z, const real* gz, const real* before, const real* dh, real* dz, real* dbefore,
-                   Py_ssize_t n) noexcept nogil:
-    """dz = the gradients before activation of r, u and n, and that of s_n; dbefore = the direct part of the gradient of
-    the state before."""
+cdef void gru_back(real* z, const real* gz, const real* restrict before, const real* restrict dh,
+                   real* restrict dbefore, Py_ssize_t n) noexcept nogil:
+    """z becomes the gradients before activation of r, u and n, and that of s_n; dbefore = the direct part of the
+    gradient of the state before. gz, the gradient of the activated gates, may be NULL."""
+    cdef real* restrict zr = z
+    cdef real* restrict zu = z + n
+    cdef real* restrict zv = z + 2 * n
+    cdef real* restrict zs = z + 3 * n
     cdef Py_ssize_t j
-    cdef real r, u, v, s, dr, du, dv, ds
+    cdef real r, u, v, d
+    for j in range(n): dbefore[j] = dh[j] * zu[j]
+    if gz == NULL:
+        for j in range(n):
+            r, u, v = zr[j], zu[j], zv[j]
+            d = dh[j] * (1 - u) * (1 - v * v)
+            zr[j], zu[j] = d * zs[j] * r * (1 - r), dh[j] * (before[j] - v) * u * (1 - u)
+            zv[j], zs[j] = d, d * r
+        return
     for j in range(n):
-        r, u, v, s = z[j], z[n + j], z[2 * n + j], z[3 * n + j]
-        du, dv = dh[j] * (before[j] - v), dh[j] * (1 - u)
-        if gz != NULL:
-            du += gz[n + j]
-            dv += gz[2 * n + j]
-        dv *= 1 - v * v
-        dr, ds = dv * s, dv * r
-        if gz != NULL:
-            dr += gz[j]
-            ds += gz[3 * n + j]
-        dbefore[j] = dh[j] * u
-        dz[j], dz[n + j], dz[2 * n + j], dz[3 * n + j] = dr * r * (1 - r), du * u * (1 - u), dv, ds
+        r, u, v = zr[j], zu[j], zv[j]
+        d = (dh[j] * (1 - u) + gz[2 * n + j]) * (1 - v * v)
+        zr[j] = (d * zs[j] + gz[j]) * r * (1 - r)
+        zu[j] = (dh[j] * (before[j] - v) + gz[n + j]) * u * (1 - u)
+        zv[j], zs[j] = d, d * r + gz[3 * n + j]
 
 
 cdef void plain_back(int kind, const real* y, const real* dh, real* dz, Py_ssize_t n) noexcept nogil:
@@ -243,8 +279,15 @@ cdef inline const real* before_of(const Recurrence* r, const real* states, const
     return states + ((t + 1 if r.reverse else t - 1) * r.batch + b) * r.hidden
 
 
-cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) noexcept nogil:
+cdef struct Back:
+    Recurrence* r
+    Factors w               # of the product of dz
+    Factors w2              # of the product for the new value of a GRU
+
+
+cdef void run_back(const Back* s, Py_ssize_t b0, Py_ssize_t b1, real* dh) noexcept nogil:
     """All steps of sequences b0 to b1 - 1, the last one first. `dh` is the workspace."""
+    cdef const Recurrence* r = s.r
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = b1 - b0, turn, t, b, j, at
     cdef real* dnext = dh + r.batch * n             # of the state before
     cdef real* dc = dnext + r.batch * n
@@ -252,6 +295,8 @@ cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) 
     cdef real* z
     cdef const real* gz
     cdef real* p
+    cdef Factors w = s.w, w2 = s.w2
+    w.c = w2.c = <char*>(dnext + b0 * n)
     if r.gh != NULL: memcpy(dh + b0 * n, <real*>r.gh + b0 * n, m * n * sizeof(real))
     else: memset(dh + b0 * n, 0, m * n * sizeof(real))
     if r.gc != NULL: memcpy(dc + b0 * n, <real*>r.gc + b0 * n, m * n * sizeof(real))
@@ -265,23 +310,23 @@ cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) 
             if not is_active(r, t, b):
                 memset(dz, 0, k * sizeof(real))
                 continue
+            if z != NULL and z != dz: memcpy(dz, z, k * sizeof(real))
             p = dh + b * n
             if r.gy != NULL:
                 for j in range(n): p[j] += (<real*>r.gy)[at * n + j]
             if r.kind == LSTM:
-                lstm_back(z, gz, <real*>r.cells + at * n, before_of(r, <real*>r.cells, <real*>r.c0, t, b),
-                          <real*>r.gcells + at * n if r.gcells != NULL else NULL, p, dc + b * n, dz, n)
+                lstm_back(dz, gz, <real*>r.cells + at * n, before_of(r, <real*>r.cells, <real*>r.c0, t, b),
+                          <real*>r.gcells + at * n if r.gcells != NULL else NULL, p, dc + b * n, n)
             elif r.kind == GRU:
-                gru_back(z, gz, before_of(r, <real*>r.y, <real*>r.h0, t, b), p, dz, dnext + b * n, n)
+                gru_back(dz, gz, before_of(r, <real*>r.y, <real*>r.h0, t, b), p, dnext + b * n, n)
             else: plain_back(r.kind, <real*>r.y + at * n, p, dz, n)
         if turn == r.steps - 1 and r.dh0 == NULL: break
         dz = <real*>r.dgates + (t * r.batch + b0) * k
+        w.a = <char*>dz
+        state_product(&w, m)
         if r.kind == GRU:
-            product(r.dtype, False, False, m, n, 2 * n, <char*>dz, k, r.w_hh, n, 1, <char*>(dnext + b0 * n), n)
-            product(r.dtype, False, False, m, n, n, <char*>(dz + 3 * n), k, <char*>(<real*>r.w_hh + 2 * n * n), n,
-                        1, <char*>(dnext + b0 * n), n)
-        else:
-            product(r.dtype, False, False, m, n, k, <char*>dz, k, r.w_hh, n, 0, <char*>(dnext + b0 * n), n)
+            w2.a = <char*>(dz + 3 * n)
+            state_product(&w2, m)
         for b in range(b0, b1):
             if is_active(r, t, b): memcpy(dh + b * n, dnext + b * n, n * sizeof(real))
     if r.dh0 != NULL: memcpy(<real*>r.dh0 + b0 * n, dh + b0 * n, m * n * sizeof(real))
@@ -289,14 +334,25 @@ cdef void run_back(const Recurrence* r, Py_ssize_t b0, Py_ssize_t b1, real* dh) 
 
 
 cdef void some_back(void* job, Py_ssize_t b0, Py_ssize_t b1) noexcept nogil:
-    cdef const Recurrence* r = <const Recurrence*>job
-    if r.dtype == FLOAT32: run_back[float](r, b0, b1, <float*>r.workspace)
-    else:                  run_back[double](r, b0, b1, <double*>r.workspace)
+    cdef const Back* s = <const Back*>job
+    if s.r.dtype == FLOAT32: run_back[float](s, b0, b1, <float*>s.r.workspace)
+    else:                    run_back[double](s, b0, b1, <double*>s.r.workspace)
 
 
 cdef int recur_back(Recurrence* r) except -1 nogil:
     """dgates, dh0 and dc0 from the gradients of the outputs."""
-    return on_sequences(some_back, r, r, r.steps)
+    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, terms = 2 * n if r.kind == GRU else k
+    cdef Back s
+    s.r = r
+    s.w = Factors(r.dtype, n, terms, NULL, k, 1, r.w_hh, n, 1, NULL, NULL, n, r.kind == GRU)
+    s.w2 = Factors(r.dtype, n, n, NULL, k, 1, r.w_hh + 2 * n * n * itemsize(r.dtype), n, 1, NULL, NULL, n, True)
+    if repeats(r):
+        pack(&s.w, r.workspace)
+        r.workspace += packed_bytes(r.dtype, n, terms)
+        if r.kind == GRU:
+            pack(&s.w2, r.workspace)
+            r.workspace += packed_bytes(r.dtype, n, n)
+    return on_sequences(some_back, &s, r, r.steps)
 
 
 cdef void first_rows(const Recurrence* r, char* out) noexcept nogil:
