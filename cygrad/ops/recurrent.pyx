@@ -15,8 +15,9 @@ from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport recurrent as kernels
 from cygrad.kernels.array cimport INT64, Array, Layout, is_floating, is_real, itemsize
-from cygrad.kernels.blas cimport check_sizes, gemm
+from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
+from cygrad.kernels.panels cimport Factors, multiply_shared
 from cygrad.kernels.recurrent cimport GRU, LSTM, RELU, TANH, Recurrence, gates_of, rows_of_weight, steps_at_once
 from cygrad.kernels.reduce cimport sum_to
 
@@ -228,7 +229,8 @@ cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
     cdef const char* first = b.workspace
     cdef const char* states
     cdef const char* dz = r.dgates
-    cdef double beta = adds(b, W_IH)
+    cdef bint further = adds(b, W_IH)
+    cdef Factors p
     cdef Array x
     if b.want[W_IH]:
         x = saved(b, X)
@@ -240,10 +242,11 @@ cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
             else:
                 gather(free, &x, start * r.batch * r.width, count * r.batch * r.width)
                 states = free
-            gemm(r.dtype, True, False, rows, r.width, count * r.batch, dz + start * step, k, states, r.width, beta,
-                 b.dx[W_IH].data, r.width)
+            p = Factors(r.dtype, r.width, count * r.batch, dz + start * step, 1, k, states, r.width, 1, NULL,
+                        b.dx[W_IH].data, r.width, further)
+            multiply_shared(&p, rows)
             start += count
-            beta = 1
+            further = True
             if start >= r.steps: break
     if not b.want[W_HH]: return 0
     kernels.first_rows(r, free)
@@ -254,17 +257,19 @@ cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
     states = saved(b, OWN).data
     if r.reverse: states += r.batch * n * size
     else: dz += step
-    return state_product(r, (r.steps - 1) * r.batch, dz, states, 1, b.dx[W_HH].data)
-
-
-cdef int state_product(const Recurrence* r, Py_ssize_t count, const char* dz, const char* states, double beta,
-                       char* dw) except -1 nogil:
-    """dw = dz' states + beta dw. The last part of a GRU's weight has its own gradient, the last part of dz."""
-    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = 2 * n if r.kind == GRU else k, size = itemsize(r.dtype)
-    gemm(r.dtype, True, False, m, n, count, dz, k, states, n, beta, dw, n)
-    if r.kind == GRU:
-        gemm(r.dtype, True, False, n, n, count, dz + 3 * n * size, k, states, n, beta, dw + m * n * size, n)
+    state_product(r, (r.steps - 1) * r.batch, dz, states, True, b.dx[W_HH].data)
     return 0
+
+
+cdef void state_product(const Recurrence* r, Py_ssize_t count, const char* dz, const char* states, bint further,
+                        char* dw) noexcept nogil:
+    """dw = dz' states, + dw if `further`. The last part of a GRU's weight has its own gradient, the last part of dz."""
+    cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = 2 * n if r.kind == GRU else k, size = itemsize(r.dtype)
+    cdef Factors p = Factors(r.dtype, n, count, dz, 1, k, states, n, 1, NULL, dw, n, further)
+    multiply_shared(&p, m)
+    if r.kind != GRU: return
+    p.a, p.c = dz + 3 * n * size, dw + m * n * size
+    multiply_shared(&p, n)
 
 
 cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
@@ -274,11 +279,14 @@ cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
     cdef Py_ssize_t dims[8]
     cdef Array a, out
     cdef char* free = b.workspace
+    cdef Factors p
     cdef int i
     if b.want[X]:
         a = saved(b, W_IH)
-        gemm(r.dtype, False, False, count, a.layout.shape[1], rows, r.dgates, k, dense(&a, &free), a.layout.shape[1], 0,
-             b.dx[X].data, a.layout.shape[1])
+        r.width = a.layout.shape[1]
+        p = Factors(r.dtype, r.width, rows, r.dgates, k, 1, dense(&a, &free), r.width, 1, NULL, b.dx[X].data, r.width,
+                    False)
+        multiply_shared(&p, count)
     for i in range(B_IH, H0):
         if not b.want[i]: continue
         if r.kind != GRU or i == B_IH:
