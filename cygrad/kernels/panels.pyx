@@ -1,8 +1,8 @@
 """Matrix products of any strides by the blocks of kernels/microproduct.pyx.
 
 B is packed in panels of a few vectors by at most TERMS rows, which stay in the L1 cache while all rows of A meet them.
-Panels are packed on the stack, or all of B in advance for products that repeat: OpenBLAS packs B again in each call,
-which takes a third of the time if A has 32 rows. An element of C is summed in the same order for any number of rows."""
+Panels are packed on the stack, or all of B in advance for products that repeat; OpenBLAS packs B again in each call.
+An element of C is summed in the same order for any number of rows."""
 
 from libc.string cimport memcpy, memset
 

@@ -57,7 +57,7 @@ cdef size_t backward_bytes(const Recurrence* r) noexcept nogil:
 
 
 cdef inline bint repeats(const Recurrence* r) noexcept nogil:
-    """Whether w_hh is packed: for one product that takes longer than the product."""
+    """Whether w_hh is packed: only if several steps share the cost."""
     return r.steps > 1
 
 
