@@ -389,8 +389,8 @@ def conv2d(x: Data, weight: Data, bias: Data | None = None, stride: int | Sequen
     (size + 2 padding - dilation (kernel - 1) - 1) // stride + 1. padding="same" gives it the size of x (stride 1 only;
     an odd zero comes last), "valid" is 0. With `groups`, each of the equal parts of the channels has its own outputs.
     `activation` is applied in the same operation, without an intermediate tensor. float32 and float64. Raises
-    ValueError for shapes that do not fit. Patches are packed tile by tile, at most 1 MiB for each thread. See V.
-    Dumoulin and F. Visin, "A guide to convolution arithmetic for deep learning" (2016)."""
+    ValueError for shapes that do not fit. Padded images are packed tile by tile, into at most 1 MiB for each thread.
+    See V. Dumoulin and F. Visin, "A guide to convolution arithmetic for deep learning" (2016)."""
     return convolved(2, x, weight, bias, stride, padding, dilation, groups, activation)
 
 
