@@ -68,6 +68,8 @@ def pytest_collection_finish():
     live = cg.memory.stats()["live_buffers"]
     if live:
         raise pytest.UsageError(f"{live} tensors are live after collection: make them in tests, not in their modules")
+    gc.collect()
+    gc.freeze()                                     # tests that call the collector often take minutes otherwise
 
 
 def pytest_configure(config):
