@@ -27,6 +27,8 @@ from cygrad.kernels.reduce cimport sum_to
 from cygrad.ops.linalg cimport times_derivative
 from cygrad.ops.spatial cimport batched, read_sizes
 
+from math import prod
+
 from cygrad.core.errors import described
 from cygrad.ops.elementwise import square
 from cygrad.ops.functions import relu_gradient
@@ -315,6 +317,15 @@ cdef Tensor weights(str name, weight, int nd, str wanted):
 cdef tuple NAMES = ("depth", "height", "width")
 
 
+cdef int check_cover(str name, size, low, wide, kernel, steps) except -1:
+    """Raise ValueError for a padded image so large that sizes of workspace would overflow."""
+    cdef list cover = [n + 2 * p + w * (k - 1) + s for n, p, w, k, s in zip(size, low, wide, kernel, steps)]
+    if prod(cover) > 1 << 40:
+        raise ValueError(f"{name}: size of the images, twice the padding, dilation (kernel - 1) and stride add up to "
+                         f"{tuple(cover)}; wanted a product of at most 2^40")
+    return 0
+
+
 cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups, activation):
     """conv1d, conv2d or conv3d."""
     cdef str name = f"conv{nd}d"
@@ -340,6 +351,7 @@ cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups
     if min(size) < 1 or 0 in shape:
         raise ValueError(f"{name}: x is {ensure_tensor(x).shape} and weight {w.shape}; the kernel must fit into x with "
                          f"its padding {both} in total; it covers {[n + 1 for n in whole]}")
+    check_cover(name, shape, low, wide, kernel, steps)
     y = apply_list(CONV[nd - 1], operands(name, t, w, bias, w.shape[0]),
                    Sliding(steps, low, wide, size, count, activation))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
@@ -366,6 +378,7 @@ cdef object transposed(int nd, x, weight, bias, stride, padding, output_padding,
     if min(size) < 1 or 0 in shape:
         raise ValueError(f"{name}: x is {ensure_tensor(x).shape} and weight {w.shape}; with padding "
                          f"{described(padding)} the result would have size {size}; wanted sizes of at least 1")
+    check_cover(name, size, low, wide, kernel, steps)
     y = apply_list(TRANSPOSED[nd - 1], operands(name, t, w, bias, w.shape[1] * count),
                    Sliding(steps, low, wide, size, count, activation))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
