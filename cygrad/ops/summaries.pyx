@@ -52,7 +52,7 @@ def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, appen
     parts = [margin(prepend, t, a), t, margin(append, t, a)]
     if prepend is not None or append is not None: t = concat([p for p in parts if p is not None], a)
     before = (slice(None),) * a
-    for _ in range(n):
+    for _ in range(n if n < t.shape[a] else t.shape[a]):       # afterwards, nothing is left
         later, earlier = t[(*before, slice(1, None))], t[(*before, slice(None, -1))]
         t = later ^ earlier if t.dtype == BOOL else later - earlier
     return t

@@ -97,3 +97,7 @@ def test_gradients_at_nan_and_ties():
 def test_infinite_neighbours():
     assert cg.quantile([np.inf, np.inf, 1.0], 0.75).item() == np.inf
     assert cg.median([np.inf, np.inf]).item() == np.inf and cg.median([-np.inf, np.inf, 3.0]).item() == 3
+
+
+def test_diff_of_more_than_all():
+    assert cg.diff(cg.arange(3), 2**40).shape == (0,)
