@@ -26,6 +26,7 @@ cdef class ClassLoss(Operator):
 
 cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk)
 cdef Tensor read_input(str name, x)
+cdef int check_classes(str name, str what, Tensor x, Py_ssize_t classes) except -1
 cdef Tensor read_weight(str name, Tensor x, int axis, weight)
 cdef Tensor read_labels_of(str name, Tensor x, labels, int axis, str wanted)
 cdef int check_labels(Operator op, const Array* labels, Py_ssize_t classes, const Array* weight, int64_t ignored,

@@ -10,7 +10,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply2, apply3
 from cygrad.kernels cimport entropy as kernels
-from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.kernels.reduce cimport sum_into
@@ -64,6 +64,12 @@ cdef Tensor read_input(str name, x):
     return t
 
 
+cdef int check_classes(str name, str what, Tensor x, Py_ssize_t classes) except -1:
+    """Raise ValueError if there are no classes."""
+    if classes == 0: raise ValueError(f"{name}: {what} is {x.shape}, which has no classes; wanted at least one")
+    return 0
+
+
 cdef bint fits(const Layout* x, const Layout* rows, int axis) noexcept nogil:
     """Whether `rows` has the shape of x without the axis of the classes."""
     cdef int d
@@ -80,6 +86,8 @@ cdef Tensor read_labels_of(str name, Tensor x, labels, int axis, str wanted):
         raise TypeError(f"{name}: the target is {DTYPES[l.dtype]} of shape {l.shape} for x {x.shape}; wanted {wanted}")
     if not fits(x.layout, l.layout, axis):
         raise ValueError(f"{name}: x is {x.shape} and the target is {l.shape}; wanted {wanted}")
+    if l.dtype == UINT64 and l.layout.size and int(l.max()) > 0x7fffffffffffffff:
+        raise IndexError(f"{name}: the label {int(l.max())} is not a class")
     if l.dtype != INT64: l = l.astype(DTYPES[INT64])
     if not l.layout.dense or l.buffer.flags & EXTERNAL: l = l.copy()     # (the caller may overwrite external memory)
     return l

@@ -14,8 +14,8 @@ from cygrad.kernels.array cimport Array, is_floating
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
-    Classes, ClassLoss, Options, along_classes, apply, capacity, check_labels, classes_last, classes_of, dense,
-    few_columns, gradient_capacity, gradient_rows, has_weight, read_input, read_labels_of, read_weight,
+    Classes, ClassLoss, Options, along_classes, apply, capacity, check_classes, check_labels, classes_last, classes_of,
+    dense, few_columns, gradient_capacity, gradient_rows, has_weight, read_input, read_labels_of, read_weight,
     reduce_rows, row_gradient, split, targets_of,
 )
 from cygrad.ops.loss cimport MEAN, NONE
@@ -249,6 +249,7 @@ def cross_entropy(x: Data, target: Data, weight: Data | None = None, ignore_inde
     https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html"""
     cdef Tensor t = read_input("cross_entropy", x), l = ensure_tensor(target)
     cdef int axis = 1 if t.layout.ndim > 1 else 0
+    check_classes("cross_entropy", "x", t, t.layout.shape[axis])
     if is_floating(l.dtype) and lay.same_shape(t.layout, l.layout):
         return soft_cross_entropy(t, l, weight, reduction, label_smoothing)
     l = read_labels_of("cross_entropy", t, l, axis, OR_SOFT)
@@ -263,6 +264,7 @@ def soft_cross_entropy(x: Data, probabilities: Data, weight: Data | None = None,
     cdef Tensor t = read_input("cross_entropy", x), y = ensure_tensor(probabilities)
     cdef int axis = 1 if t.layout.ndim > 1 else 0
     cdef Tensor w = None if weight is None else read_weight("cross_entropy", t, axis, weight)
+    check_classes("cross_entropy", "x", t, t.layout.shape[axis])
     if few_columns(t): t, y, axis = classes_last(t), classes_last(y), t.layout.ndim - 1
     return apply(SOFT_CROSS_ENTROPY, t, y, w, classes_of("cross_entropy", reduction, -100, label_smoothing, axis, 0))
 

@@ -18,8 +18,8 @@ from cygrad.kernels.blas cimport check_sizes, gemm
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
-    Classes, Options, capacity, check_labels, classes_of, dense, gradient_capacity, gradient_rows, padded,
-    read_input, read_labels_of, reduce_rows, row_gradient, targets_of,
+    Classes, Options, capacity, check_classes, check_labels, classes_of, dense, gradient_capacity, gradient_rows,
+    padded, read_input, read_labels_of, reduce_rows, row_gradient, targets_of,
 )
 from cygrad.ops.loss cimport MEAN, NONE
 
@@ -244,6 +244,7 @@ def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None 
     if not is_floating(w.dtype) or w.layout.ndim != 2 or w.layout.shape[1] != s.layout.shape[s.layout.ndim - 1]:
         raise ValueError(f"linear_cross_entropy: x is {s.shape} and weight is {described(w)}; wanted x (..., n) and "
                          f"floating weight (classes, n)")
+    check_classes("linear_cross_entropy", "weight", w, w.layout.shape[0])
     l = read_labels_of("linear_cross_entropy", s, target, s.layout.ndim - 1,
                        "integers of the shape of x without its last axis")
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:

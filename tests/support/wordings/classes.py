@@ -1,5 +1,6 @@
 """The wording of errors: losses over classes."""
 
+import numpy as np
 import cygrad as cg
 from wrong import labels_written_through_numpy
 
@@ -11,6 +12,14 @@ def x(*shape):
 
 
 CASES = [
+    (lambda: cg.cross_entropy(cg.zeros((3, 0)), np.array([-100] * 3)), ValueError,
+     "cross_entropy: x is (3, 0), which has no classes; wanted at least one"),
+    (lambda: cg.cross_entropy(cg.zeros((3, 0)), cg.zeros((3, 0))), ValueError,
+     "cross_entropy: x is (3, 0), which has no classes; wanted at least one"),
+    (lambda: cg.linear_cross_entropy(cg.zeros((3, 4)), cg.zeros((0, 4)), np.array([-100] * 3)), ValueError,
+     "linear_cross_entropy: weight is (0, 4), which has no classes; wanted at least one"),
+    (lambda: cg.cross_entropy(cg.zeros((1, 3)), np.array([2**64 - 100], "uint64")), IndexError,
+     "cross_entropy: the label 18446744073709551516 is not a class"),
     (lambda: cg.cross_entropy(x(), cg.tensor([0, 1, 2])), ValueError,
      f"cross_entropy: x is (2, 3) and the target is (3,); wanted {ROWS}, or probabilities of the shape of x"),
     (lambda: cg.cross_entropy(x(), cg.tensor([0, 3])), IndexError,
