@@ -42,7 +42,7 @@ cdef void fill(const Resize* r, int d, int taps, Entry* e) noexcept nogil:
     cdef int k
     for i in range(r.out[d]):
         if taps == 1:                               # in float32, as in PyTorch, whose choice of elements this is
-            first = i if n == r.out[d] else min(n - 1, <Py_ssize_t>floorf(<float>i * <float>r.scale[d]))
+            first = min(n - 1, <Py_ssize_t>floorf(<float>i * <float>r.scale[d]))
             e[i] = Entry(first, 1)
             continue
         at = i * r.scale[d] if r.corners else (i + 0.5) * r.scale[d] - 0.5

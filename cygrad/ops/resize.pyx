@@ -186,7 +186,8 @@ def interpolate(x: Data, size: int | Sequence[int] | None = None, scale_factor: 
     `mode` is "nearest", or a polynomial between elements: "linear" for widths, "bilinear" or "bicubic" (Keys 1981, a =
     -3/4) for images, "trilinear" for volumes. With align_corners, which "nearest" does not have, the centers of the
     corner elements stay at the corners; otherwise their outer corners do. With a scale_factor, elements are 1 /
-    scale_factor apart, even if the size is rounded. These are PyTorch's definitions; there is no anti-aliasing.
+    scale_factor apart, even if the size is rounded. These are PyTorch's definitions, except that some of its modes copy
+    along a dimension whose rounded size is that of x. There is no anti-aliasing.
 
     float32 and float64. Raises ValueError for a mode that does not fit the dimensions, and for sizes below 1."""
     cdef Tensor t = ensure_tensor(x)
