@@ -107,7 +107,15 @@ def enter_and_leave(scope, error):
         if error is not None: raise error
 
 
+@pytest.fixture
+def few_objects():
+    """The collector looks at new objects only, since thousands of collections of all would take minutes."""
+    gc.collect()
+    gc.freeze()
+
+
 @every_scope
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])
 def test_an_interrupt_at_any_instruction_leaves_nothing_on(make, error):
     for n in range(1, 3000):
