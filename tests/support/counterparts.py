@@ -224,7 +224,7 @@ WITHOUT = {
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
     "batch_norm_predict": "batch_norm in predict mode, compared there",
-    **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; tests/ops/test_recurrent.py"),
+    **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; modules.py"),
     "attention_with_dropout": "other random numbers; tests/ops/test_attention.py",
     "spectral_gaps": "what svd and eigh compute in backward; tests/properties/test_table_torch.py",
     "cofactor": "what det computes in backward; tests/properties/test_table_torch.py",

@@ -89,9 +89,9 @@ def same(ours, theirs, what):
 
 class Side:
     """The results of one library for a sample: value, gradients with a graph, second gradients, and gradients by
-    kernels."""
+    kernels. `second` False: without second gradients."""
 
-    def __init__(self, ys, leaves, variable, grad, recording):
+    def __init__(self, ys, leaves, variable, grad, recording, second=True):
         self.values = ys = flat(ys)
         rng = np.random.default_rng(SEED)
         ys = [y for y in ys if y.requires_grad]
@@ -105,7 +105,7 @@ class Side:
         pairs = [(g, variable(v, g)) for g, v in zip(self.first, directions, strict=True)
                  if g is not None and g.requires_grad]
         self.second = [None] * (len(leaves) + len(heads))
-        if pairs:
+        if pairs and second:
             with recording():
                 self.second = grad([g for g, _ in pairs], [*leaves, *heads], [v for _, v in pairs], retain_graph=True,
                                    allow_unused=True)
