@@ -222,7 +222,7 @@ class Stub:
     def source(self, name, value):
         """The module that defines a public object of this package."""
         made = getattr(value, "__module__", None)
-        if made and made.startswith("cygrad."): return made
+        if made and (made.startswith("cygrad.") or inspect.isclass(value)): return made
         inner = self.module.__name__ + "."
         return next(n for n, m in surface.modules().items() if n.startswith(inner) and name in vars(m))
 
@@ -364,7 +364,8 @@ class Stub:
         for name, value in surface.public(self.module).items() if self.package else ():
             if name in own: continue
             source = "cygrad" if inspect.ismodule(value) else self.source(name, value)
-            real = getattr(value, "__name__", name) if inspect.isclass(value) else name         # SGD is an alias of Sgd
+            known = inspect.isclass(value) or not hasattr(sys.modules[source], name)    # SGD is an alias of Sgd
+            real = getattr(value, "__name__", name) if known else name
             self.lines.append(f"from {source} import {real} as {name}")
         if self.package: self.lines.append(f"__all__ = {sorted(self.module.__all__)!r}")
         order = sorted(own.items(), key=lambda item: (inspect.isclass(item[1]), item[0]))
@@ -396,7 +397,7 @@ class Stub:
         if "np." in seen: out.append("import numpy as np")
         if "npt." in seen: out.append("import numpy.typing as npt")
         for name, source in CLASSES.items():
-            if source != self.module.__name__ and used(name, seen) and f" as {name}" not in body:
+            if name not in own and used(name, seen) and f" as {name}" not in body:
                 out.append(f"from {source} import {name}")
         return "\n".join([*out, *aliases]) + "\n\n"
 

@@ -3,7 +3,6 @@ from typing import Any
 from typing_extensions import disjoint_base
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
-from cygrad.ops.index import Classes
 
 DTYPES: tuple[Any, ...]
 class ClassLoss(Operator):

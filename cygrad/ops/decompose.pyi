@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, NamedTuple, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
@@ -14,6 +14,9 @@ class Half(Attributes):
     def upper(self) -> Any: ...
 class OfMatrices(Operator):
     pass
+class QRResult(NamedTuple):
+    Q: Tensor
+    R: Tensor
 @disjoint_base
 class Whole(Attributes):
     @property

@@ -17,6 +17,7 @@ from numpy.linalg import LinAlgError
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport lapack
@@ -273,7 +274,8 @@ cdef class QR(OfMatrices):
 cdef Operator CHOLESKY = Cholesky(), QR_ = QR()
 OPERATORS = {o.name: o for o in (CHOLESKY, QR_)}
 
-QRResult = namedtuple("QRResult", ("Q", "R"))
+QRResult = namedtuple("QRResult", ("Q", "R"), module=__name__)
+QRResult.__annotations__ = dict.fromkeys(QRResult._fields, Tensor)
 QRResult.__doc__ = "The result of qr: an orthogonal matrix Q and a triangular matrix R."
 
 

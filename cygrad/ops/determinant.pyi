@@ -1,11 +1,14 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.decompose import OfMatrices
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
+class SlogdetResult(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 @final
 class Cofactor(OfMatrices):
     pass

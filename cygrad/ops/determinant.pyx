@@ -11,6 +11,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Call, Operator, output_bit
+from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport lapack, spectra
 from cygrad.kernels.array cimport Layout
@@ -116,7 +117,8 @@ cdef class Cofactor(OfMatrices):
 cdef Operator DET = Det(), COFACTOR = Cofactor(), SLOGDET = SLogDet()
 OPERATORS = {o.name: o for o in (DET, COFACTOR, SLOGDET)}
 
-SlogdetResult = namedtuple("SlogdetResult", ("sign", "logabsdet"))
+SlogdetResult = namedtuple("SlogdetResult", ("sign", "logabsdet"), module=__name__)
+SlogdetResult.__annotations__ = dict.fromkeys(SlogdetResult._fields, Tensor)
 SlogdetResult.__doc__ = "The result of slogdet: the sign of a determinant, and the logarithm of its absolute value."
 
 

@@ -5,7 +5,6 @@ import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.ops.join import Diagonal
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]

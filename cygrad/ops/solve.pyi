@@ -1,12 +1,11 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.decompose import OfMatrices
-from cygrad.optim.solver import Solver
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
@@ -17,6 +16,11 @@ class Cutoff(Attributes):
 @final
 class LstSq(Operator):
     pass
+class LstsqResult(NamedTuple):
+    x: Tensor
+    residuals: Tensor
+    rank: Tensor
+    s: Tensor
 class Solver(Operator):
     pass
 @disjoint_base

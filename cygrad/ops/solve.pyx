@@ -356,7 +356,8 @@ cdef class LstSq(Operator):
 cdef Operator SOLVE = Solve(), SOLVE_TRIANGULAR = SolveTriangular(), INV = Inv(), PINV = PInv(), LSTSQ = LstSq()
 OPERATORS = {o.name: o for o in (SOLVE, SOLVE_TRIANGULAR, INV, PINV, LSTSQ)}
 
-LstsqResult = namedtuple("LstsqResult", ("x", "residuals", "rank", "s"))
+LstsqResult = namedtuple("LstsqResult", ("x", "residuals", "rank", "s"), module=__name__)
+LstsqResult.__annotations__ = dict.fromkeys(LstsqResult._fields, Tensor)
 LstsqResult.__doc__ = "The result of lstsq: the solution, the sums of squared residuals, the rank, and singular values."
 
 

@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, NamedTuple, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
@@ -9,6 +9,13 @@ from cygrad.ops.decompose import OfMatrices
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
+class EighResult(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+class SVDResult(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 @final
 class SpectralGaps(Operator):
     pass

@@ -17,6 +17,7 @@ from numpy.linalg import LinAlgError
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport Call, Operator, output_bit
+from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport spectra
 from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Layout, itemsize
@@ -270,9 +271,11 @@ cdef int eigenvalues(OfMatrices op, Call* c, bint vectors) except -1 nogil:
 cdef Operator SPECTRAL_GAPS = SpectralGaps(), SVD_ = SVD(), SVDVALS = SVDVals(), EIGH = EigH(), EIGVALSH = EigValsH()
 OPERATORS = {o.name: o for o in (SPECTRAL_GAPS, SVD_, SVDVALS, EIGH, EIGVALSH)}
 
-SVDResult = namedtuple("SVDResult", ("U", "S", "Vh"))
-EighResult = namedtuple("EighResult", ("eigenvalues", "eigenvectors"))
+SVDResult = namedtuple("SVDResult", ("U", "S", "Vh"), module=__name__)
+EighResult = namedtuple("EighResult", ("eigenvalues", "eigenvectors"), module=__name__)
+SVDResult.__annotations__ = dict.fromkeys(SVDResult._fields, Tensor)
 SVDResult.__doc__ = "The result of svd: U, the singular values S in descending order, and Vh."
+EighResult.__annotations__ = dict.fromkeys(EighResult._fields, Tensor)
 EighResult.__doc__ = "The result of eigh: the eigenvalues in ascending order, and the eigenvectors as columns."
 
 
