@@ -127,7 +127,7 @@ cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexc
     while j < stop:
         n = min(<Py_ssize_t>KEYS, stop - j)
         product(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
-                    row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
+                row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
         for i in range(m):
             put_scores(a, mask_row(a, h, at + i, j), visible_of(a, at + i, j, n), n, s + i * n)
             add_to_softmax(s + i * n, n, j == 0, top + i, total + i, y + i * down, w)
@@ -135,7 +135,7 @@ cdef void attend(const Attention* a, Py_ssize_t h, Py_ssize_t at, real* s) noexc
                 put_factors(a, h, at + i, j, n, f)
                 for k in range(n): s[i * n + k] *= f[k]
         product(a.dtype, False, False, m, w, n, <char*>s, n, row_of(&a.v, h // a.group, j, size), a.v.down,
-                    1 if j else 0, <char*>y, down)
+                1 if j else 0, <char*>y, down)
         j += n
     for i in range(m):
         if total[i] == 0:                           # nothing may be seen
@@ -222,10 +222,10 @@ cdef void block_gradient(const Attention* a, Py_ssize_t h, Py_ssize_t at, Py_ssi
     cdef real* d
     cdef real c = <real>scale, lse, delta
     product(a.dtype, False, True, m, n, a.width, row_of(&a.q, h, at, size), a.q.down,
-                row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
+            row_of(&a.k, h // a.group, j, size), a.k.down, 0, <char*>s, n)
     if derived:
         product(a.dtype, False, True, m, n, a.value_width, row_of(&a.g, h, at, size), a.g.down,
-                    row_of(&a.v, h // a.group, j, size), a.v.down, 0, <char*>ds, n)
+                row_of(&a.v, h // a.group, j, size), a.v.down, 0, <char*>ds, n)
     for i in range(m):
         p, d, lse = s + i * n, ds + i * n, statistics[i]
         put_scores(a, mask_row(a, h, at + i, j), visible_of(a, at + i, j, n), n, p)

@@ -485,8 +485,9 @@ cdef tuple broadcast_heads(Tensor q, Tensor k, Tensor v, bint grouped):
         if grouped:
             raise ValueError(f"scaled_dot_product_attention: {given}; wanted (..., heads, L, E), (..., n, S, E) and "
                              f"(..., n, S, V), where n divides heads and the leading dimensions broadcast") from None
-        raise ValueError(f"scaled_dot_product_attention: {given}; wanted (..., L, E), (..., S, E) and (..., S, V), whose "
-                         f"leading dimensions broadcast; fewer heads of key and value need enable_gqa=True") from None
+        raise ValueError(f"scaled_dot_product_attention: {given}; wanted (..., L, E), (..., S, E) and (..., S, V), "
+                         f"whose leading dimensions broadcast; fewer heads of key and value need "
+                         f"enable_gqa=True") from None
     return tuple([x if x.shape[:-last] == lead else broadcast_to(x, (*lead, *x.shape[-last:])) for x in (q, k, v)])
 
 

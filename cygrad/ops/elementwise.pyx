@@ -246,7 +246,8 @@ cdef Operator FLOOR_DIVIDE = FloorDivide(), REMAINDER = Remainder()
 cdef Operator FLOOR = Floor(), CEIL = Ceil(), TRUNC = Trunc(), ROUND = Round()
 cdef Operator POW = Pow(), POWER = Power(), SQUARE = Square(), SQRT = Sqrt(), RSQRT = Rsqrt(), RECIPROCAL = Reciprocal()
 OPERATORS = {o.name: o for o in (
-    ADD, SUB, MUL, DIV, FLOOR_DIVIDE, REMAINDER, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT, RSQRT, RECIPROCAL)}
+    ADD, SUB, MUL, DIV, FLOOR_DIVIDE, REMAINDER, NEG, ABS, SIGN, FLOOR, CEIL, TRUNC, ROUND, POW, POWER, SQUARE, SQRT,
+    RSQRT, RECIPROCAL)}
 
 
 def add(x: Data, y: Data) -> Tensor:

@@ -8,7 +8,7 @@ from cygrad.core.store cimport layout as lay
 
 from cygrad.core.errors import described
 from cygrad.ops.index import take
-from cygrad.ops.join import concat, split, stack
+from cygrad.ops.join import concat, split
 from cygrad.ops.shape import broadcast_to, copy, expand_dims, flip, permute, reshape
 
 
@@ -174,7 +174,7 @@ def broadcast_arrays(*xs: Data) -> tuple[Tensor, ...]:
     for i, t in enumerate(tensors):
         n = max(len(shape), t.ndim)
         a, b = (1,) * (n - len(shape)) + shape, (1,) * (n - t.ndim) + t.shape
-        for d, (p, q) in enumerate(zip(a, b)):
+        for p, q in zip(a, b):
             if p != q and p != 1 and q != 1:
                 raise ValueError(f"broadcast_arrays: tensor {i} has shape {t.shape}, those before it {shape}; from the "
                                  f"last dimension on, sizes must be equal or 1")
