@@ -40,11 +40,14 @@ class AvgSpread(Pools):
 @final
 class MaxPool(Pools):
     pass
-@final
-class PoolPut(Pools):
+@disjoint_base
+class Places(Pools):
     pass
 @final
-class PoolTake(Pools):
+class PoolPut(Places):
+    pass
+@final
+class PoolTake(Places):
     pass
 def adaptive_avg_pool1d(x: _Data, output_size: int | Sequence[int]) -> Tensor: ...
 def adaptive_avg_pool2d(x: _Data, output_size: int | Sequence[int | None] | None) -> Tensor: ...

@@ -115,64 +115,55 @@ cdef class MaxPool(Pools):
         return c.locally_constant(apply2(POOL_PUT, g, c.output(1).detach(), c.attributes))
 
 
+cdef class Places(Pools):
+    """The base of pool_put and pool_take: an input of images, and the places. The gradient of each is the other."""
+    cdef bint puts
+
+    def __cinit__(self, str name):
+        self.puts = name == "pool_put"
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef const Pool* p = &(<Pooling>c.attributes).pool
+        return infer_planes(c, &p.size[0] if self.puts else &p.out[0])
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        return put_or_take(c.attributes, &c.x[0], &c.y[0], c.x[1].data, self.puts)
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 2
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        add_stage(b, 1).saved = 2
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        return put_or_take(b.attributes, &b.g[0], &b.dx[0], saved(b, 1).data, not self.puts)
+
+    cdef object formula(self, c, int i, g):
+        return apply2(POOL_TAKE if self.puts else POOL_PUT, g, c.input(1), c.attributes)
+
+
+cdef int put_or_take(const void* attributes, const Array* given, const Array* made, char* places,
+                     bint puts) noexcept nogil:
+    """Put `given` at the places of `made`, or take `made` from the places of `given`."""
+    cdef Pool p = pool_of(attributes, made if puts else given, given if puts else made, places)
+    if puts: kernels.put_places(&p)
+    else: kernels.take_places(&p)
+    return 0
+
+
 @final
-cdef class PoolPut(Pools):
+cdef class PoolPut(Places):
     """x = sum of y over the windows with this place        dy = g at the places
 
     The inputs are y and the places. The gradient of max_pool, of which its formula is made."""
 
-    cdef int infer(self, Call* c) except -1 nogil:
-        return infer_planes(c, (<Pooling>c.attributes).pool.size)
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], c.x[1].data)
-        kernels.put_places(&p)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 2
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).saved = 2
-        return 0
-
-    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Pool p = pool_of(b.attributes, &b.g[0], &b.dx[0], saved(b, 1).data)
-        kernels.take_places(&p)
-        return 0
-
-    cdef object formula(self, c, int i, g):
-        return apply2(POOL_TAKE, g, c.input(1), c.attributes)
-
 
 @final
-cdef class PoolTake(Pools):
+cdef class PoolTake(Places):
     """y = x at the place of each window        dx = sum of g over the windows with this place
 
     The inputs are x and the places. The gradient of pool_put."""
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        return infer_planes(c, (<Pooling>c.attributes).pool.out)
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.x[1].data)
-        kernels.take_places(&p)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 2
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).saved = 2
-        return 0
-
-    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], saved(b, 1).data)
-        kernels.put_places(&p)
-        return 0
-
-    cdef object formula(self, c, int i, g):
-        return apply2(POOL_PUT, g, c.input(1), c.attributes)
 
 
 # ---- means -----------------------------------------------------------------------------------------------------------

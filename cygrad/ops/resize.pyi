@@ -9,11 +9,8 @@ from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
-@final
-class Collect(Operator):
-    pass
-@final
-class Interpolate(Operator):
+@disjoint_base
+class Linear(Operator):
     pass
 @disjoint_base
 class Resizing(Attributes):
@@ -27,6 +24,12 @@ class Resizing(Attributes):
     def out(self) -> Any: ...
     @property
     def scale(self) -> Any: ...
+@final
+class Interpolate(Linear):
+    pass
+@final
+class InterpolateBack(Linear):
+    pass
 def interpolate(x: _Data, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: Literal['nearest', 'linear', 'bilinear', 'bicubic', 'trilinear'] = 'nearest', align_corners: bool | None = None) -> Tensor: ...
 def interpolate_back(y: _Data, size: Sequence[int], mode: str = 'nearest', align_corners: bool = False, scale: Sequence[float] | None = None) -> Tensor: ...
 def pixel_shuffle(x: _Data, upscale_factor: int) -> Tensor: ...

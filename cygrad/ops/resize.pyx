@@ -80,76 +80,58 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
     return 0
 
 
+cdef class Linear(Operator):
+    """A resize, or its transpose with `back`. The gradient of each is the other."""
+    cdef bint back
+
+    def __cinit__(self, bint back):
+        self.name, self.fused, self.differentiable = "interpolate_back" if back else "interpolate", True, True
+        self.back = back
+
+    cdef int infer(self, Call* c) except -1 nogil:
+        cdef const Resize* r = &(<Resizing>c.attributes).resize
+        return infer_images(self, c, &r.size[0] if self.back else &r.out[0])
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        cdef Resize r = (resize_of(c.attributes, &c.y[0], &c.x[0]) if self.back else
+                         resize_of(c.attributes, &c.x[0], &c.y[0]))
+        kernels.resize(&r, self.back, c.workspace, c.workspace_bytes)
+        return 0
+
+    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
+        return 0
+
+    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
+        cdef Stage* s = add_stage(b, 1)
+        s.workspace_bytes = workspace_of(b.attributes, b.x[0], b.dtype)
+        return 0
+
+    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+        cdef Resize r = (resize_of(b.attributes, &b.g[0], &b.dx[0]) if self.back else
+                         resize_of(b.attributes, &b.dx[0], &b.g[0]))
+        kernels.resize(&r, not self.back, b.workspace, b.stages[stage].workspace_bytes)
+        return 0
+
+    cdef object formula(self, c, int i, g):
+        return apply1(INTERPOLATE if self.back else INTERPOLATE_BACK, g, c.attributes)
+
+
 @final
-cdef class Interpolate(Operator):
+cdef class Interpolate(Linear):
     """y = sum of x[k] w(p, k)        dx = sum of g[p] w(p, k)
 
     The weights w follow from the sizes, so nothing is kept."""
 
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "interpolate", True, True
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        return infer_images(self, c, (<Resizing>c.attributes).resize.out)
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        cdef Resize r = resize_of(c.attributes, &c.x[0], &c.y[0])
-        kernels.resize(&r, False, c.workspace, c.workspace_bytes)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 0
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        cdef Stage* s = add_stage(b, 1)
-        s.workspace_bytes = workspace_of(b.attributes, b.x[0], b.dtype)
-        return 0
-
-    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Resize r = resize_of(b.attributes, &b.dx[0], &b.g[0])
-        kernels.resize(&r, True, b.workspace, b.stages[stage].workspace_bytes)
-        return 0
-
-    cdef object formula(self, c, int i, g):
-        return apply1(COLLECT, g, c.attributes)
-
 
 @final
-cdef class Collect(Operator):
+cdef class InterpolateBack(Linear):
     """x = sum of y[p] w(p, k)        dy = sum of g[k] w(p, k)
 
     The gradient of interpolate, of which its formula is made."""
 
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "interpolate_back", True, True
 
-    cdef int infer(self, Call* c) except -1 nogil:
-        return infer_images(self, c, (<Resizing>c.attributes).resize.size)
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        cdef Resize r = resize_of(c.attributes, &c.y[0], &c.x[0])
-        kernels.resize(&r, True, c.workspace, c.workspace_bytes)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 0
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        cdef Stage* s = add_stage(b, 1)
-        s.workspace_bytes = workspace_of(b.attributes, b.x[0], b.dtype)
-        return 0
-
-    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Resize r = resize_of(b.attributes, &b.g[0], &b.dx[0])
-        kernels.resize(&r, False, b.workspace, b.stages[stage].workspace_bytes)
-        return 0
-
-    cdef object formula(self, c, int i, g):
-        return apply1(INTERPOLATE, g, c.attributes)
-
-
-cdef Operator INTERPOLATE = Interpolate(), COLLECT = Collect()
-OPERATORS = {o.name: o for o in (INTERPOLATE, COLLECT)}
+cdef Operator INTERPOLATE = Interpolate(False), INTERPOLATE_BACK = InterpolateBack(True)
+OPERATORS = {o.name: o for o in (INTERPOLATE, INTERPOLATE_BACK)}
 
 
 cdef Resizing sizes_of(tuple size, wanted, factor, str mode, bint corners):
@@ -208,7 +190,7 @@ def interpolate_back(y: Data, size: Sequence[int], mode: str = "nearest", align_
     of their elements for one of y, along each dimension."""
     cdef Tensor t = ensure_tensor(y)
     cdef Resizing a = sizes_of(size, t.shape[2:], None, mode, align_corners)
-    return apply1(COLLECT, t, a if scale is None else Resizing(mode, align_corners, size, t.shape[2:], scale))
+    return apply1(INTERPOLATE_BACK, t, a if scale is None else Resizing(mode, align_corners, size, t.shape[2:], scale))
 
 
 def pixel_shuffle(x: Data, upscale_factor: int) -> Tensor:
