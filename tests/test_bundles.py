@@ -38,6 +38,22 @@ def test_two_shared_objects_are_opened():
     assert sorted(Path(f).name.partition(".")[0] for f in found) == [f"_{driver.level()}", "_modules"]
 
 
+def test_modules_that_the_import_loads_stand_side_by_side():
+    """Linux maps sixteen pages around each page that is used, so others between them would cost memory (setup.py)."""
+    code = f"""
+import sys
+import cygrad
+from cygrad import _modules
+from cygrad.kernels import _{driver.level()} as kernels
+for bundle, package in (_modules, "cygrad.ops."), (kernels, "cygrad.kernels."):
+    print(*(int(name in sys.modules) for name in bundle.names() if name.startswith(package)))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    for line in result.stdout.splitlines():
+        loaded = line.split()
+        assert loaded == sorted(loaded, reverse=True) and set(loaded) == {"0", "1"}, "change FIRST in setup.py"
+
+
 def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns("_avx*", "__pycache__"))
     code = "from cygrad.kernels import driver; print(driver.level())"
