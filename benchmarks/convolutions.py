@@ -92,6 +92,48 @@ def block():
         (1, (32, 32, 32, 32)), (0.06, (64, 32, 3, 3)), (0.01, (64,)), (1, (32, 64, 32, 32)))]
 
 
+@dataclass(frozen=True)
+class Block:
+    """The block with the methods of models.Problem. A step is its forward and backward without an update; the images
+    count as parameters, because they have a gradient. It returns the first element of the result."""
+
+    def layers(self):
+        images, weights, bias, _ = block()
+        return [(weights, bias), (images, images[:0])]
+
+    def data(self):
+        images, _, _, head = block()
+        return head, images
+
+    def cygrad(self, fresh_gradients=False):
+        import cygrad as cg
+
+        variables = [cg.tensor(a).attach_grad() for a in block()[:3]]
+
+        def step(head, _):
+            if fresh_gradients:
+                for v in variables: v.grad = None
+            with cg.record(): y = cg.conv2d(*variables, padding=1)
+            y.backward(head)
+            return y.detach()[0, 0, 0, 0]
+
+        return Trainer(step, cg.tensor, lambda loss: loss.item())
+
+    def torch(self):
+        import torch
+        from torch.nn import functional as F
+
+        variables = [torch.from_numpy(a).requires_grad_() for a in block()[:3]]
+
+        def step(head, _):
+            for v in variables: v.grad = None
+            y = F.conv2d(*variables, padding=1)
+            y.backward(head)
+            return y.detach()[0, 0, 0, 0]
+
+        return Trainer(step, torch.tensor, lambda loss: loss.item())
+
+
 def cygrad_block():
     """Functions that compute the result and the three gradients."""
     import cygrad as cg

@@ -99,7 +99,9 @@ GOALS = {
     ("L", "step, dense gradient"): Goal(4, 1.1),
     ("L", "step, sparse gradient"): Goal(0.5, 1.3, dense=5),
     **{("peaks", name): Goal(nbytes, 1.0)
-       for name, nbytes in (("F: GPT, Adam", 43_294_428), ("G: LSTM", 39_496_252), ("G: LSTM of cells", 16_367_628),
+       for name, nbytes in (("E: LeNet, 28x28, batch 64, SGD", 4_716_568),
+                            ("E: conv block, 32 to 64 channels", 25_322_112), ("F: GPT, Adam", 43_294_428),
+                            ("G: LSTM", 39_496_252), ("G: LSTM of cells", 16_367_628),
                             ("L: table, dense gradient", 53_297_156), ("L: table, sparse gradient", 3_145_740))},
     ("peaks", "D: 784-1024-1024-10, batch 256, Adam"): Goal(22e6),
     ("peaks", "64 layers of 1024, batch 512, SGD"): Goal(270e6),

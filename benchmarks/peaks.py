@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import gpt, sequences, table
-from benchmarks.convolutions import Network
+from benchmarks.convolutions import Block, Network
 from benchmarks.million import resident_bytes
 from benchmarks.models import Problem
 from benchmarks.nets import Net
@@ -31,6 +31,7 @@ PROBLEMS = {
     "C: 64-128-64-10, batch 64, Adam": Problem((64, 128, 64, 10), 64, "cross_entropy", "adam", 1e-3),
     "D: 784-1024-1024-10, batch 256, Adam": Problem((784, 1024, 1024, 10), 256, "cross_entropy", "adam", 1e-3),
     "E: LeNet, 28x28, batch 64, SGD": Network(1e-3),
+    "E: conv block, 32 to 64 channels": Block(),
     "64 layers of 1024, batch 512, SGD": Problem((1024,) * 65, 512, "mse", "sgd", 1e-6),
     "F: GPT, Adam": gpt.NET,
     "G: LSTM": sequences.NET,
