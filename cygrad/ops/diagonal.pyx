@@ -16,6 +16,7 @@ from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.index cimport copy
 
+from cygrad.core.execute.composed import composed
 from cygrad.ops.reduce import sum
 
 
@@ -124,6 +125,7 @@ def diag(x: Data, k: int = 0) -> Tensor:
     return apply1(DIAG, t, Line(0, 1, k, (n, n)))
 
 
+@composed
 def trace(x: Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the diagonal of `x` over two axes, by default the first ones; see diagonal(). Backward saves
     nothing."""

@@ -9,6 +9,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.ops.criteria cimport Criterion, Settings, Signed, operand_like, over_elements, pair, positive, settings
 from cygrad.ops.summaries cimport floating
 
+from cygrad.core.execute.composed import composed
 from cygrad.ops.compare import clip
 from cygrad.ops.elementwise import sub
 from cygrad.ops.reduce import sum
@@ -85,6 +86,7 @@ def huber_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] 
 
 # ---- similarities, made of operators ---------------------------------------------------------------------------------
 
+@composed
 def cosine_similarity(x1: Data, x2: Data, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `axis` of their common shape: x1 . x2 / (|x1| |x2|), where each
     norm is at least eps. Below eps the derivative of a norm is 0. Backward keeps x1, x2 and six numbers for each
@@ -95,6 +97,7 @@ def cosine_similarity(x1: Data, x2: Data, axis: int = 1, eps: float = 1e-8) -> T
     return sum(s * t, a) / clip(norm(s, 2, a), eps) / clip(norm(t, 2, a), eps)
 
 
+@composed
 def pairwise_distance(x1: Data, x2: Data, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis, with broadcasting. Backward keeps the difference and the
     distances."""

@@ -13,6 +13,7 @@ from cygrad.ops.summaries cimport floating
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.compare import clip, equal, logical_and, logical_not, minimum, where
 from cygrad.ops.distances import pairwise_distance
 from cygrad.ops.elementwise import sqrt, square
@@ -56,6 +57,7 @@ cdef object hinge(z):
     return clip(z, 0)
 
 
+@composed
 def margin_ranking_loss(x1: Data, x2: Data, target: Data, margin: float = 0.0,
                         reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """max(0, margin - target (x1 - x2)) with broadcasting: target 1 says that x1 should be larger, -1 that x2 should.
@@ -66,6 +68,7 @@ def margin_ranking_loss(x1: Data, x2: Data, target: Data, margin: float = 0.0,
     return reduced(hinge(z), "margin_ranking_loss", reduction)
 
 
+@composed
 def triplet_margin_loss(anchor: Data, positive: Data, negative: Data, margin: float = 1.0, p: float = 2.0,
                         eps: float = 1e-6, swap: bool = False,
                         reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
@@ -84,6 +87,7 @@ def triplet_margin_loss(anchor: Data, positive: Data, negative: Data, margin: fl
     return reduced(hinge(near - far + margin), "triplet_margin_loss", reduction)
 
 
+@composed
 def cosine_embedding_loss(x1: Data, x2: Data, target: Data, margin: float = 0.0,
                           reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1, else 0, for the cosine of the rows of x1 and x2,
@@ -120,6 +124,7 @@ cdef tuple rows_of(str name, x, target, bint many):
     return reshape(s, shape), reshape(l, shape if many else (n,)), one
 
 
+@composed
 def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float = 1.0, weight: Data | None = None,
                       reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The sum over the classes i other than the label y of max(0, margin - x[y] + x[i])^p, divided by the number of
@@ -147,6 +152,7 @@ def multi_margin_loss(x: Data, target: Data, p: Literal[1, 2] = 1, margin: float
     return reduced(values[0] if one else values, name, reduction)
 
 
+@composed
 def multilabel_margin_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """The sum over the labels y of a row and the classes i that are none of its labels of max(0, 1 - x[y] + x[i]),
     divided by the number of classes, for `x` (n, classes) and the labels `target` of the same shape, or one row. The
@@ -172,6 +178,7 @@ def multilabel_margin_loss(x: Data, target: Data, reduction: Literal["mean", "su
     return reduced(values[0] if one else values, name, reduction)
 
 
+@composed
 def multilabel_soft_margin_loss(x: Data, target: Data, weight: Data | None = None,
                                 reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """binary_cross_entropy_with_logits(x, target, weight) averaged over the last axis, the classes; then the "mean" or

@@ -8,6 +8,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import eye
 from cygrad.ops.linalg import matmul
 from cygrad.ops.minmax import max as max_over
@@ -19,6 +20,7 @@ from cygrad.ops.spectra import svdvals
 from cygrad.ops.statistics import norm as vector_norm
 
 
+@composed
 def matrix_norm(x: Data, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
     """The norm of each matrix of `x` (..., m, n): "fro" is the root of the sum of squares, "nuc" the sum of the
     singular values, 2 (-2) the largest (smallest) of them, 1 (-1) the largest (smallest) sum of |x| of a column, inf
@@ -57,6 +59,10 @@ def norm(x: Data, ord: float | Literal["fro", "nuc"] | None = None, axis: int | 
     return expand_dims(y, (a, b)) if keepdims else y
 
 
+norm = composed(norm, "linalg.norm")
+
+
+@composed
 def matrix_power(x: Data, n: int) -> Tensor:
     """Each matrix of `x` (..., m, m) to the power of the integer `n`, by squaring; negative powers are those of the
     inverse, and power 0 is the identity. Raises ValueError unless the matrices are square."""

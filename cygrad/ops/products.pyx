@@ -7,17 +7,20 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.kernels.array cimport MAX_NDIM
 
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.einsum import einsum
 from cygrad.ops.join import stack
 from cygrad.ops.shape import permute, reshape
 
 
+@composed
 def outer(x: Data, y: Data) -> Tensor:
     """x[i] y[j] for all elements of two tensors, which are flattened: (m, n)."""
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
     return reshape(a, (-1, 1) if a.layout.size else (0, 1)) * reshape(b, (1, -1) if b.layout.size else (1, 0))
 
 
+@composed
 def inner(x: Data, y: Data) -> Tensor:
     """The sums of products over the last axes of `x` (..., k) and `y` (..., k), as in NumPy: the shape is that of x and
     then that of y, without k. A tensor without dimensions multiplies the other one."""
@@ -29,6 +32,7 @@ def inner(x: Data, y: Data) -> Tensor:
     return tensordot(a, b, ((-1,), (-1,)))
 
 
+@composed
 def kron(x: Data, y: Data) -> Tensor:
     """The Kronecker product: `y` in place of each element of `x`, multiplied by it. The sizes are multiplied; the
     tensor with fewer dimensions gets leading ones of size 1."""
@@ -43,6 +47,7 @@ def kron(x: Data, y: Data) -> Tensor:
     return reshape(z, tuple([i * j for i, j in pairs]))
 
 
+@composed
 def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along `axis`, an axis of both; the others broadcast. Backward
     saves x and y. Raises ValueError for other sizes of the axis."""
@@ -58,6 +63,7 @@ def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@composed
 def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
     """The sums of products over `axes`: the last ones of `x` with as many first ones of `y`, or the axes of x and those
     of y as two sequences. The shape is that of x and then that of y, without these. Raises ValueError if the sizes
@@ -87,6 +93,7 @@ def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -
     return einsum(f"{''.join(left)},{''.join(right)}->{''.join(result)}", a, b)
 
 
+@composed
 def vecdot(x: Data, y: Data, axis: int = -1) -> Tensor:
     """The sums of products along `axis`, an axis of both of the same size; the others broadcast. Raises ValueError if
     the sizes differ."""

@@ -7,6 +7,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
 
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.index import take
 from cygrad.ops.join import concat, split
 from cygrad.ops.shape import broadcast_to, copy, expand_dims, flip, permute, reshape
@@ -36,6 +37,7 @@ cdef list distinct_axes(str name, axes, int ndim):
 
 # ---- repetition ------------------------------------------------------------------------------------------------------
 
+@composed
 def tile(x: Data, reps: int | Sequence[int]) -> Tensor:
     """`x` repeated `reps[d]` times along each dimension, as in numpy.tile: the shorter of `reps` and `x.shape` is
     filled with ones in front. Raises ValueError for a negative number."""
@@ -50,6 +52,7 @@ def tile(x: Data, reps: int | Sequence[int]) -> Tensor:
     return reshape(wide, tuple([c * size for c, size in zip(counts, shape)]))
 
 
+@composed
 def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
     """Each element of `x` (each slice along `axis`) `repeats` times in a row, as in numpy.repeat. `repeats` is an
     integer, or one for each; with `axis` None, `x` is flattened. Raises ValueError for a negative number, or if there
@@ -75,6 +78,7 @@ def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
 
 # ---- order -----------------------------------------------------------------------------------------------------------
 
+@composed
 def roll(x: Data, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` with its elements moved on by `shift` along `axis` (both may be several); those that pass the end come in at
     the start. With `axis` None, the flattened x is rolled and has its shape again. As in numpy.roll."""
@@ -93,6 +97,7 @@ def roll(x: Data, shift: int | Sequence[int], axis: int | Sequence[int] | None =
     return copy(t) if t is x else t
 
 
+@composed
 def moveaxis(x: Data, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """`x` with the axes `source` moved to `destination`, the others in their order: a view, as in numpy.moveaxis."""
     cdef Tensor t = ensure_tensor(x)
@@ -106,6 +111,7 @@ def moveaxis(x: Data, source: int | Sequence[int], destination: int | Sequence[i
     return permute(t, tuple(order))
 
 
+@composed
 def rot90(x: Data, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """`x` turned by `k` right angles in the plane of two axes, from the first towards the second: a view, as in
     numpy.rot90."""
@@ -121,11 +127,13 @@ def rot90(x: Data, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return permute(flip(t, b), tuple(order)) if n == 1 else flip(permute(t, tuple(order)), b)
 
 
+@composed
 def fliplr(x: Data) -> Tensor:
     """`x`, of at least 2 dimensions, reversed along axis 1: a view."""
     return flip(at_least("fliplr", x, 2), 1)
 
 
+@composed
 def flipud(x: Data) -> Tensor:
     """`x`, of at least 1 dimension, reversed along axis 0: a view."""
     return flip(at_least("flipud", x, 1), 0)
@@ -146,16 +154,19 @@ cdef object each(function, tuple xs):
     return found[0] if len(found) == 1 else found
 
 
+@composed
 def atleast_1d(*xs: Data) -> Tensor | tuple[Tensor, ...]:
     """Each of `xs` with at least one dimension: views. A tuple of results for several."""
     return each(lambda t: reshape(t, (1,)) if t.ndim == 0 else t, xs)
 
 
+@composed
 def atleast_2d(*xs: Data) -> Tensor | tuple[Tensor, ...]:
     """Each of `xs` with at least two dimensions; new ones of size 1 are in front. A tuple of results for several."""
     return each(lambda t: reshape(t, (1,) * (2 - t.ndim) + t.shape) if t.ndim < 2 else t, xs)
 
 
+@composed
 def atleast_3d(*xs: Data) -> Tensor | tuple[Tensor, ...]:
     """Each of `xs` with at least three dimensions, as in numpy.atleast_3d: (n,) becomes (1, n, 1), (m, n) becomes
     (m, n, 1). A tuple of results for several."""
@@ -167,6 +178,7 @@ def three(t):
     return reshape(t, (1, t.size, 1)) if t.ndim < 2 else t
 
 
+@composed
 def broadcast_arrays(*xs: Data) -> tuple[Tensor, ...]:
     """The tensors broadcast to their common shape: views. Raises ValueError if the shapes do not match."""
     tensors = [ensure_tensor(x) for x in xs]
@@ -182,6 +194,7 @@ def broadcast_arrays(*xs: Data) -> tuple[Tensor, ...]:
     return tuple([t if t.shape == shape else broadcast_to(t, shape) for t in tensors])
 
 
+@composed
 def meshgrid(*xs: Data, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """Grids of coordinates from vectors, as in numpy.meshgrid with copy=False: result i has the elements of `xs[i]`
     along its own axis and repeats them along the others. With "xy", the first two axes are exchanged. Views."""
@@ -206,27 +219,32 @@ cdef list listed(str name, xs):
     return tensors
 
 
+@composed
 def vstack(xs: Iterable[Data]) -> Tensor:
     """The tensors joined along axis 0; vectors are rows, as in numpy.vstack."""
     return concat([atleast_2d(t) for t in listed("vstack", xs)], 0)
 
 
+@composed
 def hstack(xs: Iterable[Data]) -> Tensor:
     """The tensors joined along axis 1; vectors along axis 0, as in numpy.hstack."""
     tensors = [atleast_1d(t) for t in listed("hstack", xs)]
     return concat(tensors, 0 if tensors[0].ndim == 1 else 1)
 
 
+@composed
 def dstack(xs: Iterable[Data]) -> Tensor:
     """The tensors joined along axis 2, with the shapes of atleast_3d, as in numpy.dstack."""
     return concat([three(t) for t in listed("dstack", xs)], 2)
 
 
+@composed
 def column_stack(xs: Iterable[Data]) -> Tensor:
     """The tensors joined along axis 1; vectors are columns, as in numpy.column_stack."""
     return concat([reshape(t, (-1, 1)) if t.ndim < 2 else t for t in listed("column_stack", xs)], 1)
 
 
+@composed
 def unstack(x: Data, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of `x` along `axis`, a tuple of views: what stack() would join."""
     cdef Tensor t = ensure_tensor(x)
@@ -234,6 +252,7 @@ def unstack(x: Data, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple([t[(slice(None),) * a + (i,)] for i in range(t.shape[a])])
 
 
+@composed
 def array_split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """split() that allows a number of parts which does not divide the size: the first ones are longer by one. A tuple
     of views."""
@@ -245,17 +264,20 @@ def array_split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[
     return split(t, [i * size + min(i, longer) for i in range(1, count)], a)
 
 
+@composed
 def hsplit(x: Data, sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """split() along axis 1; of a vector along axis 0."""
     cdef Tensor t = at_least("hsplit", x, 1)
     return split(t, sections, 0 if t.ndim == 1 else 1)
 
 
+@composed
 def vsplit(x: Data, sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """split() along axis 0, of a tensor with at least 2 dimensions."""
     return split(at_least("vsplit", x, 2), sections, 0)
 
 
+@composed
 def dsplit(x: Data, sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """split() along axis 2, of a tensor with at least 3 dimensions."""
     return split(at_least("dsplit", x, 3), sections, 2)

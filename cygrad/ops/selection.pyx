@@ -8,6 +8,7 @@ from cygrad.ops.summaries cimport floating
 from cygrad.kernels.array cimport BOOL, INT64, is_floating
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.ops.compare import (
     equal, isfinite, isnan, less_equal, logical_and, logical_not, logical_or, not_equal, where,
@@ -24,6 +25,7 @@ from cygrad.ops.summaries import diff
 
 # ---- selection -------------------------------------------------------------------------------------------------------
 
+@composed
 def take_along_axis(x: Data, indices: Data, axis: int | None = -1) -> Tensor:
     """The elements of `x` at `indices` along `axis`, as in numpy.take_along_axis: y[i, j] = x[i, indices[i, j]] for
     axis 1. The other dimensions broadcast. With `axis` None, of the flattened x. Raises IndexError for an index out of
@@ -42,6 +44,7 @@ def take_along_axis(x: Data, indices: Data, axis: int | None = -1) -> Tensor:
     return gather(t, a, broadcast_to(i, tuple(shape)))
 
 
+@composed
 def index_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
     """`x` with slice k of `src` added to slice index[k] of x along `axis`, as in torch.index_add. Repeated indices
     accumulate. Raises ValueError if src does not have a slice for each index, and IndexError for an index out of
@@ -57,6 +60,7 @@ def index_add(x: Data, axis: int, index: Data, src: Data) -> Tensor:
     return scatter_add(t, a, broadcast_to(places, wanted), s)
 
 
+@composed
 def masked_fill(x: Data, mask: Data, value: Data) -> Tensor:
     """`x` with `value`, a number, where `mask`, a bool tensor that broadcasts with x, is true. Raises TypeError for a
     mask of another dtype."""
@@ -67,6 +71,7 @@ def masked_fill(x: Data, mask: Data, value: Data) -> Tensor:
     return where(m, value, t)
 
 
+@composed
 def nonzero(x: Data) -> tuple[Tensor, ...]:
     """The indices of the elements that are not 0, an int64 vector for each dimension, as in numpy.nonzero:
     x[nonzero(x)] are these elements. Raises ValueError for a tensor without dimensions."""
@@ -76,6 +81,7 @@ def nonzero(x: Data) -> tuple[Tensor, ...]:
     return tuple([places[:, d] for d in range(t.ndim)])
 
 
+@composed
 def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The different elements of `x` in order, as in numpy.unique; all NaN count as one. On request also, as int64: the
@@ -101,6 +107,7 @@ def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
     return tuple(found)
 
 
+@composed
 def nan_to_num(x: Data, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """`x` with `nan` for NaN and `posinf` and `neginf` for the infinities (None: the largest and smallest number of the
     dtype), as in numpy.nan_to_num. Backward saves a bit for each element: the gradient is g where x is finite, else
@@ -117,6 +124,7 @@ def nan_to_num(x: Data, nan: float = 0.0, posinf: float | None = None, neginf: f
 
 # ---- comparison ------------------------------------------------------------------------------------------------------
 
+@composed
 def isclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where |x - y| <= atol + rtol |y|, or both are the same infinity; with `equal_nan`, also where both are NaN. As in
     numpy.isclose."""
@@ -126,11 +134,13 @@ def isclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
     return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
 
 
+@composed
 def allclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether isclose() holds for all elements. A Python bool."""
     return bool(all(isclose(x, y, rtol, atol, equal_nan)))
 
 
+@composed
 def array_equal(x: Data, y: Data, equal_nan: bool = False) -> bool:
     """Whether two tensors have the same shape and elements; with `equal_nan`, NaN equal NaN. A Python bool."""
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)

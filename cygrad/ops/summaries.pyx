@@ -13,6 +13,7 @@ from cygrad.kernels.array cimport BOOL, is_floating
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.compare import isnan, logical_not, not_equal, where
 from cygrad.ops.index import take
 from cygrad.ops.join import concat
@@ -40,6 +41,7 @@ cdef list reduced_axes(str name, axis, int ndim):
 
 # ---- differences -----------------------------------------------------------------------------------------------------
 
+@composed
 def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, append: Data | None = None) -> Tensor:
     """The differences of adjacent elements along `axis`, taken `n` times, as in numpy.diff. `prepend` and `append` are
     joined to x first: a number, or a tensor that fits. Of bools: whether they differ. Raises ValueError for n < 0."""
@@ -67,6 +69,7 @@ cdef object margin(v, Tensor x, int axis):
                         (*x.shape[:axis], 1, *x.shape[axis + 1:]))
 
 
+@composed
 def ptp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The largest element minus the smallest, along `axis` (an int, several, or None for all)."""
     return max(x, axis, keepdims) - min(x, axis, keepdims)
@@ -86,6 +89,7 @@ cdef tuple sorted_along(str name, x, axis, keepdims):
     return sort(together, -1), shape
 
 
+@composed
 def median(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The median along `axis` (an int, several, or None for all): the middle element of the order, or the mean of
     the two. NaN where an element is NaN. As in numpy.median; the gradient goes to these elements."""
@@ -105,6 +109,7 @@ cdef object in_float64(q):
     return np.asarray(q.detach() if isinstance(q, Tensor) else q, "float64")
 
 
+@composed
 def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False,
              method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """The quantiles `q` (numbers from 0 to 1, of any shape, which comes first in the result) along `axis`, as in
@@ -137,6 +142,7 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
     return reshape(permute(y, order), (*numbers.shape, *shape))
 
 
+@composed
 def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False,
                method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """quantile() with `q` from 0 to 100."""
@@ -148,17 +154,20 @@ def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdi
 
 # ---- sums and means --------------------------------------------------------------------------------------------------
 
+@composed
 def count_nonzero(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0, along `axis` (an int, several, or None for all), as int64."""
     return sum(not_equal(x, 0), axis, keepdims)
 
 
+@composed
 def nansum(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The sum of the elements that are not NaN, along `axis`; 0 where there are none. The gradient of a NaN is 0."""
     cdef Tensor t = ensure_tensor(x)
     return sum(where(isnan(t), 0, t) if is_floating(t.dtype) else t, axis, keepdims)
 
 
+@composed
 def nanmean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean of the elements that are not NaN, along `axis`; NaN where there are none. The gradient of a NaN is 0."""
     cdef Tensor t = floating(x)
@@ -166,6 +175,7 @@ def nanmean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = F
     return sum(where(bad, 0, t), axis, keepdims) / sum(logical_not(bad), axis, keepdims).astype(DTYPES[t.dtype])
 
 
+@composed
 def average(x: Data, axis: int | Sequence[int] | None = None, weights: Data | None = None,
             keepdims: bool = False) -> Tensor:
     """The mean along `axis` (an int, several, or None for all) with `weights`, of the shape of x, or of one dimension

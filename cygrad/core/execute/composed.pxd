@@ -1,0 +1,1 @@
+cdef int rename(error, str name) except -1

@@ -1,0 +1,43 @@
+"""Functions that are made of operators: their errors name the function that was called, not an operator inside it."""
+
+import re
+from functools import wraps
+
+from cygrad.core.execute.capture cimport Capture, captures
+from cygrad.core.late_bound cimport late_bound
+from cygrad.core.thread_state cimport flags
+
+# The name at the start of a message, before what the message says of it.
+FIRST = re.compile(r"([a-z][a-z0-9_.]*)(?=: | in place: | is not | needs | takes | cannot )")
+RENAMED = ValueError, TypeError, IndexError, OverflowError
+
+
+cdef int rename(error, str name) except -1:
+    """Put `name` in place of the operator or function that the message of `error` begins with."""
+    if not isinstance(error, RENAMED) or len(error.args) != 1 or not isinstance(error.args[0], str): return 0
+    found = FIRST.match(error.args[0])
+    if found is not None and found[1] in late_bound.names: error.args = (name + error.args[0][found.end():],)
+    return 0
+
+
+def composed(function, str name=None):
+    """Decorate a public function that is made of operators. Errors of these then begin with its name (or `name`), in
+    a replay too."""
+    name = name or function.__name__
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        cdef Capture capture = <Capture>flags().capture if captures and flags().capture != NULL else None
+        cdef str outer
+        if capture is not None:
+            outer = capture.within
+            capture.within = outer or name
+        try:
+            return function(*args, **kwargs)
+        except RENAMED as e:
+            rename(e, name)
+            raise
+        finally:
+            if capture is not None: capture.within = outer
+
+    return call
