@@ -130,7 +130,8 @@ cdef object formula(Node node, Context c, int i, g):
     """The operator's formula. Its errors name the operator, not the one inside the formula that raised them."""
     try: return node.op.formula(c, i, g)
     except Exception as e:
-        if type(node.op).__module__.startswith("cygrad.ops."): rename(e, "backward of " + node.op.name)   # (not a user's)
+        if type(node.op).__module__.startswith("cygrad.ops."):      # (not a user's)
+            rename(e, "backward of " + node.op.name, node.op.name)
         raise
 
 
