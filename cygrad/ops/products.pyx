@@ -1,8 +1,8 @@
 """Products as NumPy has them, made of operators: outer, inner, kron, cross, tensordot, vecdot."""
 
-import operator
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.kernels.array cimport MAX_NDIM
 
@@ -55,6 +55,7 @@ def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
     cdef int d = lay.read_axis(axis, max(a.layout.ndim, b.layout.ndim)) - max(a.layout.ndim, b.layout.ndim)
     if -d > min(a.layout.ndim, b.layout.ndim) or a.shape[d] != 3 or b.shape[d] != 3:
         raise ValueError(f"cross: x is {a.shape} and y is {b.shape}; both must have size 3 along axis {axis}")
+    check_broadcast("cross", a, b)
     rest = (slice(None),) * (-d - 1)
     (x0, x1, x2), (y0, y1, y2) = [[t[(..., i, *rest)] for i in range(3)] for t in (a, b)]
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], d)
@@ -76,7 +77,7 @@ def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -
             raise ValueError(f"tensordot: axes must be a number or two sequences of the same length, got "
                              f"{described(axes)}")
     else:
-        k = operator.index(axes)
+        k = lay.read_integer("tensordot", "axes", axes)
         if not 0 <= k <= min(m, n):
             raise ValueError(f"tensordot: axes is {k}, but x is {a.shape} and y is {b.shape}")
         pair = [tuple(range(m - k, m)), tuple(range(k))]
@@ -101,6 +102,7 @@ def vecdot(x: Data, y: Data, axis: int = -1) -> Tensor:
     cdef int d = lay.read_axis(axis, max(a.layout.ndim, b.layout.ndim)) - max(a.layout.ndim, b.layout.ndim)
     if -d > min(a.layout.ndim, b.layout.ndim) or a.shape[d] != b.shape[d]:
         raise ValueError(f"vecdot: x is {a.shape} and y is {b.shape}; both must have axis {axis}, with the same size")
+    check_broadcast("vecdot", a, b)
     return einsum("...a,...a->...", last(a, d), last(b, d))
 
 

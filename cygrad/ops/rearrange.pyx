@@ -1,29 +1,27 @@
 """Functions that rearrange elements, made of operators: tiling, rolling, rotating, stacking, splitting. NumPy's names,
 arguments and results. Where NumPy returns a view, so do these."""
 
-import operator
+from cpython.number cimport PyNumber_Index
+from libc.limits cimport INT_MAX
+from libc.stdint cimport int64_t
 
+from cygrad.core.graph.construct cimport fresh
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport OTHER
+from cygrad.kernels.array cimport INT64
 
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
+from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.join import concat, split
 from cygrad.ops.shape import broadcast_to, copy, expand_dims, flip, permute, reshape
 
 
-cdef int integer(str name, str argument, v, int at_least) except? -1:
-    """`v` as an int of at least `at_least`. Raises TypeError or ValueError."""
-    try: n = operator.index(v)
-    except TypeError: raise TypeError(f"{name}: {argument} must be an integer, got {described(v)}") from None
-    if n < at_least: raise ValueError(f"{name}: {argument} is {n}; it must be at least {at_least}")
-    return n
-
-
 cdef tuple integers(str name, str argument, v):
     """`v`, an int or a sequence of ints, as a tuple. Raises TypeError."""
-    try: return tuple([operator.index(n) for n in v]) if isinstance(v, (list, tuple)) else (operator.index(v),)
+    try: return tuple([PyNumber_Index(n) for n in v]) if isinstance(v, (list, tuple)) else (PyNumber_Index(v),)
     except TypeError: raise TypeError(f"{name}: {argument} must be an integer or several, got {described(v)}") from None
 
 
@@ -46,6 +44,7 @@ def tile(x: Data, reps: int | Sequence[int]) -> Tensor:
     if min(counts, default=0) < 0: raise ValueError(f"tile: reps is {described(reps)}; it must not be negative")
     n = max(len(counts), t.ndim)
     counts, shape = (1,) * (n - len(counts)) + counts, (1,) * (n - t.ndim) + t.shape
+    check_elements("tile", [c * size for c, size in zip(counts, shape)])
     if all([c == 1 for c in counts]): return copy(reshape(t, shape))
     wide = broadcast_to(reshape(t, tuple([k for size in shape for k in (1, size)])),
                         tuple([k for c, size in zip(counts, shape) for k in (c, size)]))
@@ -64,16 +63,37 @@ def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
     n = t.shape[a]
     counts = ensure_tensor(repeats).tolist()
     many = isinstance(counts, list) and len(counts) != 1
-    for c in counts if isinstance(counts, list) else [counts]: integer("repeat", "repeats", c, 0)
+    for c in counts if isinstance(counts, list) else [counts]: lay.read_integer("repeat", "repeats", c, 0)
     if many:
         if len(counts) != n:
             raise ValueError(f"repeat: {len(counts)} numbers of repeats for {n} slices; there must be one for each")
-        return take(t, [i for i, c in enumerate(counts) for _ in range(c)], a)
+        check_elements("repeat", [*t.shape[:a], sum(counts), *t.shape[a + 1:]])
+        return take(t, repeated(counts, sum(counts)), a)
     c = counts[0] if isinstance(counts, list) else counts
     if c == 1: return copy(t)
     shape = t.shape
+    check_elements("repeat", [*shape, c])
     wide = broadcast_to(expand_dims(t, a + 1), (*shape[:a + 1], c, *shape[a + 1:]))
     return reshape(wide, (*shape[:a], n * c, *shape[a + 1:]))
+
+
+cdef int check_elements(str name, sizes) except -1:
+    """Raise ValueError if a result has too many elements."""
+    cdef object n = 1
+    for size in sizes: n *= size
+    for size in (*sizes, n): check_size(size, f"{name}: the result would have the sizes {described(tuple(sizes))}")
+    return 0
+
+
+cdef Tensor repeated(counts, Py_ssize_t n):
+    """Each index of `counts` as often as its number, `n` in all."""
+    cdef Tensor index = fresh(lay.dense(1, &n), INT64, OTHER)
+    cdef int64_t* y = <int64_t*>index.buffer.data
+    cdef Py_ssize_t i, k, at = 0
+    for i, c in enumerate(counts):
+        for k in range(at, at + <Py_ssize_t>c): y[k] = i
+        at += c
+    return index
 
 
 # ---- order -----------------------------------------------------------------------------------------------------------
@@ -116,10 +136,10 @@ def rot90(x: Data, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """`x` turned by `k` right angles in the plane of two axes, from the first towards the second: a view, as in
     numpy.rot90."""
     cdef Tensor t = ensure_tensor(x)
-    axes = tuple(axes)
-    if len(axes) != 2: raise ValueError(f"rot90: axes is {described(axes)}; it must be two axes")
+    if not isinstance(axes, (list, tuple)) or len(axes) != 2:
+        raise ValueError(f"rot90: axes is {described(axes)}; it must be two axes")
     a, b = distinct_axes("rot90", axes, t.ndim)
-    n = integer("rot90", "k", k % 4 if isinstance(k, int) else k, 0)
+    n = lay.read_integer("rot90", "k", k) % 4
     if n == 0: return permute(t, tuple(range(t.ndim)))
     if n == 2: return flip(t, (a, b))
     order = list(range(t.ndim))
@@ -213,7 +233,9 @@ def meshgrid(*xs: Data, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, .
 # ---- stacking and splitting ------------------------------------------------------------------------------------------
 
 cdef list listed(str name, xs):
-    if isinstance(xs, Tensor): return [xs[i] for i in range(len(xs))]
+    if isinstance(xs, Tensor) and (<Tensor>xs).ndim: xs = [xs[i] for i in range(len(xs))]
+    elif not hasattr(xs, "__iter__") or isinstance(xs, (str, Tensor)) or getattr(xs, "ndim", 1) == 0:
+        raise TypeError(f"{name}: xs must be a sequence of tensors, got {described(xs)}")
     tensors = [ensure_tensor(x) for x in xs]
     if not tensors: raise ValueError(f"{name} needs at least one tensor, got none")
     return tensors
@@ -259,7 +281,7 @@ def array_split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.ndim), count
     if isinstance(sections, (list, tuple)): return split(t, sections, a)
-    count = integer("array_split", "sections", sections, 1)
+    count = lay.read_integer("array_split", "sections", sections, 1, INT_MAX)
     size, longer = divmod(t.shape[a], count)
     return split(t, [i * size + min(i, longer) for i in range(1, count)], a)
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.ops.summaries cimport floating
 from cygrad.kernels.array cimport BOOL, INT64, is_floating
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.ops.compare import (
@@ -38,6 +40,9 @@ def take_along_axis(x: Data, indices: Data, axis: int | None = -1) -> Tensor:
         raise ValueError(f"take_along_axis: indices has shape {i.shape} and x has {t.shape}; they must have as many "
                          f"dimensions")
     shape = [n if m == 1 else m for m, n in zip(t.shape, i.shape)]
+    if [d for d, (m, n) in enumerate(zip(i.shape, shape)) if d != a and m not in (1, n)]:
+        raise ValueError(f"take_along_axis: indices has shape {i.shape} and x has {t.shape}; except in dimension {a}, "
+                         f"sizes must be equal or 1")
     shape[a] = t.shape[a]
     t = broadcast_to(t, tuple(shape))
     shape[a] = i.shape[a]
@@ -68,6 +73,7 @@ def masked_fill(x: Data, mask: Data, value: Data) -> Tensor:
     if m.dtype != BOOL: raise TypeError(f"masked_fill: the mask is {DTYPES[m.dtype]}; it must be bool")
     if isinstance(value, Tensor) and value.ndim:
         raise ValueError(f"masked_fill: value has shape {value.shape}; it must be a number")
+    check_broadcast("masked_fill", t, m)
     return where(m, value, t)
 
 
@@ -116,6 +122,10 @@ def nan_to_num(x: Data, nan: float = 0.0, posinf: float | None = None, neginf: f
     if not is_floating(t.dtype): return t
     dtype = DTYPES[t.dtype]
     largest = float(np.finfo(dtype).max)
+    for what, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if v is None and what != "nan": continue
+        if isinstance(v, bool) or not isinstance(v, (int, float, np.integer, np.floating)):
+            raise TypeError(f"nan_to_num: {what} must be a number, got {described(v)}")
     fixed = t.detach()
     numbers = np.array([nan, largest if posinf is None else posinf, -largest if neginf is None else neginf], dtype)
     for_nan, up, down = ensure_tensor(numbers)
@@ -129,6 +139,10 @@ def isclose(x: Data, y: Data, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
     """Where |x - y| <= atol + rtol |y|, or both are the same infinity; with `equal_nan`, also where both are NaN. As in
     numpy.isclose."""
     cdef Tensor a = floating(x), b = floating(y)
+    for what, v in (("rtol", rtol), ("atol", atol)):
+        if not isinstance(v, (int, float, np.generic, np.ndarray, Tensor)):
+            raise TypeError(f"isclose: {what} must be a number, got {described(v)}")
+    check_broadcast("isclose", a, b)
     near = logical_and(isfinite(b), less_equal(abs(a.detach() - b.detach()), atol + rtol * abs(b.detach())))
     close = logical_or(near, equal(a, b))
     return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close

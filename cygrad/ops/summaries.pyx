@@ -2,7 +2,6 @@
 arguments and results."""
 
 import math
-import operator
 
 import numpy as np
 
@@ -47,11 +46,11 @@ def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, appen
     joined to x first: a number, or a tensor that fits. Of bools: whether they differ. Raises ValueError for n < 0."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a
-    if operator.index(n) < 0: raise ValueError(f"diff: n is {n}; it must be at least 0")
+    n = lay.read_integer("diff", "n", n, 0)
     if n == 0: return t
     if t.ndim == 0: raise ValueError("diff: x has no dimensions; it must have at least one")
     a = lay.read_axis(axis, t.ndim)
-    parts = [margin(prepend, t, a), t, margin(append, t, a)]
+    parts = [margin("prepend", prepend, t, a), t, margin("append", append, t, a)]
     if prepend is not None or append is not None: t = concat([p for p in parts if p is not None], a)
     before = (slice(None),) * a
     for _ in range(n if n < t.shape[a] else t.shape[a]):       # afterwards, nothing is left
@@ -60,11 +59,16 @@ def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, appen
     return t
 
 
-cdef object margin(v, Tensor x, int axis):
-    """What diff() joins to x: a number is repeated to one slice."""
+cdef object margin(str what, v, Tensor x, int axis):
+    """What diff() joins to x: a number is repeated to one slice. Raises ValueError for a tensor that does not fit."""
+    cdef Tensor t
     if v is None: return None
     t = ensure_tensor(v)
-    if t.ndim: return t
+    if t.ndim:
+        if t.ndim != x.ndim or [d for d in range(t.ndim) if d != axis and t.shape[d] != x.shape[d]]:
+            raise ValueError(f"diff: {what} has shape {t.shape} and x has {x.shape}; only the sizes of dimension "
+                             f"{axis} may differ")
+        return t
     return broadcast_to(t.astype(DTYPES[x.dtype]) if isinstance(v, (int, float)) else t,
                         (*x.shape[:axis], 1, *x.shape[axis + 1:]))
 
@@ -104,9 +108,11 @@ cdef object with_nan(y, s):
     return where(isnan(s[..., -1]), s[..., -1], y)
 
 
-cdef object in_float64(q):
-    """`q` as an array: a list of Python floats would be a float32 tensor."""
-    return np.asarray(q.detach() if isinstance(q, Tensor) else q, "float64")
+cdef object in_float64(str name, q):
+    """`q` as an array: a list of Python floats would be a float32 tensor. Raises TypeError for what is not numbers."""
+    try: return np.asarray(q.detach() if isinstance(q, Tensor) else q, "float64")
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}: q must be numbers, got {described(q)}") from None
 
 
 @composed
@@ -117,7 +123,7 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
     The gradient goes to x; q has none. Raises ValueError for a q outside of 0 to 1."""
     if method not in METHODS:
         raise ValueError(f"quantile: method must be one of {', '.join(METHODS)}, got {described(method)}")
-    numbers = in_float64(q)
+    numbers = in_float64("quantile", q)
     flat = numbers.ravel().tolist()
     for p in flat:
         if not 0 <= p <= 1: raise ValueError(f"quantile: q has the number {p}; each must be from 0 to 1")
@@ -146,7 +152,7 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
 def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False,
                method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """quantile() with `q` from 0 to 100."""
-    numbers = in_float64(q)
+    numbers = in_float64("percentile", q)
     for p in numbers.ravel().tolist():
         if not 0 <= p <= 100: raise ValueError(f"percentile: q has the number {p}; each must be from 0 to 100")
     return quantile(x, numbers / 100, axis, keepdims, method)
