@@ -10,14 +10,14 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Layout
 
 # The name at the start of a message, before what the message says of it.
-FIRST = re.compile(r"([a-z][a-z0-9_.]*)(?=: | in place: | is not | needs | takes | cannot )")
+FIRST = r"([a-z][a-z0-9_.]*)(?=: | in place: | is not | needs | takes | cannot )"
 RENAMED = ValueError, TypeError, IndexError, OverflowError
 
 
 cdef int rename(error, str name, str own=None) except -1:
     """Put `name` in place of the operator or function, other than `own`, that the message of `error` begins with."""
     if not isinstance(error, RENAMED) or len(error.args) != 1 or not isinstance(error.args[0], str): return 0
-    found = FIRST.match(error.args[0])
+    found = re.match(FIRST, error.args[0])
     if found is not None and found[1] in late_bound.names and found[1] != own:
         error.args = (name + error.args[0][found.end():],)
     return 0

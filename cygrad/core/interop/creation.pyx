@@ -179,7 +179,10 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
                 first, second = float(first), float(first + each)
                 each = second - first
             return finish(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
-    return finish(from_array(np.arange(start, stop, step), dtype), requires_grad)     # empty, or a small dtype
+    try: a = np.arange(start, stop, step)           # empty, or a small dtype
+    except TypeError:
+        raise TypeError(f"arange: start, stop and step must be numbers, got {described((start, stop, step))}") from None
+    return finish(from_array(a, dtype), requires_grad)
 
 
 cdef int check_range(start, stop, step) except -1:

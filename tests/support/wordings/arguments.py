@@ -44,6 +44,7 @@ CASES = [
      f"tile: the result would have the sizes (2, {3 * 2**63}); a tensor has at most <*> elements"),
     (lambda: cg.topk(x(), 1.5), TypeError, "topk: k must be an integer, got 1.5"),
     (lambda: cg.diff(x(), "a"), TypeError, "diff: n must be an integer, got 'a'"),
+    (lambda: cg.arange([2, 3]), TypeError, "arange: start, stop and step must be numbers, got (0, [2, 3], 1)"),
     (lambda: cg.eye(1.5), TypeError, "eye: n_rows must be an integer, got 1.5"),
     (lambda: cg.linspace(0, 1, 1.5), TypeError, "linspace: num must be an integer, got 1.5"),
     (lambda: cg.linspace(0, 1, -1), ValueError, "linspace: num is -1; it must be at least 0"),
