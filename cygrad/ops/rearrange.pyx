@@ -1,6 +1,8 @@
 """Functions that rearrange elements, made of operators: tiling, rolling, rotating, stacking, splitting. NumPy's names,
 arguments and results. Where NumPy returns a view, so do these."""
 
+import math
+
 from cpython.number cimport PyNumber_Index
 from libc.limits cimport INT_MAX
 from libc.stdint cimport int64_t
@@ -79,9 +81,8 @@ def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
 
 cdef int check_elements(str name, sizes) except -1:
     """Raise ValueError if a result has too many elements."""
-    cdef object n = 1
-    for size in sizes: n *= size
-    for size in (*sizes, n): check_size(size, f"{name}: the result would have the sizes {described(tuple(sizes))}")
+    most = math.prod(sizes) or max(sizes)
+    if most >= 1 << 40: check_size(most, f"{name}: the result would have the sizes {described(tuple(sizes))}")
     return 0
 
 
