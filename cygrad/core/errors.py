@@ -41,6 +41,7 @@ def described(value):
     if kind is slice: return f"slice({described(value.start)}, {described(value.stop)}, {described(value.step)})"
     if kind.__module__ == "numpy" and hasattr(kind, "dtype") and kind.__name__ != "ndarray":
         return f"a NumPy number of dtype {value.dtype}"
+    if kind is int and value.bit_length() > 1000: return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type)): return cut(repr(value))
     if kind.__name__ == "FreedTensor": return "a freed tensor"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)

@@ -16,6 +16,7 @@ ctypedef void (*of_buffer_t)(void* buffer) noexcept
 cdef class LateBound:
     # ops/__init__.py: the operators and functions of Tensor's own syntax
     cdef public dict operators          # all operators by name
+    cdef public frozenset names         # of all operators and public functions that are made of them
     cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
     cdef public tuple comparisons       # in the order of Python's numbers for comparisons
     cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant

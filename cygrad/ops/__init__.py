@@ -15,6 +15,7 @@ loaded = [row for row in TABLE if not row.late]
 operators = {row.operator.name: row.operator for row in loaded}
 bind(
     operators=operators | {"assign": slices.OPERATORS["assign"]},
+    names=frozenset([*ROWS, *(name for names in COMPOSED.values() for name in names), "linalg.norm"]),
     **{name: operators[name] for name in ("add", "sub", "mul", "div", "neg", "abs", "bitwise_and", "bitwise_or",
                                           "bitwise_xor", "bitwise_not")},
     comparisons=compare.COMPARISONS,

@@ -9,6 +9,7 @@ from libc.stdint cimport uint64_t
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, is_saved, saved
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
+from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, MAX_NDIM, Array, Layout, is_floating, is_real
@@ -346,7 +347,10 @@ def clip(x: Data, min: Data | None = None, max: Data | None = None) -> Tensor:
     Where min > max the result is max. The gradient of x passes where min <= x <= max and is 0 elsewhere."""
     cdef Tensor t = ensure_tensor(x)
     if not is_floating(t.dtype) and (min is None or max is None):     # integers cannot be infinite
-        return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
+        try: return minimum(t, max) if max is not None else maximum(t, min) if min is not None else t.copy()
+        except (ValueError, TypeError) as e:
+            rename(e, "clip")
+            raise
     return apply3(CLIP, t, LEAST if min is None else min, MOST if max is None else max, None)
 
 def where(condition: Data, x: Data, y: Data) -> Tensor:

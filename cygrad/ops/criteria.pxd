@@ -39,5 +39,6 @@ cdef object over_elements(c, g, tuple shape)
 cdef tuple pair(str name, x, target)
 cdef Tensor operand_like(v, Tensor x)
 cdef Tensor widened_to(str name, str what, Tensor v, Tensor x)
+cdef double number(str name, str what, value) except? -1
 cdef double positive(str name, str what, value, bint or_zero=*) except -1
 cdef object reduced(values, str name, reduction)

@@ -19,6 +19,8 @@ from cygrad.ops.reduce cimport number_array
 
 import re
 
+import numpy as np
+
 import cygrad.kernels.distances, cygrad.kernels.likelihoods  # no-cython-lint: they register their kernels
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -62,10 +64,17 @@ cdef Settings settings(str name, reduction, int variant, tuple numbers, tuple op
     return s
 
 
+cdef double number(str name, str what, value) except? -1:
+    """`value` as a number. Raises TypeError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}: {what} must be a Python number, got {type(value).__name__}")
+    try: return value
+    except OverflowError: raise ValueError(f"{name}: {what} is {described(value)}; it must fit float64") from None
+
+
 cdef double positive(str name, str what, value, bint or_zero=False) except -1:
     """`value` as a number above 0, or 0 if `or_zero`. Raises TypeError or ValueError for another."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name}: {what} must be a Python number, got {type(value).__name__}")
+    number(name, what, value)
     if not (value > 0 or or_zero and value == 0):
         raise ValueError(f"{name}: {what} is {value}; it must be {'at least' if or_zero else 'above'} 0")
     return value

@@ -287,6 +287,9 @@ def ctc_loss(log_probs: Data, targets: Data, input_lengths: Data, target_lengths
         raise ValueError(f"ctc_loss: log_probs is {x.shape}; wanted (steps, samples, classes) or (steps, classes)")
     if single: x = expand_dims(x, 1)
     steps, n, classes = x.shape
+    if classes == 0:
+        raise ValueError(f"ctc_loss: log_probs is {x.shape[:1] + x.shape[1 + single:]}; wanted at least one class, the "
+                         f"blank")
     if isinstance(blank, bool) or not isinstance(blank, int) or not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank must be an integer from 0 to {classes - 1}, got {described(blank)}")
     inputs = lengths_of("input_lengths", input_lengths, n, steps, "the steps of log_probs")

@@ -6,12 +6,15 @@ extended collection of matrix derivative results for forward and reverse mode al
 
 from collections import namedtuple
 
+from numpy.linalg import LinAlgError
+
 from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport lapack, spectra
 from cygrad.kernels.array cimport Layout
@@ -110,7 +113,11 @@ cdef class Cofactor(OfMatrices):
         return 1 | output_bit(0)
 
     cdef object formula(self, c, int i, g):
-        y, inverse = c.output(0), matrix_transpose(inv(c.input(0)))
+        y = c.output(0)
+        try: inverse = matrix_transpose(inv(c.input(0)))
+        except LinAlgError as e:
+            rename(e, "second derivative of det")
+            raise
         return sum(g * y, (-2, -1), True) * inverse - matmul(matmul(y, matrix_transpose(g)), inverse)
 
 

@@ -2,7 +2,6 @@
 
 cimport cython
 
-import operator
 
 from cython cimport final
 from libc.string cimport memset
@@ -16,6 +15,9 @@ from cygrad.core.execute.run cimport apply1
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.index cimport copy
 
+from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
+from cygrad.core.store.layout import check_size
 from cygrad.ops.reduce import sum
 
 
@@ -110,20 +112,22 @@ def diagonal(x: Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor
         raise ValueError(f"diagonal: x is {t.shape}; wanted at least 2 dimensions; diag(x) makes a matrix of a vector")
     a, b = lay.read_axis(axis1, t.layout.ndim), lay.read_axis(axis2, t.layout.ndim)
     if a == b: raise ValueError(f"diagonal: axis1 and axis2 are both {a}; wanted two different axes")
-    return apply1(DIAGONAL, t, Line(a, b, operator.index(offset), t.shape))
+    return apply1(DIAGONAL, t, Line(a, b, lay.read_diagonal("diagonal", "offset", offset), t.shape))
 
 
 def diag(x: Data, k: int = 0) -> Tensor:
     """Of a vector (n,), the matrix with it on the diagonal that starts `k` columns to the right of the main one, and
     zeros elsewhere. Of a matrix, that diagonal: a view. Raises ValueError for other numbers of dimensions."""
     cdef Tensor t = ensure_tensor(x)
-    if t.layout.ndim == 2: return diagonal(t, k)
+    if t.layout.ndim == 2: return diagonal(t, lay.read_integer("diag", "k", k))
     if t.layout.ndim != 1: raise ValueError(f"diag: x is {t.shape}; wanted a vector or a matrix; see diagonal(x, k)")
-    k = operator.index(k)
+    k = lay.read_integer("diag", "k", k)
     n = t.shape[0] + abs(k)
+    check_size(n * n, f"diag: the matrix would have {described(n)} rows and columns")
     return apply1(DIAG, t, Line(0, 1, k, (n, n)))
 
 
+@composed
 def trace(x: Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the diagonal of `x` over two axes, by default the first ones; see diagonal(). Backward saves
     nothing."""

@@ -1,14 +1,19 @@
 """Losses and similarities of two tensors: absolute errors, cosines, distances."""
 
 from cython cimport final
+from libc.math cimport isinf, isnan
 
+from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.run cimport apply2
 from cygrad.core.store cimport layout as lay
-from cygrad.ops.criteria cimport Criterion, Settings, Signed, operand_like, over_elements, pair, positive, settings
+from cygrad.ops.criteria cimport (
+    Criterion, Settings, Signed, number, operand_like, over_elements, pair, positive, settings,
+)
 from cygrad.ops.summaries cimport floating
 
+from cygrad.core.execute.composed import composed
 from cygrad.ops.compare import clip
 from cygrad.ops.elementwise import sub
 from cygrad.ops.reduce import sum
@@ -66,11 +71,10 @@ def smooth_l1_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "non
     """The squared error (x - target)^2 / (2 beta) where |x - target| < beta, else the absolute error minus beta / 2,
     with broadcasting; reduced as in l1_loss. With beta = 0 it is l1_loss. Raises ValueError for beta < 0.
     Girshick, https://arxiv.org/abs/1504.08083"""
-    if not isinstance(beta, bool) and isinstance(beta, (int, float)) and beta == 0: return l1_loss(x, target, reduction)
-    cdef double b = positive("smooth_l1_loss", "beta", beta)
-    cdef Settings how = settings("smooth_l1_loss", reduction, 0, (b,), (0, 1))
+    cdef double b = positive("smooth_l1_loss", "beta", beta, True)
+    cdef Settings how = settings("smooth_l1_loss", reduction, 0, (b,) if b else (), (0, 1))
     s, t = pair("smooth_l1_loss", x, target)
-    return apply2(SMOOTH_L1_LOSS, s, t, how)
+    return apply2(SMOOTH_L1_LOSS if b else L1_LOSS, s, t, how)
 
 
 def huber_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] = "mean",
@@ -85,17 +89,27 @@ def huber_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "none"] 
 
 # ---- similarities, made of operators ---------------------------------------------------------------------------------
 
+@composed
 def cosine_similarity(x1: Data, x2: Data, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between x1 and x2 along `axis` of their common shape: x1 . x2 / (|x1| |x2|), where each
     norm is at least eps. Below eps the derivative of a norm is 0. Backward keeps x1, x2 and six numbers for each
     cosine. Sums of products and squares must not overflow."""
     cdef Tensor s = floating(x1), t = operand_like(x2, s)
+    eps = positive("cosine_similarity", "eps", eps, True)
+    check_broadcast("cosine_similarity", s, t)
     if s.shape != t.shape: s, t = broadcast_arrays(s, t)
     cdef int a = lay.read_axis(axis, s.layout.ndim)
     return sum(s * t, a) / clip(norm(s, 2, a), eps) / clip(norm(t, 2, a), eps)
 
 
+@composed
 def pairwise_distance(x1: Data, x2: Data, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis, with broadcasting. Backward keeps the difference and the
     distances."""
-    return norm(sub(floating(x1), x2) + eps, p, -1, keepdims)
+    cdef Tensor d
+    cdef double order = number("pairwise_distance", "p", p), e = number("pairwise_distance", "eps", eps)
+    d = sub(floating(x1), x2)
+    if isnan(order) or isinf(order) and d.layout.ndim and d.shape[-1] == 0:
+        raise ValueError(f"pairwise_distance: p is {p} and x1 - x2 has shape {d.shape}; p must be a number, and the "
+                         f"last size at least 1 if it is infinite")
+    return norm(d + e, order, -1, keepdims)

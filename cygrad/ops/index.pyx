@@ -5,7 +5,6 @@ checks them while it writes. An index in external memory is copied, because a wr
 
 cimport cython
 
-import operator
 
 import numpy as np
 
@@ -549,8 +548,7 @@ def one_hot(labels: Data, classes: int, dtype: npt.DTypeLike | None = None) -> T
     """A row of `classes` numbers for each of the integer `labels`: 1 at the label, 0 elsewhere. dtype None is the
     default dtype. Raises IndexError for a label that is not a class."""
     cdef Tensor l = index_tensor(labels, None)
-    classes = operator.index(classes)
-    if classes < 0: raise ValueError(f"one_hot: the number of classes is {classes}; it must be at least 0")
+    classes = lay.read_integer("one_hot", "classes", classes, 0)
     check_size(l.layout.size * classes, f"one_hot: {l.layout.size} labels of {classes} classes each are "
                                         f"{l.layout.size * classes} numbers")
     check_size(classes, f"one_hot: the number of classes is {classes}")

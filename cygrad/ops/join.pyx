@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.number cimport PyNumber_Index
+from libc.limits cimport INT_MAX
 from cython cimport final
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -390,12 +390,12 @@ def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor
     cdef int a = lay.read_axis(axis, t.layout.ndim)
     cdef Py_ssize_t n = t.layout.shape[a]
     if isinstance(sections, (list, tuple)):
-        cuts = [0, *[slice(operator.index(i)).indices(n)[1] for i in sections], n]
+        cuts = [0, *[slice(lay.read_integer("split", "an index", i)).indices(n)[1] for i in sections], n]
     else:
-        count = operator.index(sections)
-        if count < 1 or n % count:
-            raise ValueError(f"split: dimension {a} of size {n} cannot be split into {count} equal parts; pass a list "
-                             f"of the indices to split at")
+        count = lay.read_integer("split", "sections", sections)
+        if count < 1 or n % count or count > INT_MAX:
+            raise ValueError(f"split: dimension {a} of size {n} cannot be split into {described(count)} equal parts; "
+                             f"pass a list of the indices to split at")
         cuts = [i * (n // count) for i in range(count + 1)]
     return tuple([apply1(SPLIT, t, Section(a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
 
@@ -461,18 +461,11 @@ cdef Tensor matrices(str name, x):
     return t
 
 
-cdef Diagonal read_diagonal(k):
-    """The number of a diagonal, limited to +-2**62, which is outside any matrix."""
-    cdef Py_ssize_t limit = <Py_ssize_t>1 << 62
-    n = PyNumber_Index(k)
-    return Diagonal(limit if n > limit else -limit if n < -limit else n)
-
-
 def tril(x: Data, k: int = 0) -> Tensor:
     """The lower triangles of the matrices in the last two dimensions of `x`, with zeros above diagonal `k`."""
-    return apply1(TRIL, matrices("tril", x), read_diagonal(k))
+    return apply1(TRIL, matrices("tril", x), Diagonal(lay.read_diagonal("tril", "k", k)))
 
 
 def triu(x: Data, k: int = 0) -> Tensor:
     """The upper triangles of the matrices in the last two dimensions of `x`, with zeros below diagonal `k`."""
-    return apply1(TRIU, matrices("triu", x), read_diagonal(k))
+    return apply1(TRIU, matrices("triu", x), Diagonal(lay.read_diagonal("triu", "k", k)))

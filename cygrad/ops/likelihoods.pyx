@@ -215,6 +215,7 @@ def binary_cross_entropy_with_logits(x: Data, target: Data, weight: Data | None 
     """bce_with_logits(x, target) with weights that broadcast to x: `weight` multiplies each value, and `pos_weight` the
     part of it for target = 1. The "mean" divides by the number of elements. All four have gradients."""
     cdef str name = "binary_cross_entropy_with_logits"
+    settings(name, reduction, 0, (), ())
     s, t = equal_shapes(name, x, target)
     if weight is None and pos_weight is None: return bce_with_logits(s, t, reduction)
     given, operands = [s, t], [X, T]

@@ -10,6 +10,7 @@ from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, is_saved, output_bit, saved
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
 from cygrad.core.thread_state cimport flags
+from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels
@@ -223,7 +224,11 @@ def mse(x: Data, y: Data, reduction: Literal["mean", "sum", "none"] = "mean") ->
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
     if not is_floating(s.dtype) and not is_floating(t.dtype):   # the difference of unsigned integers would wrap
         s = s.astype(DTYPES[default_dtype()])
-    cdef Tensor d = sub(s, t)
+    cdef Tensor d
+    try: d = sub(s, t)
+    except ValueError as e:
+        rename(e, "mse")
+        raise
     if d.layout.size > s.layout.size and d.layout.size > t.layout.size:
         warn_here(f"mse: x is {s.shape} and y is {t.shape}, which broadcast to {d.shape}; reshape one of them to "
                   f"compare element by element", UserWarning)

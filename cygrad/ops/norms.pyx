@@ -1,13 +1,13 @@
 """Norms and powers of matrices, made of operators: norm, matrix_norm, matrix_power."""
 
 import math
-import operator
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import eye
 from cygrad.ops.linalg import matmul
 from cygrad.ops.minmax import max as max_over
@@ -19,6 +19,7 @@ from cygrad.ops.spectra import svdvals
 from cygrad.ops.statistics import norm as vector_norm
 
 
+@composed
 def matrix_norm(x: Data, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
     """The norm of each matrix of `x` (..., m, n): "fro" is the root of the sum of squares, "nuc" the sum of the
     singular values, 2 (-2) the largest (smallest) of them, 1 (-1) the largest (smallest) sum of |x| of a column, inf
@@ -32,6 +33,8 @@ def matrix_norm(x: Data, ord: float | Literal["fro", "nuc"] = "fro", keepdims: b
     else:
         over = max_over if ord > 0 else min_over
         y = svdvals(t) if ord in (2, -2) else sum(abs(t), -2 if ord in (1, -1) else -1)
+        if y.shape[-1] == 0:
+            raise ValueError(f"matrix_norm: x is {t.shape}; its empty matrices have no norm with ord {ord}")
         y = over(y, -1)
     return expand_dims(y, (-2, -1)) if keepdims else y
 
@@ -57,11 +60,15 @@ def norm(x: Data, ord: float | Literal["fro", "nuc"] | None = None, axis: int | 
     return expand_dims(y, (a, b)) if keepdims else y
 
 
+norm = composed(norm, "linalg.norm")
+
+
+@composed
 def matrix_power(x: Data, n: int) -> Tensor:
     """Each matrix of `x` (..., m, m) to the power of the integer `n`, by squaring; negative powers are those of the
     inverse, and power 0 is the identity. Raises ValueError unless the matrices are square."""
     cdef Tensor t = ensure_tensor(x)
-    n = operator.index(n)
+    n = lay.read_integer("matrix_power", "n", n, None, None, False)
     if t.layout.ndim < 2 or t.shape[-1] != t.shape[-2]:
         raise ValueError(f"matrix_power: x is {t.shape}; wanted square matrices (..., m, m)")
     if n == 0: return copy(broadcast_to(eye(t.shape[-1], dtype=DTYPES[t.dtype]), t.shape))

@@ -18,6 +18,7 @@ from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
 
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.elementwise import power
 from cygrad.ops.shape import squeeze
 
@@ -382,12 +383,14 @@ def adaptive_avg_pool3d(x: Data, output_size: int | Sequence[int | None] | None)
     return adapted(ADAPTIVE_AVG, 3, x, output_size)
 
 
+@composed
 def lp_pool1d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
               ceil_mode: bool = False) -> Tensor:
     """(sum of x^p)^(1/p) over each window of rows, where p is `norm_type`. See lp_pool2d."""
     return normed(1, x, norm_type, kernel_size, stride, ceil_mode)
 
 
+@composed
 def lp_pool2d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
               ceil_mode: bool = False) -> Tensor:
     """(sum of x^p)^(1/p) over each window of images, where p is `norm_type`: 1 gives sums, a large number nearly the
@@ -396,6 +399,7 @@ def lp_pool2d(x: Data, norm_type: float, kernel_size: int | Sequence[int], strid
     return normed(2, x, norm_type, kernel_size, stride, ceil_mode)
 
 
+@composed
 def lp_pool3d(x: Data, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
               ceil_mode: bool = False) -> Tensor:
     """(sum of x^p)^(1/p) over each window of volumes, where p is `norm_type`. See lp_pool2d."""

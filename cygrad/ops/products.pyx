@@ -1,23 +1,26 @@
 """Products as NumPy has them, made of operators: outer, inner, kron, cross, tensordot, vecdot."""
 
-import operator
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.kernels.array cimport MAX_NDIM
 
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.einsum import einsum
 from cygrad.ops.join import stack
 from cygrad.ops.shape import permute, reshape
 
 
+@composed
 def outer(x: Data, y: Data) -> Tensor:
     """x[i] y[j] for all elements of two tensors, which are flattened: (m, n)."""
     cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
     return reshape(a, (-1, 1) if a.layout.size else (0, 1)) * reshape(b, (1, -1) if b.layout.size else (1, 0))
 
 
+@composed
 def inner(x: Data, y: Data) -> Tensor:
     """The sums of products over the last axes of `x` (..., k) and `y` (..., k), as in NumPy: the shape is that of x and
     then that of y, without k. A tensor without dimensions multiplies the other one."""
@@ -29,6 +32,7 @@ def inner(x: Data, y: Data) -> Tensor:
     return tensordot(a, b, ((-1,), (-1,)))
 
 
+@composed
 def kron(x: Data, y: Data) -> Tensor:
     """The Kronecker product: `y` in place of each element of `x`, multiplied by it. The sizes are multiplied; the
     tensor with fewer dimensions gets leading ones of size 1."""
@@ -43,6 +47,7 @@ def kron(x: Data, y: Data) -> Tensor:
     return reshape(z, tuple([i * j for i, j in pairs]))
 
 
+@composed
 def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along `axis`, an axis of both; the others broadcast. Backward
     saves x and y. Raises ValueError for other sizes of the axis."""
@@ -50,6 +55,7 @@ def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
     cdef int d = lay.read_axis(axis, max(a.layout.ndim, b.layout.ndim)) - max(a.layout.ndim, b.layout.ndim)
     if -d > min(a.layout.ndim, b.layout.ndim) or a.shape[d] != 3 or b.shape[d] != 3:
         raise ValueError(f"cross: x is {a.shape} and y is {b.shape}; both must have size 3 along axis {axis}")
+    check_broadcast("cross", a, b)
     rest = (slice(None),) * (-d - 1)
     (x0, x1, x2), (y0, y1, y2) = [[t[(..., i, *rest)] for i in range(3)] for t in (a, b)]
     return stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], d)
@@ -58,6 +64,7 @@ def cross(x: Data, y: Data, axis: int = -1) -> Tensor:
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+@composed
 def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
     """The sums of products over `axes`: the last ones of `x` with as many first ones of `y`, or the axes of x and those
     of y as two sequences. The shape is that of x and then that of y, without these. Raises ValueError if the sizes
@@ -70,7 +77,7 @@ def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -
             raise ValueError(f"tensordot: axes must be a number or two sequences of the same length, got "
                              f"{described(axes)}")
     else:
-        k = operator.index(axes)
+        k = lay.read_integer("tensordot", "axes", axes)
         if not 0 <= k <= min(m, n):
             raise ValueError(f"tensordot: axes is {k}, but x is {a.shape} and y is {b.shape}")
         pair = [tuple(range(m - k, m)), tuple(range(k))]
@@ -87,6 +94,7 @@ def tensordot(x: Data, y: Data, axes: int | Sequence[int | Sequence[int]] = 2) -
     return einsum(f"{''.join(left)},{''.join(right)}->{''.join(result)}", a, b)
 
 
+@composed
 def vecdot(x: Data, y: Data, axis: int = -1) -> Tensor:
     """The sums of products along `axis`, an axis of both of the same size; the others broadcast. Raises ValueError if
     the sizes differ."""
@@ -94,6 +102,7 @@ def vecdot(x: Data, y: Data, axis: int = -1) -> Tensor:
     cdef int d = lay.read_axis(axis, max(a.layout.ndim, b.layout.ndim)) - max(a.layout.ndim, b.layout.ndim)
     if -d > min(a.layout.ndim, b.layout.ndim) or a.shape[d] != b.shape[d]:
         raise ValueError(f"vecdot: x is {a.shape} and y is {b.shape}; both must have axis {axis}, with the same size")
+    check_broadcast("vecdot", a, b)
     return einsum("...a,...a->...", last(a, d), last(b, d))
 
 

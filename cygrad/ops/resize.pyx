@@ -20,6 +20,7 @@ from cygrad.kernels.threads cimport threads_for
 from cygrad.ops.spatial cimport read_sizes
 
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.shape import permute, reshape
 
 cdef dict MODES = {"nearest": (kernels.NEAREST, (1, 2, 3)), "linear": (kernels.LINEAR, (1,)),
@@ -193,6 +194,7 @@ def interpolate_back(y: Data, size: Sequence[int], mode: str = "nearest", align_
     return apply1(INTERPOLATE_BACK, t, a if scale is None else Resizing(mode, align_corners, size, t.shape[2:], scale))
 
 
+@composed
 def pixel_shuffle(x: Data, upscale_factor: int) -> Tensor:
     """Channels as pixels: (..., channels r r, height, width) becomes (..., channels, r height, r width), where r is
     `upscale_factor`. Raises ValueError if r r does not divide the channels."""
@@ -206,6 +208,7 @@ def pixel_shuffle(x: Data, upscale_factor: int) -> Tensor:
     return reshape(y, (*first, c // (r * r), h * r, w * r))
 
 
+@composed
 def pixel_unshuffle(x: Data, downscale_factor: int) -> Tensor:
     """Pixels as channels, the inverse of pixel_shuffle: (..., channels, r height, r width) becomes (..., channels r r,
     height, width), where r is `downscale_factor`. Raises ValueError if r does not divide height and width."""

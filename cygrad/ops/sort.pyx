@@ -1,7 +1,6 @@
 """sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and
 nan counts as the largest value."""
 
-import operator
 
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
@@ -244,7 +243,7 @@ def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor,
     cdef Tensor t = ensure_tensor(x)
     cdef Best best = Best.__new__(Best)
     best.axis = lay.read_axis(axis, t.layout.ndim)
-    k = operator.index(k)
+    k = lay.read_integer("topk", "k", k)
     if not 0 <= k <= t.layout.shape[best.axis]:
         raise ValueError(f"topk: k is {k}, but dimension {best.axis} has {t.layout.shape[best.axis]} elements")
     best.k, best.largest = k, bool(largest)

@@ -1,5 +1,7 @@
 """What convolutions and pooling share: arguments with a number for each spatial dimension, images without a batch."""
 
+import operator
+
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 
 from cygrad.core.errors import described
@@ -13,8 +15,12 @@ cdef tuple read_sizes(str name, str what, value, int nd, Py_ssize_t least):
     if len(numbers) not in (1, nd):
         raise ValueError(f"{name}: {what} is {described(value)}; wanted an integer, or a tuple of {nd}")
     for n in numbers:
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise TypeError(f"{name}: {what} must be an integer or a tuple of integers, got {described(value)}")
+        try:
+            if isinstance(n, bool): raise TypeError
+            operator.index(n)
+        except TypeError:
+            raise TypeError(f"{name}: {what} must be an integer or a tuple of integers, got "
+                            f"{described(value)}") from None
         if n < least or n > 0x7fffffff:
             raise ValueError(f"{name}: {what} is {described(value)}; wanted numbers of at least {least} that fit into "
                              f"32 bits")

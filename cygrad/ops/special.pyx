@@ -1,16 +1,15 @@
 """Special functions, elementwise: logarithms and powers of other bases, the gamma function, sinc, angles, and choices
 that NumPy has beside maximum and minimum. Integers are cast to the default dtype first."""
 
-import operator
 
 from cython cimport final
 
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.operator cimport Operator
+from cygrad.core.store cimport layout as lay
 from cygrad.ops.base cimport Elementwise, number_of
 
 import cygrad.kernels.special  # no-cython-lint: registers its loops
-from cygrad.core.errors import described
 from cygrad.ops.compare import equal, isinf, isnan, less_equal, logical_and, logical_not, where
 from cygrad.ops.elementwise import neg, square
 from cygrad.ops.functions import exp, log, sigmoid
@@ -264,8 +263,7 @@ def polygamma(n: int, x: Data) -> Tensor:
     """The derivative of order n of digamma at x, elementwise, for an integer n of at least 0. At 0 and the negative
     integers it is inf for odd n and NaN for even n. Below -1e6 it is NaN. Raises TypeError or ValueError for another
     n."""
-    try: order = operator.index(n)
-    except TypeError: raise TypeError(f"polygamma: n must be an integer, got {described(n)}") from None
+    order = lay.read_integer("polygamma", "n", n)
     if not 0 <= order <= 100: raise ValueError(f"polygamma: n is {order}; it must be from 0 to 100")
     return apply1(POLYGAMMA, x, number_of(order))
 

@@ -2,7 +2,6 @@
 arguments and results."""
 
 import math
-import operator
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from cygrad.kernels.array cimport BOOL, is_floating
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.ops.compare import isnan, logical_not, not_equal, where
 from cygrad.ops.index import take
 from cygrad.ops.join import concat
@@ -40,16 +40,17 @@ cdef list reduced_axes(str name, axis, int ndim):
 
 # ---- differences -----------------------------------------------------------------------------------------------------
 
+@composed
 def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, append: Data | None = None) -> Tensor:
     """The differences of adjacent elements along `axis`, taken `n` times, as in numpy.diff. `prepend` and `append` are
     joined to x first: a number, or a tensor that fits. Of bools: whether they differ. Raises ValueError for n < 0."""
     cdef Tensor t = ensure_tensor(x)
     cdef int a
-    if operator.index(n) < 0: raise ValueError(f"diff: n is {n}; it must be at least 0")
+    n = lay.read_integer("diff", "n", n, 0)
     if n == 0: return t
     if t.ndim == 0: raise ValueError("diff: x has no dimensions; it must have at least one")
     a = lay.read_axis(axis, t.ndim)
-    parts = [margin(prepend, t, a), t, margin(append, t, a)]
+    parts = [margin("prepend", prepend, t, a), t, margin("append", append, t, a)]
     if prepend is not None or append is not None: t = concat([p for p in parts if p is not None], a)
     before = (slice(None),) * a
     for _ in range(n if n < t.shape[a] else t.shape[a]):       # afterwards, nothing is left
@@ -58,15 +59,21 @@ def diff(x: Data, n: int = 1, axis: int = -1, prepend: Data | None = None, appen
     return t
 
 
-cdef object margin(v, Tensor x, int axis):
-    """What diff() joins to x: a number is repeated to one slice."""
+cdef object margin(str what, v, Tensor x, int axis):
+    """What diff() joins to x: a number is repeated to one slice. Raises ValueError for a tensor that does not fit."""
+    cdef Tensor t
     if v is None: return None
     t = ensure_tensor(v)
-    if t.ndim: return t
+    if t.ndim:
+        if t.ndim != x.ndim or [d for d in range(t.ndim) if d != axis and t.shape[d] != x.shape[d]]:
+            raise ValueError(f"diff: {what} has shape {t.shape} and x has {x.shape}; only the sizes of dimension "
+                             f"{axis} may differ")
+        return t
     return broadcast_to(t.astype(DTYPES[x.dtype]) if isinstance(v, (int, float)) else t,
                         (*x.shape[:axis], 1, *x.shape[axis + 1:]))
 
 
+@composed
 def ptp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The largest element minus the smallest, along `axis` (an int, several, or None for all)."""
     return max(x, axis, keepdims) - min(x, axis, keepdims)
@@ -86,6 +93,7 @@ cdef tuple sorted_along(str name, x, axis, keepdims):
     return sort(together, -1), shape
 
 
+@composed
 def median(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The median along `axis` (an int, several, or None for all): the middle element of the order, or the mean of
     the two. NaN where an element is NaN. As in numpy.median; the gradient goes to these elements."""
@@ -100,11 +108,14 @@ cdef object with_nan(y, s):
     return where(isnan(s[..., -1]), s[..., -1], y)
 
 
-cdef object in_float64(q):
-    """`q` as an array: a list of Python floats would be a float32 tensor."""
-    return np.asarray(q.detach() if isinstance(q, Tensor) else q, "float64")
+cdef object in_float64(str name, q):
+    """`q` as an array: a list of Python floats would be a float32 tensor. Raises TypeError for what is not numbers."""
+    try: return np.asarray(q.detach() if isinstance(q, Tensor) else q, "float64")
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}: q must be numbers, got {described(q)}") from None
 
 
+@composed
 def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False,
              method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """The quantiles `q` (numbers from 0 to 1, of any shape, which comes first in the result) along `axis`, as in
@@ -112,7 +123,7 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
     The gradient goes to x; q has none. Raises ValueError for a q outside of 0 to 1."""
     if method not in METHODS:
         raise ValueError(f"quantile: method must be one of {', '.join(METHODS)}, got {described(method)}")
-    numbers = in_float64(q)
+    numbers = in_float64("quantile", q)
     flat = numbers.ravel().tolist()
     for p in flat:
         if not 0 <= p <= 1: raise ValueError(f"quantile: q has the number {p}; each must be from 0 to 1")
@@ -137,10 +148,11 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
     return reshape(permute(y, order), (*numbers.shape, *shape))
 
 
+@composed
 def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False,
                method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """quantile() with `q` from 0 to 100."""
-    numbers = in_float64(q)
+    numbers = in_float64("percentile", q)
     for p in numbers.ravel().tolist():
         if not 0 <= p <= 100: raise ValueError(f"percentile: q has the number {p}; each must be from 0 to 100")
     return quantile(x, numbers / 100, axis, keepdims, method)
@@ -148,17 +160,20 @@ def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdi
 
 # ---- sums and means --------------------------------------------------------------------------------------------------
 
+@composed
 def count_nonzero(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0, along `axis` (an int, several, or None for all), as int64."""
     return sum(not_equal(x, 0), axis, keepdims)
 
 
+@composed
 def nansum(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The sum of the elements that are not NaN, along `axis`; 0 where there are none. The gradient of a NaN is 0."""
     cdef Tensor t = ensure_tensor(x)
     return sum(where(isnan(t), 0, t) if is_floating(t.dtype) else t, axis, keepdims)
 
 
+@composed
 def nanmean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean of the elements that are not NaN, along `axis`; NaN where there are none. The gradient of a NaN is 0."""
     cdef Tensor t = floating(x)
@@ -166,6 +181,7 @@ def nanmean(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = F
     return sum(where(bad, 0, t), axis, keepdims) / sum(logical_not(bad), axis, keepdims).astype(DTYPES[t.dtype])
 
 
+@composed
 def average(x: Data, axis: int | Sequence[int] | None = None, weights: Data | None = None,
             keepdims: bool = False) -> Tensor:
     """The mean along `axis` (an int, several, or None for all) with `weights`, of the shape of x, or of one dimension

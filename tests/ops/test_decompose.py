@@ -136,12 +136,12 @@ def test_the_determinant_of_a_singular_matrix_has_a_first_derivative():
         y = cg.det(x)
         slope = cg.autograd.grad(y, x, create_graph=True)
     assert np.allclose(slope.numpy(), np.diag([0.0, 0.0, 6.0]), atol=1e-14)
-    with pytest.raises(np.linalg.LinAlgError, match="inv: x is singular"):
+    with pytest.raises(np.linalg.LinAlgError, match="^second derivative of det: x is singular"):
         cg.autograd.grad(slope, x, cg.ones((3, 3), dtype="float64"))
     with cg.record():
         y = cg.slogdet(x)
     assert y.sign.item() == 0 and y.logabsdet.item() == -np.inf
-    with pytest.raises(np.linalg.LinAlgError, match="inv: x is singular"):
+    with pytest.raises(np.linalg.LinAlgError, match="^backward of slogdet: x is singular"):
         y.logabsdet.backward()
 
 

@@ -169,6 +169,21 @@ def test_poisson(rate):
     assert stats.chisquare(counts[wide], cells[wide] / cells[wide].sum() * counts[wide].sum()).pvalue > 0.001
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_poisson_fits_its_dtype(dtype):
+    """The largest lam that is allowed gives samples that fit; a larger one raises before a draw."""
+    g, most = Generator(5), np.iinfo(dtype).max
+    lam = min(np.floor((np.sqrt(float(most) - 5) - 5)**2), 2.0**62)
+    state = g.state
+    for wrong in (1e12, 1e18) if most < 2**32 else (2.0**63,):
+        with pytest.raises(ValueError, match="poisson: lam "): g.poisson((3,), wrong, dtype=dtype)
+        with pytest.raises(ValueError, match="poisson: lam "): g.poisson(np.array([1.0, wrong, 2.0]), dtype=dtype)
+    assert g.state == state and g.poisson((0,), 300, dtype="int8").shape == (0,)
+    x = g.poisson((N,), lam, dtype=dtype).numpy().astype("float64")
+    assert x.min() >= 0 and abs(x.mean() - lam) < 5 * np.sqrt(lam / N) + 1e-6 * lam
+    assert g.poisson((4,), 1e12, dtype="float32").numpy().min() > 9e11
+
+
 def test_edges_of_parameters():
     g = Generator(1)
     assert g.exponential((5,), 0.0).tolist() == [0] * 5 and g.gamma((5,), 0.0).tolist() == [0] * 5

@@ -92,6 +92,22 @@ def test_multilabel_margin(reduction):
     assert cg.multilabel_margin_loss(np.zeros((0, 5)), np.zeros((0, 5), "int64"), "none").shape == (0,)
 
 
+@pytest.mark.parametrize("labels", [[0, -2, -1, 0], [-2, 0, 0, 0], [0, -1, 4, 0], [0, -1, -2, 0], [4, 0, 0, 0]])
+def test_multilabel_margin_checks_all_labels(labels):
+    """Those after the first -1 too, as in PyTorch."""
+    with pytest.raises(RuntimeError): F.multilabel_margin_loss(torch.zeros(4), torch.tensor(labels))
+    with pytest.raises(IndexError, match="label (-2|4) is not a class"): cg.multilabel_margin_loss(np.zeros(4), labels)
+
+
+def test_labels_of_unsigned_integers():
+    for name, labels in (("multi_margin_loss", [1, 2]), ("multilabel_margin_loss", [[1, 0, 2], [2, 2, 2]])):
+        f = getattr(cg, name)
+        x, wide = np.arange(6.0).reshape(2, 3), np.array(labels, "uint64")
+        assert f(x, wide).item() == f(x, labels).item()
+        wide.flat[0] = 2**64 - 1                    # not -1
+        with pytest.raises(IndexError, match="label 18446744073709551615 is not a class"): f(x, wide)
+
+
 def test_ties_at_the_hinge():
     """The derivative of max(0, z) at 0 is 1, as in PyTorch."""
     same("margin_ranking_loss", np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]), np.array([1, 1, -1]), margin=1.0,

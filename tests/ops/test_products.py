@@ -83,6 +83,13 @@ def test_diagonals_are_views():
     assert track.peak_bytes - before <= 8
 
 
+def test_diagonals_outside_are_empty():
+    x = np.ones((2, 3))
+    for k in (3, -2, 2**62, 2**63, -2**63, 2**70, -2**70):
+        for y in (cg.diagonal(x, k), cg.diag(x, k)): assert y.shape == (0,)
+        assert cg.trace(x, k).item() == 0
+
+
 def test_a_write_through_a_recorded_diagonal():
     x = cg.ones((2, 2), dtype="float64").attach_grad()
     with cg.record():

@@ -95,6 +95,13 @@ def test_shapes_that_match():
     assert v.grad.tolist() == [3.0, 3.0]
 
 
+def test_repeats_of_each_element():
+    x = np.arange(6.0).reshape(2, 3)
+    for counts, axis in (([2, 0, 3], 1), ([1, 4], 0), ([0, 1, 2, 3, 4, 5], None), ([0, 0], 0), ([True, False], 0)):
+        np.testing.assert_array_equal(cg.repeat(x, counts, axis).numpy(), np.repeat(x, counts, axis))
+    with cg.memory.limit("1MiB"), pytest.raises(cg.MemoryLimitError): cg.repeat(x, [2**40, 1], 0)    # (no list of them)
+
+
 def test_views_take_no_memory():
     x = cg.tensor(X)
     with cg.memory.events() as log:

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
+from cygrad.core.execute.composed cimport rename
 from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
 from cygrad.core.graph.provenance cimport check_slot
@@ -125,6 +126,15 @@ cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) exc
     return 0
 
 
+cdef object formula(Node node, Context c, int i, g):
+    """The operator's formula. Its errors name the operator, not the one inside the formula that raised them."""
+    try: return node.op.formula(c, i, g)
+    except Exception as e:
+        if type(node.op).__module__.startswith("cygrad.ops."):      # (not a user's)
+            rename(e, "backward of " + node.op.name, node.op.name)
+        raise
+
+
 cdef int by_formula(Node node, Turn b) except -1:
     """Compute the gradients of the inputs by the operator's formula. Only create_graph records this."""
     cdef int i
@@ -134,10 +144,10 @@ cdef int by_formula(Node node, Turn b) except -1:
         g = as_tensor(&b.g[0])
     else:
         g = tuple([as_tensor(&b.g[i]) for i in range(node.n_out)])
-    results = node.op.formula(c, -1, g) if node.op.joint_formula else None
+    results = formula(node, c, -1, g) if node.op.joint_formula else None
     for i in range(node.n_in):
         if not b.want[i]: continue
-        result = node.op.formula(c, i, g) if results is None else results[i]
+        result = formula(node, c, i, g) if results is None else results[i]
         if result is None: continue
         if type(result) is GradientSlice and not b.graph:
             check_rows(<GradientSlice>result, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, "the formula's")

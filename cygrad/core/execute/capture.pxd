@@ -12,6 +12,7 @@ cdef class Capture:
     cdef dict constants         # address of a buffer that no operation made -> a tensor on all of it
     cdef bint ran               # any operation ran, including views
     cdef int recording          # the thread's flag before the capture
+    cdef str within             # the composed function that is running (composed.pyx), or None
 
 cdef class Captured:
     cdef Operator op
@@ -19,6 +20,7 @@ cdef class Captured:
     cdef object attributes
     cdef list outputs           # tensors that share the outputs' memory, hidden outputs last
     cdef bint into              # an in-place write: the visible output existed before
+    cdef str within             # the composed function that executed it, or None
     cdef uint64_t wanted        # mask of the inputs whose gradients were wanted; hidden outputs serve these
 
 cdef int captures               # the number of open captures, in all threads

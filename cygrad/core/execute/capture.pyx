@@ -55,6 +55,7 @@ cdef Captured new_call(Execution* e, Operator op, const Operand* x, object attri
     cdef Captured c = Captured.__new__(Captured)
     cdef int i
     c.op, c.attributes, c.wanted = op, attributes, e.call.wanted if e.call.n_out > 1 else 0
+    c.within = (<Capture>e.thread.capture).within
     c.inputs = [<object>x[i].tensor if x[i].buffer == NULL
                 else on_buffer(x[i].buffer, x[i].array.layout, x[i].array.dtype) for i in range(e.call.n_in)]
     return c

@@ -28,6 +28,7 @@ from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, UINT64, Array, is_floating, is_real
 from cygrad.kernels.sort cimport order as sort_order
 from cygrad.kernels.sort cimport order_room
+from libc.math cimport floor, sqrt
 from libc.stdint cimport int64_t, uint64_t
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -132,6 +133,16 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
     cdef uint64_t first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
     kernel.sample(law, dtype, g.key, first, a, b, c, t.layout.size, t.buffer.data)
     return t
+
+
+cdef int check_counts(Sampling s, dtype) except -1:
+    """Raise ValueError if a sample of poisson might not fit the integer dtype."""
+    cdef double lam = np.max(window(s.held[0], False), initial=0) if s.held else s.draws.number[0]
+    cdef double most = np.iinfo(dtype).max
+    if s.draws.n and lam + 10 * sqrt(lam) + 30 > most:
+        raise ValueError(f"poisson: lam is {lam:g}; samples of {dtype} need a lam of at most "
+                         f"{floor((sqrt(most - 5) - 5) ** 2):.0f}; use a larger dtype")
+    return 0
 
 
 cdef Tensor sampled(Generator g, str name, int form, shape, int dtype, dict parameters):
@@ -286,13 +297,14 @@ cdef class Generator:
         raises RuntimeError."""
         cdef Tensor order, y, rows = None
         cdef uint64_t first
-        if is_whole(x):
+        if is_whole(x) and not isinstance(x, bool):
             if x < 0: raise ValueError(f"permutation: the number of elements must be at least 0, got {described(x)}")
         else:
             rows = ensure_tensor(x)
             check_lendable(rows, "permutation()")
             if rows.layout.ndim == 0:
-                raise ValueError("permutation: a 0-d tensor has no rows; pass an integer or a tensor with rows")
+                raise ValueError(f"permutation: x must be an integer, or a tensor, array or list with rows, got "
+                                 f"{described(x)}")
             y = fresh(lay.dense_like(rows.layout), rows.dtype, OTHER)
             x = rows.layout.shape[0]
         order = fresh(lay.from_shape(x), INT64, OTHER)
@@ -335,13 +347,13 @@ cdef class Generator:
         if size is not None and shape is not None:
             raise TypeError("choice: size is another name for shape; give one of them")
         wanted = () if size is None and shape is None else size if shape is None else shape
-        if is_whole(a): n = a
+        if is_whole(a) and not isinstance(a, bool): n = lay.read_integer("choice", "a", a, 0, (1 << 63) - 1)
         else:
             rows = ensure_tensor(a)
             check_lendable(rows, "choice()")
             if rows.layout.ndim == 0:
-                raise ValueError("choice: a 0-d tensor has no elements to choose from; pass an int or a tensor with "
-                                 "rows")
+                raise ValueError(f"choice: a must be an integer, or a tensor, array or list with rows, got "
+                                 f"{described(a)}")
             n = rows.layout.shape[0]
         order = fresh(lay.from_shape(wanted), INT64, OTHER)
         if n < 0 or (n == 0 and order.layout.size):
@@ -377,7 +389,7 @@ cdef class Generator:
             if shape is not None: raise TypeError("categorical: size is another name for shape; give one of them")
             shape = size
         sums = cumulative("categorical", "logits" if probs is None else "probs", logits if probs is None else probs,
-                          operator.index(axis), probs is None)
+                          axis, probs is None)
         batch = sums.shape[:-1]
         y = fresh(lay.from_shape(batch if shape is None else shape), INT64, OTHER)
         if batch and y.shape[-len(batch):] != batch:
@@ -418,13 +430,15 @@ cdef class Generator:
     def poisson(self, *given, lam=None, shape=None, size=None, dtype="int64"):
         """poisson(shape, lam), or poisson(lam, shape): samples of a Poisson distribution with mean `lam`, a number or a
         tensor. Below 10 by inversion, else by transformed rejection (Hoermann 1993). Raises ValueError for a lam
-        outside of 0 to 2**62."""
+        outside of 0 to 2**62, or so large that the integer `dtype` might not hold a sample: lam + 10 sqrt(lam) + 30,
+        which a sample exceeds with a probability below 1e-19, must fit."""
         cdef Tensor y = None
         cdef Sampling s
         cdef int number = dtype_number(dtype)
         shape, lam = read_call("poisson", given, {"lam": lam}, shape, size)
         if number == BOOL: raise TypeError("poisson: the dtype must hold counts, got bool")
         s = plan("poisson", laws.POISSON, shape, INT64, {"lam": lam})
+        if not is_floating(number): check_counts(s, DTYPES[number])
         if number != INT64: y = fresh(lay.incref(s.y.layout), number, OTHER)
         s.run(self.key, draw(self, s.blocks))
         if y is None: return s.y

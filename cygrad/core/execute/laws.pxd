@@ -13,4 +13,4 @@ cdef class Sampling:
 
 cdef Sampling plan(str name, Form form, shape, int dtype, dict parameters)
 cdef Tensor weights_of(values)
-cdef Tensor cumulative(str name, str what, values, int axis, bint logarithms)
+cdef Tensor cumulative(str name, str what, values, axis, bint logarithms)

@@ -98,7 +98,7 @@ cdef Tensor weights_of(values):
     return ensure_tensor(np.asarray(values, "float64") if isinstance(values, (list, tuple)) else values)
 
 
-cdef Tensor cumulative(str name, str what, values, int axis, bint logarithms):
+cdef Tensor cumulative(str name, str what, values, axis, bint logarithms):
     """The cumulative sums of weights (or of their exponentials) in float64, with the axis last."""
     cdef Tensor t = weights_of(values), y
     cdef Py_ssize_t k, bad

@@ -8,6 +8,7 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.capture cimport Capture, Captured, begin_capture, end_capture, foreign, on_buffer
+from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.executor cimport (
     Execution, begin, compute, infer, place_fresh, place_over, release, set_operands,
 )
@@ -29,6 +30,7 @@ cdef class Step:
     cdef list inputs            # the tensors and numbers that the operands borrow
     cdef object attributes
     cdef Tensor target          # of an in-place write, or None
+    cdef str within             # the composed function that executed it, or None
 
     def __dealloc__(self):
         if self.operands == NULL: return
@@ -86,7 +88,7 @@ cdef class Replay:
     def run(self):
         """Execute all operations again and return the outputs. Raises RuntimeError if another thread is running this
         replay."""
-        cdef Step s
+        cdef Step s = None
         if flags().capture != NULL: refuse_capture("run() of another Replay")
         if self.running: raise RuntimeError("Replay: this replay is already running; wait for it, or make another")
         self.running = True
@@ -94,6 +96,9 @@ cdef class Replay:
             for s in self.steps:
                 compute(&s.execution, s.op)
                 if s.target is not None: s.target.buffer.version += 1
+        except Exception as e:
+            if s.within is not None: rename(e, s.within)
+            raise
         finally:
             self.running = False
         self.ran = True
@@ -108,10 +113,10 @@ cdef Step plan(Captured call, dict planned, set others):
     cdef Tensor y
     cdef int n = len(call.inputs), i, k
     if op.data_dependent_shape:
-        raise RuntimeError(f"Replay: the shape of the result of {op.name} depends on values, so no memory can be "
-                           f"planned for it; keep masks and counts outside the captured function")
-    for x in call.inputs: check_foreign(x, others, op.name)
-    s.op, s.attributes = op, call.attributes
+        raise RuntimeError(f"Replay: the shape of the result of {call.within or op.name} depends on values, so no "
+                           f"memory can be planned for it; keep masks and counts outside the captured function")
+    for x in call.inputs: check_foreign(x, others, call.within or op.name)
+    s.op, s.attributes, s.within = op, call.attributes, call.within
     s.inputs = [in_plan(x, planned) for x in call.inputs]
     for x in s.inputs:
         if isinstance(x, Tensor): ready(<Tensor>x)
@@ -125,7 +130,7 @@ cdef Step plan(Captured call, dict planned, set others):
     set_operands(e, s.operands, n, call.wanted)
     infer(e, op)
     if call.into:
-        check_foreign(call.outputs[0], others, op.name)
+        check_foreign(call.outputs[0], others, call.within or op.name)
         s.target = in_plan(call.outputs[0], planned)
         place_over(e, s.target)
     else: place_fresh(e, 0)

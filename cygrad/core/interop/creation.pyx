@@ -1,7 +1,6 @@
 """Creating tensors of zeros, ones, one value or a range of numbers."""
 
 import math
-import operator
 
 import numpy as np
 
@@ -180,7 +179,10 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.
                 first, second = float(first), float(first + each)
                 each = second - first
             return finish(spaced(n, given, number_for(given, dtype), first, second, each), requires_grad)
-    return finish(from_array(np.arange(start, stop, step), dtype), requires_grad)     # empty, or a small dtype
+    try: a = np.arange(start, stop, step)           # empty, or a small dtype
+    except TypeError:
+        raise TypeError(f"arange: start, stop and step must be numbers, got {described((start, stop, step))}") from None
+    return finish(from_array(a, dtype), requires_grad)
 
 
 cdef int check_range(start, stop, step) except -1:
@@ -202,7 +204,8 @@ def linspace(start: float, stop: float, num: int, dtype: npt.DTypeLike | None = 
     cdef Tensor t
     cdef double first = float(start), last = float(stop), step
     cdef Py_ssize_t n
-    check_size(operator.index(num), f"linspace: {num} numbers")
+    num = lay.read_integer("linspace", "num", num, 0)
+    check_size(num, f"linspace: {described(num)} numbers")
     n = num
     step = (last - first) / (n - bool(endpoint)) if n > 1 else 0
     if n < 2 or step == 0 and first != last:        # no step, or a step that underflows
@@ -217,12 +220,12 @@ def linspace(start: float, stop: float, num: int, dtype: npt.DTypeLike | None = 
 def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike | None = None, *,
         requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    rows = operator.index(n_rows)
-    columns = rows if n_cols is None else operator.index(n_cols)
+    rows = lay.read_integer("eye", "n_rows", n_rows)
+    columns = rows if n_cols is None else lay.read_integer("eye", "n_cols", n_cols)
     what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
     for n in (rows, columns, rows * columns): check_size(n, what)
     cdef Tensor t = zeros((rows, columns), dtype=dtype)
-    k = max(-rows, min(operator.index(k), columns))
+    k = max(-rows, min(lay.read_integer("eye", "k", k), columns))
     first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
     if n > 0: window(t, True).reshape(-1)[first:first + (n - 1) * (columns + 1) + 1:columns + 1] = 1
     return finish(t, requires_grad)

@@ -26,6 +26,8 @@ cdef tuple strides_tuple(const Layout* l)
 cdef list whole_sizes(shape)
 cdef int read_shape(shape, Py_ssize_t* out) except -1
 cdef int read_axis(axis, int ndim) except -1
+cdef object read_integer(str name, str what, value, least=*, most=*, bint bools=*)
+cdef Py_ssize_t read_diagonal(str name, str what, k) except? -1
 cdef bint reshape_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil
 
 

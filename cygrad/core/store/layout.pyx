@@ -205,8 +205,29 @@ cdef int read_axis(axis, int ndim) except -1:
     except TypeError:
         raise TypeError(f"an axis must be an int, got {described(axis)}") from None
     if not -ndim <= a < ndim:
-        raise IndexError(f"axis {a} is out of range for a tensor of {ndim} dimensions")
+        raise IndexError(f"axis {described(a)} is out of range for a tensor of {ndim} dimensions")
     return a + ndim if a < 0 else a
+
+
+cdef object read_integer(str name, str what, value, least=None, most=None, bint bools=True):
+    """The argument `what` of the function `name` as a Python int. Raises TypeError if it is not an integer (or is a
+    bool, unless `bools`), ValueError if it is below `least` or above `most`."""
+    try:
+        if isinstance(value, bool) and not bools: raise TypeError
+        n = int(PyNumber_Index(value))
+    except TypeError:
+        raise TypeError(f"{name}: {what} must be an integer, got {described(value)}") from None
+    if least is not None and n < least:
+        raise ValueError(f"{name}: {what} is {described(n)}; it must be at least {least}")
+    if most is not None and n > most: raise ValueError(f"{name}: {what} is {described(n)}; it must be at most {most}")
+    return n
+
+
+cdef Py_ssize_t read_diagonal(str name, str what, k) except? -1:
+    """The number of a diagonal, limited to +-2**62, which is outside any matrix."""
+    limit = 1 << 62
+    n = read_integer(name, what, k)
+    return limit if n > limit else -limit if n < -limit else n
 
 
 cdef bint reshape_strides(const Layout* x, int ndim, const Py_ssize_t* shape, Py_ssize_t* strides) noexcept nogil:

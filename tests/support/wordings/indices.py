@@ -62,7 +62,7 @@ CASES = [
     (lambda: cg.one_hot([0, 3], 3), IndexError,
      "one_hot: label 3 is not a class; the classes are 0 to 2"),
     (lambda: cg.one_hot([0], -1), ValueError,
-     "one_hot: the number of classes is -1; it must be at least 0"),
+     "one_hot: classes is -1; it must be at least 0"),
     (lambda: cg.one_hot(cg.zeros((1,) * 16, dtype="int64"), 2), ValueError,
      "one_hot: the labels have 16 dimensions, the maximum; reshape them"),
     (lambda: cg.zeros((2, 3))[0, 3], IndexError,

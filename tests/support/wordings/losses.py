@@ -23,7 +23,7 @@ CASES = [
      "l1_loss: shapes (2, 3) and (2,) do not broadcast; sizes 3 and 2 in dimension -1 must agree, or one of them must "
      "be 1"),
     (lambda: cg.huber_loss(x(), x(), delta=0), ValueError, "huber_loss: delta is 0; it must be above 0"),
-    (lambda: cg.smooth_l1_loss(x(), x(), beta=-1), ValueError, "smooth_l1_loss: beta is -1; it must be above 0"),
+    (lambda: cg.smooth_l1_loss(x(), x(), beta=-1), ValueError, "smooth_l1_loss: beta is -1; it must be at least 0"),
     (lambda: cg.huber_loss(x(), x(), delta="1"), TypeError, "huber_loss: delta must be a Python number, got str"),
     (lambda: cg.poisson_nll_loss(x(), x(), eps=-1e-8), ValueError,
      "poisson_nll_loss: eps is -1e-08; it must be at least 0"),
@@ -57,7 +57,7 @@ CASES = [
     (lambda: cg.multi_margin_loss(x(), [0, 1], weight=cg.ones(2)), ValueError,
      "multi_margin_loss: weight has shape (2,); it must have a number for each of the 3 classes"),
     (lambda: cg.multilabel_margin_loss(x(), [[3, -1, 0], [0, 1, 2]]), IndexError,
-     "multilabel_margin_loss: label 3 is not a class; the classes are 0 to 2"),
+     "multilabel_margin_loss: label 3 is not a class; the classes are 0 to 2, and -1 ends the labels of a row"),
     (lambda: cg.multilabel_soft_margin_loss(1.0, 1.0), ValueError,
      "multilabel_soft_margin_loss: x has no dimensions; the last is that of the classes"),
 ]

@@ -104,7 +104,7 @@ CASES = [
     (lambda: cg.bce_with_logits(cg.zeros((2, 3)), cg.zeros(3)), ValueError,
      "bce_with_logits: x is (2, 3) but the targets are (3,); the shapes must be equal"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(3)), ValueError,
-     "sub: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them must be 1"),
+     "mse: shapes (2,) and (3,) do not broadcast; sizes 2 and 3 in dimension -1 must agree, or one of them must be 1"),
     (lambda: cg.mse(cg.zeros(2), cg.zeros(2), reduction="avg"), ValueError,
      "mse: reduction must be one of none, mean, sum; got 'avg'"),
     (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,

@@ -49,7 +49,7 @@ CASES = [
     (lambda: cg.random.permutation(-1), ValueError,
      "permutation: the number of elements must be at least 0, got -1"),
     (lambda: cg.random.permutation(cg.tensor(1.0)), ValueError,
-     "permutation: a 0-d tensor has no rows; pass an integer or a tensor with rows"),
+     "permutation: x must be an integer, or a tensor, array or list with rows, got a float32 tensor of shape ()"),
     (lambda: cg.dropout(cg.ones(2), generator=3), TypeError,
      "a generator must be a cygrad.random.Generator or None (the default one), got int"),
     (lambda: cg.dropout(cg.ones(2, dtype="int64")), TypeError,
