@@ -146,7 +146,7 @@ cdef Pooling sliding(str name, tuple size, kernel_size, dilation, padding, strid
     kernel, steps = read_sizes(name, "kernel_size", kernel_size, 2, 1), read_sizes(name, "stride", stride, 2, 1)
     low, wide = read_sizes(name, "padding", padding, 2, 0), read_sizes(name, "dilation", dilation, 2, 1)
     out = tuple([(size[d] + 2 * low[d] - wide[d] * (kernel[d] - 1) - 1) // steps[d] + 1 for d in range(2)])
-    if min(out) < 1 or 0 in size:
+    if min(out) < 1:
         raise ValueError(f"{name}: no patch of kernel_size {described(kernel_size)} with dilation "
                          f"{described(dilation)} fits into images of {size} with padding {described(padding)}")
     return Pooling(kernel, steps, low, wide, size, out)
