@@ -20,7 +20,7 @@ from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
 from cygrad.kernels.channels cimport Channels
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.normalize cimport capacity, dense, read_eps
-from cygrad.ops.running cimport check_apart, check_running, move_running
+from cygrad.ops.running cimport check_all_apart, check_running, move_running
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -459,12 +459,7 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
                          "training=True for the statistics of the batch")
     for name, r in zip(("running_mean", "running_var"), running): check_running(name, r, t, train)
     if not train: return batch_norm_predict(t, running_mean, running_var, weight, bias, eps)
-    if running:
-        check_apart("running_var", running_var, "running_mean", running_mean)
-        for name, r in zip(("x", "weight", "bias"), (t, weight, bias)):
-            if r is None: continue
-            check_apart("running_mean", running_mean, name, r)
-            check_apart("running_var", running_var, name, r)
+    if running: check_all_apart(running_mean, running_var, t, weight, bias)
     y, stats = affine(BATCH_NORM, [t], weight, bias, Epsilon(eps))
     if running and t.layout.size: move_running(running_mean, running_var, stats, momentum)
     return y

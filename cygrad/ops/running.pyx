@@ -28,9 +28,19 @@ cdef int check_running(str name, r, Tensor x, bint train) except -1:
     return ready(t)
 
 
+cdef int check_all_apart(Tensor average, Tensor var, Tensor x, Tensor weight, Tensor bias) except -1:
+    """Raise ValueError if a running statistic, which train mode writes, shares memory with another argument."""
+    check_apart("running_var", var, "running_mean", average)
+    check_apart("running_mean", average, "x", x)
+    check_apart("running_var", var, "x", x)
+    check_apart("running_mean", average, "weight", weight)
+    check_apart("running_var", var, "weight", weight)
+    check_apart("running_mean", average, "bias", bias)
+    return check_apart("running_var", var, "bias", bias)
+
+
 cdef int check_apart(str name, Tensor r, str other, Tensor t) except -1:
-    """Raise ValueError if running statistic `r`, which train mode writes, shares memory with `t`."""
-    if not share_memory(r, t): return 0
+    if t is None or not share_memory(r, t): return 0
     raise ValueError(f"batch_norm: {name} shares memory with {other}, and train mode writes to it; pass a copy()")
 
 
