@@ -116,6 +116,12 @@ CASES = [
      "pixel_unshuffle: x is (1, 3, 4, 5); wanted (..., channels, height, width), both sizes divisible by 2"),
     (lambda: cg.unfold(cg.zeros((1, 1, 4, 4)), 5), ValueError,
      "unfold: no patch of kernel_size 5 with dilation 1 fits into images of (4, 4) with padding 0"),
+    (lambda: cg.unfold(cg.zeros((8, 4, 4)), (2**30 + 23170, 2**31 - 46339), 1, (536882496, 1073718653)), ValueError,
+     "unfold: 8 channels of all images have (3, 2) patches of (1073764994, 2147437309) elements; wanted at most 2^56 "
+     "elements in total"),
+    (lambda: cg.fold(cg.zeros((4, 4)), 4, 2**30, 1, 2**29), ValueError,
+     "fold: 1 channels of all images have (5, 5) patches of (1073741824, 1073741824) elements; wanted at most 2^56 "
+     "elements in total"),
     (lambda: cg.unfold(cg.zeros((1, 1, 4, 4), dtype="int64"), 2), TypeError,
      "unfold takes only floating-point tensors; cast x with astype"),
     (lambda: cg.fold(cg.zeros((1, 4, 8)), (4, 4), 2), ValueError,
