@@ -4,6 +4,7 @@
 import math
 
 from cython cimport final
+from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -400,7 +401,7 @@ def group_norm(x: Data, num_groups: int, weight: Data | None = None, bias: Data 
     multiply each channel by its `weight` and add its `bias` (None: there is none). `eps` is added to the variance.
 
     Wu and He, https://arxiv.org/abs/1803.08494. Raises ValueError if the channels are not a multiple of num_groups, for
-    a weight or a bias of another shape, or for an eps that is negative or not finite; TypeError if num_groups is not an
+    a weight or a bias of another shape, or for an eps that is not finite; TypeError if num_groups is not an
     integer or eps not a number."""
     cdef Groups a = Groups.__new__(Groups)
     if isinstance(num_groups, bool) or not hasattr(num_groups, "__index__"):
@@ -417,7 +418,7 @@ def instance_norm(x: Data, weight: Data | None = None, bias: Data | None = None,
     each channel.
 
     Ulyanov and others, https://arxiv.org/abs/1607.08022. Raises ValueError for a weight or a bias of another shape, if
-    channels have one element, or for an eps that is negative or not finite; TypeError if eps is not a number."""
+    channels have one element, or for an eps that is not finite; TypeError if eps is not a number."""
     cdef Groups a = Groups.__new__(Groups)
     a.eps = read_eps("instance_norm", eps)
     return affine(INSTANCE_NORM, [ensure_tensor(x)], weight, bias, a)
@@ -435,10 +436,10 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
     variance of each channel. `training` selects the mode; None: that of the thread.
 
     Ioffe and Szegedy, https://arxiv.org/abs/1502.03167. Raises ValueError for statistics, a weight or a bias of another
-    shape, a momentum that is not from 0 to 1, or an eps that is negative or not finite; in predict mode if there are no
-    statistics; in train mode if channels have one element, or if the statistics share memory with each other, x, weight
-    or bias. Raises TypeError if the statistics are not floating-point tensors, momentum or eps is not a number, or
-    training is not a bool."""
+    shape, a momentum or an eps that is not finite; in predict mode if there are no statistics; in train mode if
+    channels have one element, or if the statistics share memory with each other, x, weight or bias. Raises
+    TypeError if the statistics are not floating-point tensors, momentum or eps is not a number, or training is not
+    a bool."""
     cdef Tensor t = ensure_tensor(x)
     cdef bint train
     if training is not None and training is not True and training is not False:
@@ -448,8 +449,8 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
     read_eps("batch_norm", eps)
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float)):
         raise TypeError(f"batch_norm: momentum must be a number, got {described(momentum)}")
-    if not 0 <= momentum <= 1:
-        raise ValueError(f"batch_norm: momentum is {described(momentum)}; it must be from 0 to 1")
+    if not -DBL_MAX <= momentum <= DBL_MAX:
+        raise ValueError(f"batch_norm: momentum is {described(momentum)}; wanted a finite number")
     if weight is not None: weight = ensure_tensor(weight)
     if bias is not None: bias = ensure_tensor(bias)
     running = [r for r in (running_mean, running_var) if r is not None]

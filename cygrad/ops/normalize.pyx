@@ -208,8 +208,7 @@ OPERATORS = {o.name: o for o in (LAYER_NORM, RMS_NORM)}
 cdef double read_eps(str name, eps) except? -1:
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"{name}: eps must be a number, got {described(eps)}")
-    if not 0 <= eps <= DBL_MAX:
-        raise ValueError(f"{name}: eps is {described(eps)}; wanted a finite number of at least 0")
+    if not -DBL_MAX <= eps <= DBL_MAX: raise ValueError(f"{name}: eps is {described(eps)}; wanted a finite number")
     return eps
 
 
@@ -259,7 +258,7 @@ def layer_norm(x: Data, weight: Data | None = None, bias: Data | None = None, ep
     weight or bias: there is none. `eps` is added to the variance.
 
     Ba and others, https://arxiv.org/abs/1607.06450. Raises ValueError for a weight or a bias of another shape, an axis
-    that occurs twice, or an eps that is negative or not finite; IndexError for an axis that is out of range; TypeError
+    that occurs twice, or an eps that is not finite; IndexError for an axis that is out of range; TypeError
     if eps is not a number."""
     cdef double e = read_eps("layer_norm", eps)
     cdef Tensor w

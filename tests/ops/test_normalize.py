@@ -253,8 +253,8 @@ def test_disjoint_parts_of_one_array_are_statistics():
                                lambda x, eps: cg.group_norm(x, 2, eps=eps), lambda x, eps: cg.instance_norm(x, eps=eps),
                                lambda x, eps: cg.batch_norm(x, training=True, eps=eps),
                                lambda x, eps: cg.batch_norm(x, cg.zeros(4), cg.ones(4), eps=eps)])
-@pytest.mark.parametrize("eps", [-1, -1e-9, float("nan"), float("inf"), 10**400], ids=repr)
-def test_eps_is_finite_and_not_negative(f, eps):
+@pytest.mark.parametrize("eps", [float("nan"), float("-inf"), 10**400], ids=repr)
+def test_eps_is_finite(f, eps):
     x = cg.tensor(RNG.normal(size=(2, 4, 3)), dtype="float32")
-    with pytest.raises(ValueError, match=r"_norm: eps is .*; wanted a finite number of at least 0"): f(x, eps)
+    with pytest.raises(ValueError, match=r"_norm: eps is .*; wanted a finite number"): f(x, eps)
     assert np.isfinite(f(x, 0).numpy()).all()

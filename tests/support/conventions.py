@@ -432,22 +432,13 @@ def attending(f):
 
 def normalised(f):
     def call(x, shape, weight=None, bias=None, eps=1e-5):
-        refuse(eps < 0, "a negative eps")
         return f(x, weight, bias, eps, axes=tuple(range(-len(shape), 0)))
     return call
 
 
 def scaled_rows(f):                                 # rms_norm
     def call(x, shape, weight=None, eps=None):
-        refuse(eps is not None and eps < 0, "a negative eps")
         return f(x, weight, eps, axes=tuple(range(-len(shape), 0)))
-    return call
-
-
-def of_groups(f):
-    def call(x, num_groups, weight=None, bias=None, eps=1e-5):
-        refuse(eps < 0, "a negative eps")
-        return f(x, num_groups, weight, bias, eps)
     return call
 
 
@@ -463,8 +454,6 @@ def of_batches(f):
     def call(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
         refuse(x.ndim < 2, "x without channels")
         refuse(training and math.prod(x.shape) == x.shape[1], "one element for each channel")
-        refuse(eps < 0, "a negative eps")
-        momentum = min(max(momentum, 0), 1)         # (-1.2 in some samples; the running statistics are not compared)
         return f(x, running_mean, running_var, weight, bias, training, momentum, eps)
     return call
 

@@ -2,13 +2,13 @@
 opinfo.py compares them. A new row needs a line in COUNTERPARTS, or a reason in WITHOUT."""
 
 from conventions import (
-    added_at, added_to, alone, along, approximated, attending, averaged, best, cast_to, chosen, clipped,
-    clipped_above, clipped_below, convolved, cut, cut_evenly, decomposed, divided, encoded, expanded, filled,
-    flipped, gathered, halved, indexed, inverted, joined, looked_up, masked, max_adapted, max_pooled, moved,
-    narrowed, normalised, normed, of_batches, of_groups, of_instances, of_numbers, off_poles, off_zero, ordered,
-    padded, permuted, plain, put, raised, reduced, resized, reversed_power, scaled, scaled_rows, selected, signless,
-    sixfold, solved, spread, squared_error, squeezed, summed, swapped, systems, taken, taken_along, to_a_power,
-    triangle, with_alpha, with_logits, with_numbers, with_slopes, within, without_format,
+    added_at, added_to, alone, along, approximated, attending, averaged, best, cast_to, chosen, clipped, clipped_above,
+    clipped_below, convolved, cut, cut_evenly, decomposed, divided, encoded, expanded, filled, flipped, gathered,
+    halved, indexed, inverted, joined, looked_up, masked, max_adapted, max_pooled, moved, narrowed, normalised, normed,
+    of_batches, of_instances, of_numbers, off_poles, off_zero, ordered, padded, permuted, plain, put, raised, reduced,
+    resized, reversed_power, scaled, scaled_rows, selected, signless, sixfold, solved, spread, squared_error, squeezed,
+    summed, swapped, systems, taken, taken_along, to_a_power, triangle, with_alpha, with_logits, with_numbers,
+    with_slopes, within, without_format,
 )
 
 from cygrad.ops import ROWS
@@ -186,7 +186,7 @@ COUNTERPARTS = [
     Counterpart("log_softmax", "log_softmax", along),
     Counterpart("layer_norm", "nn.functional.layer_norm", normalised),
     Counterpart("rms_norm", "nn.functional.rms_norm", scaled_rows),
-    Counterpart("group_norm", "nn.functional.group_norm", of_groups),
+    Counterpart("group_norm", "nn.functional.group_norm"),
     Counterpart("instance_norm", "nn.functional.instance_norm", of_instances),
     Counterpart("batch_norm", "nn.functional.batch_norm", of_batches),
     Counterpart("embedding", "nn.functional.embedding", looked_up),
