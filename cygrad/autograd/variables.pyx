@@ -1,12 +1,10 @@
 """Variables, which are tensors with a stored gradient, and the Tensor attributes that describe the graph."""
 
-import numpy as np
-
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport window
+from cygrad.core.interop.numpy cimport share_memory, window
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
@@ -245,9 +243,8 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
         if g.layout.strides[d] == 0 and g.layout.shape[d] > 1:
             raise ValueError(f"{what}, of shape {g.shape}, repeats its elements (stride 0 in dimension {d}), but "
                              f"backward writes to each; pass a copy()")
-    if g.buffer == x.buffer or (g.buffer.flags | x.buffer.flags) & EXTERNAL:    # two parts of a buffer may be disjoint
-        if np.shares_memory(window(x, False), window(g, False)):
-            raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; pass a copy()")
+    if share_memory(x, g):
+        raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; pass a copy()")
     return 0
 
 

@@ -14,6 +14,7 @@ cdef struct Pool:
     bint adaptive           # window i begins at i size / out and ends at (i + 1) size / out, rounded outwards
     bint padding_counts     # a mean divides by the elements of the window that lie in X or its padding
     Py_ssize_t divisor      # ... or by this number, if it is not 0
+    Py_ssize_t taps         # the elements of a window, or 2^32 + 1 if there are more
     int width               # bytes of the place of a maximum in its window
     Planes x
     Planes y

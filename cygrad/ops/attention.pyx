@@ -9,7 +9,7 @@ from libc.string cimport memset
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default
+from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default, read_chance
 from cygrad.core.graph.operator cimport (
     BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
 )
@@ -20,7 +20,6 @@ from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport attention as kernels
 from cygrad.kernels.array cimport BOOL, MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.attention cimport ADDED_MASK, BOOL_MASK, DK, DQ, DV, NO_MASK, Attention, Matrices, slot_bytes
-from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.threads cimport threads_for
 
@@ -154,6 +153,14 @@ cdef Py_ssize_t workers_for(const Attention* a) noexcept nogil:
                                   a.heads * ((a.queries + kernels.QUERIES - 1) // kernels.QUERIES)))
 
 
+cdef int check_matrices(const Layout* l, int i, int d) except -1 nogil:
+    """Raise ValueError if BLAS cannot take operand `i`, whose rows are along dimension d: its numbers have 32 bits."""
+    cdef Py_ssize_t rows = l.shape[d], columns = l.shape[l.ndim - 1], step = l.strides[d]
+    if max(rows, columns, step) <= 0x7fffffff: return 0
+    with gil: raise ValueError(f"scaled_dot_product_attention: {('query', 'key', 'value', 'the result')[i]} has {rows} "
+                               f"rows and {columns} columns, with rows {step} elements apart; wanted at most 2^31 - 1")
+
+
 # ---- the operator ----------------------------------------------------------------------------------------------------
 
 cdef class Attend(Operator):
@@ -181,10 +188,10 @@ cdef class Attend(Operator):
             c.y[1].layout, c.y[1].dtype = lay.dense(n - 1, shape), c.x[0].dtype
         if (<Attending>c.attributes).heads_last: shape[n - 3], shape[n - 2] = shape[n - 2], shape[n - 3]
         c.y[0].layout, c.y[0].dtype = lay.dense(n, shape), c.x[0].dtype
-        check_sizes(a.value_width, c.y[0].layout.strides[n - 3] if n > 2 else 0, 0)
         for i in range(3):
-            for d in range(2): check_sizes(x[i].layout.shape[n - 1 - d], x[i].layout.strides[n - 2], 0)
+            check_matrices(x[i].layout, i, n - 2)
             c.workspace_bytes += capacity(&x[i])
+        check_matrices(c.y[0].layout, 3, n - 3 if (<Attending>c.attributes).heads_last else n - 2)
         c.workspace_bytes += workers_for(&a) * slot_bytes(a.dtype, False)
         c.work = work_of(&a)
         return 0
@@ -402,7 +409,7 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     for shapes that do not fit, TypeError for dtypes."""
     cdef Tensor q = ensure_tensor(query), k = ensure_tensor(key), v = ensure_tensor(value)
     cdef Tensor mask = None if attn_mask is None else ensure_tensor(attn_mask)
-    cdef double p = read_dropout(dropout_p), factor
+    cdef double p = read_chance("scaled_dot_product_attention", "dropout_p", dropout_p), factor
     cdef Generator source
     cdef uint64_t first = 0, blocks
     check_dtypes(q, k, v, mask)
@@ -440,13 +447,6 @@ cdef Tensor attended(Operator op, Tensor q, Tensor k, Tensor v, Tensor mask, bin
     if mask is not None: inputs.append(mask)
     y = apply_list(op, inputs, Attending(causal, mask is not None, scale, p, key, counter, last))
     return swapaxes(y, -2, -3) if last else y
-
-
-cdef double read_dropout(value) except? -1:
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__") or not 0 <= float(value) <= 1:
-        raise ValueError(f"scaled_dot_product_attention: dropout_p must be a probability from 0 to 1, got "
-                         f"{described(value)}")
-    return float(value)
 
 
 cdef double read_scale(value, Py_ssize_t width) except? -1:

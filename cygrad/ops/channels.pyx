@@ -4,6 +4,7 @@
 import math
 
 from cython cimport final
+from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -11,17 +12,16 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, input_bit, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
-from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor, is_tracked, ready
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.execute.run cimport apply_list
-from cygrad.core.source cimport refuse_capture
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport channels as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
 from cygrad.kernels.channels cimport Channels
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.normalize cimport capacity, dense, read_eps
+from cygrad.ops.running cimport check_all_apart, check_running, move_running
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -154,6 +154,7 @@ cdef class GroupNorms(ChannelNorm):
         cdef int i
         check_channels(self.name, c, 1)
         groups = groups_of(x, c.attributes)
+        if (<Groups>c.attributes).groups == 0: check_elements(x)
         if groups > 0 and x.shape[1] % groups:
             with gil: raise ValueError(f"{self.name}: x is {lay.shape_tuple(x)}, whose {x.shape[1]} channels (axis 1) "
                                        f"are not a multiple of the {groups} groups")
@@ -209,6 +210,16 @@ cdef class GroupNorms(ChannelNorm):
         if (<Context>c).b.node.n_in > 1: g = g * expand_dims(c.input(1), 1)
         g = reshape(g, rows)
         return reshape(rate * (g - mean(g, 2, True) - z * mean(g * z, 2, True)), x.shape)
+
+
+cdef int check_elements(const Layout* x) except -1 nogil:
+    """Raise ValueError if a channel of a sample has one element."""
+    cdef Py_ssize_t size = 1
+    cdef int d
+    for d in range(2, x.ndim): size *= x.shape[d]
+    if size != 1: return 0
+    with gil: raise ValueError(f"instance_norm: x is {lay.shape_tuple(x)}, one element for each channel of a sample; "
+                               f"wanted at least two, because their variance is 0")
 
 
 cdef Py_ssize_t groups_of(const Layout* x, const void* attributes) noexcept nogil:
@@ -389,12 +400,14 @@ def group_norm(x: Data, num_groups: int, weight: Data | None = None, bias: Data 
     """Normalize `x` (n, channels, ...) to mean 0 and variance 1 over groups of adjacent channels in each sample, then
     multiply each channel by its `weight` and add its `bias` (None: there is none). `eps` is added to the variance.
 
-    Wu and He, https://arxiv.org/abs/1803.08494. Raises ValueError if the channels are not a multiple of num_groups, or
-    for a weight or a bias of another shape, TypeError if num_groups is not an integer or eps not a number."""
+    Wu and He, https://arxiv.org/abs/1803.08494. Raises ValueError if the channels are not a multiple of num_groups, for
+    a weight or a bias of another shape, or for an eps that is not finite; TypeError if num_groups is not an
+    integer or eps not a number."""
     cdef Groups a = Groups.__new__(Groups)
     if isinstance(num_groups, bool) or not hasattr(num_groups, "__index__"):
         raise TypeError(f"group_norm: num_groups must be an integer, got {described(num_groups)}")
-    if num_groups < 1: raise ValueError(f"group_norm: num_groups must be at least 1, got {num_groups}")
+    if not 1 <= num_groups <= 0x7fffffff:
+        raise ValueError(f"group_norm: num_groups must be from 1 to 2147483647, got {described(num_groups)}")
     a.eps, a.groups = read_eps("group_norm", eps), num_groups
     return affine(GROUP_NORM, [ensure_tensor(x)], weight, bias, a)
 
@@ -404,8 +417,8 @@ def instance_norm(x: Data, weight: Data | None = None, bias: Data | None = None,
     `weight` and add its `bias` (None: there is none). `eps` is added to the variance. It is group_norm with a group for
     each channel.
 
-    Ulyanov and others, https://arxiv.org/abs/1607.08022. Raises ValueError for a weight or a bias of another shape,
-    TypeError if eps is not a number."""
+    Ulyanov and others, https://arxiv.org/abs/1607.08022. Raises ValueError for a weight or a bias of another shape, if
+    channels have one element, or for an eps that is not finite; TypeError if eps is not a number."""
     cdef Groups a = Groups.__new__(Groups)
     a.eps = read_eps("instance_norm", eps)
     return affine(INSTANCE_NORM, [ensure_tensor(x)], weight, bias, a)
@@ -423,15 +436,23 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
     variance of each channel. `training` selects the mode; None: that of the thread.
 
     Ioffe and Szegedy, https://arxiv.org/abs/1502.03167. Raises ValueError for statistics, a weight or a bias of another
-    shape, in predict mode if there are no statistics, in train mode if channels have one element; TypeError if the
-    statistics are not floating-point tensors, or momentum or eps is not a number."""
+    shape, a momentum or an eps that is not finite; in predict mode if there are no statistics; in train mode if
+    channels have one element, or if the statistics share memory with each other, x, weight or bias. Raises
+    TypeError if the statistics are not floating-point tensors, momentum or eps is not a number, or training is not
+    a bool."""
     cdef Tensor t = ensure_tensor(x)
-    cdef bint train = flags().training if training is None else training
-    cdef double factor
+    cdef bint train
+    if training is not None and training is not True and training is not False:
+        raise TypeError(f"batch_norm: training must be True, False or None (the mode of the thread), got "
+                        f"{described(training)}")
+    train = flags().training if training is None else training
     read_eps("batch_norm", eps)
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float)):
         raise TypeError(f"batch_norm: momentum must be a number, got {described(momentum)}")
-    factor = momentum
+    if not -DBL_MAX <= momentum <= DBL_MAX:
+        raise ValueError(f"batch_norm: momentum is {described(momentum)}; wanted a finite number")
+    if weight is not None: weight = ensure_tensor(weight)
+    if bias is not None: bias = ensure_tensor(bias)
     running = [r for r in (running_mean, running_var) if r is not None]
     if len(running) == 1: raise ValueError("batch_norm: pass both of running_mean and running_var, or neither")
     if not train and not running:
@@ -439,8 +460,9 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
                          "training=True for the statistics of the batch")
     for name, r in zip(("running_mean", "running_var"), running): check_running(name, r, t, train)
     if not train: return batch_norm_predict(t, running_mean, running_var, weight, bias, eps)
+    if running: check_all_apart(running_mean, running_var, t, weight, bias)
     y, stats = affine(BATCH_NORM, [t], weight, bias, Epsilon(eps))
-    if running and t.layout.size: move_running(running_mean, running_var, stats, factor)
+    if running and t.layout.size: move_running(running_mean, running_var, stats, momentum)
     return y
 
 
@@ -451,42 +473,3 @@ def batch_norm_predict(x: Data, running_mean: Tensor, running_var: Tensor, weigh
     dtype = DTYPES[t.dtype] if is_floating(t.dtype) else None
     running = [r if dtype is None or r.dtype == dtype else r.astype(dtype) for r in (running_mean, running_var)]
     return affine(BATCH_NORM_PREDICT, [t, *running], weight, bias, Epsilon(eps))
-
-
-cdef int check_running(str name, r, Tensor x, bint train) except -1:
-    """Raise an error unless `r` can be a running statistic, and can be written to if `train`."""
-    cdef Tensor t
-    if type(r) is not Tensor or not is_floating((<Tensor>r).dtype):
-        raise TypeError(f"batch_norm: {name} must be a floating-point tensor, got {described(r)}")
-    t = <Tensor>r
-    if x.layout.ndim > 1 and (t.layout.ndim != 1 or t.layout.shape[0] != x.layout.shape[1]):
-        raise ValueError(f"batch_norm: x is {x.shape} and {name} is {t.shape}; wanted an element for each of the "
-                         f"{x.shape[1]} channels, which are axis 1")
-    if is_tracked(t):
-        raise ValueError(f"batch_norm: gradients flow through {name}; pass a tensor without a graph, such as "
-                         f"{name}.detach()")
-    if not train: return 0
-    if flags().capture != NULL: refuse_capture("batch_norm in train mode, which writes to running_mean,")
-    check_writable(t, flags())
-    return ready(t)
-
-
-cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) except -1:
-    """(1 - factor) times themselves + factor times the statistics of the batch. Allocates nothing."""
-    cdef Py_ssize_t n = stats.layout.shape[1]
-    cdef Array s = array_of(stats)
-    move(array_of(average), s, factor)
-    s.data += n * itemsize(s.dtype)
-    move(array_of(var), s, factor)
-    average.buffer.version += 1
-    var.buffer.version += 1
-    return 0
-
-
-cdef void move(Array r, Array s, double factor) noexcept nogil:
-    cdef Py_ssize_t i, step = r.layout.strides[0]
-    cdef double v
-    for i in range(r.layout.shape[0]):
-        v = (<float*>s.data)[i] if s.dtype == FLOAT32 else (<double*>s.data)[i]
-        if r.dtype == FLOAT32: (<float*>r.data)[i * step] += <float>(factor * (v - (<float*>r.data)[i * step]))
-        else:                  (<double*>r.data)[i * step] += factor * (v - (<double*>r.data)[i * step])

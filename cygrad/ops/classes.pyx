@@ -50,6 +50,8 @@ cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int 
         if axis <= 1 and chunk == 0: return <Classes>USUAL[(how.reduction, axis)]
     if isinstance(ignore_index, bool) or not isinstance(ignore_index, (int, np.integer)):
         raise TypeError(f"{name}: ignore_index must be an integer, got {described(ignore_index)}")
+    if not -0x8000000000000000 <= ignore_index <= 0x7fffffffffffffff:
+        raise ValueError(f"{name}: ignore_index is {described(ignore_index)}; it must fit into 64 bits")
     if isinstance(label_smoothing, bool) or not isinstance(label_smoothing, (int, float, np.floating)):
         raise TypeError(f"{name}: label_smoothing must be a number, got {described(label_smoothing)}")
     if not 0 <= label_smoothing <= 1:

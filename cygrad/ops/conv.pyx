@@ -348,7 +348,7 @@ cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups
     else:
         raise ValueError(f"{name}: padding must be 'same', 'valid' or integers, got {described(padding)}")
     size = tuple([(shape[d] + both[d] - whole[d] - 1) // steps[d] + 1 for d in range(nd)])
-    if min(size) < 1 or 0 in shape:
+    if min(size) < 1:
         raise ValueError(f"{name}: x is {ensure_tensor(x).shape} and weight {w.shape}; the kernel must fit into x with "
                          f"its padding {both} in total; it covers {[n + 1 for n in whole]}")
     check_cover(name, shape, low, wide, kernel, steps)
@@ -375,7 +375,7 @@ cdef object transposed(int nd, x, weight, bias, stride, padding, output_padding,
             raise ValueError(f"{name}: output_padding is {described(output_padding)}; it must be below the stride or "
                              f"the dilation, {described(stride)} and {described(dilation)}")
     size = tuple([(shape[d] - 1) * steps[d] - 2 * low[d] + wide[d] * (kernel[d] - 1) + 1 + extra[d] for d in range(nd)])
-    if min(size) < 1 or 0 in shape:
+    if min(size) < 1:
         raise ValueError(f"{name}: x is {ensure_tensor(x).shape} and weight {w.shape}; with padding "
                          f"{described(padding)} the result would have size {size}; wanted sizes of at least 1")
     check_cover(name, size, low, wide, kernel, steps)

@@ -249,6 +249,7 @@ def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None 
                        "integers of the shape of x without its last axis")
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"linear_cross_entropy: chunk must be an integer of at least 1, got {described(chunk)}")
+    chunk = min(chunk, 0x7fffffffffffffff)
     if bias is None:
         return apply3(LINEAR_CROSS_ENTROPY, l, s, w, classes_of("linear_cross_entropy", reduction, ignore_index,
                                                                 label_smoothing, 0, chunk))

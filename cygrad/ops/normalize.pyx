@@ -1,6 +1,7 @@
 """Normalization of rows: layer_norm and rms_norm."""
 
 from cython cimport final
+from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
@@ -207,7 +208,22 @@ OPERATORS = {o.name: o for o in (LAYER_NORM, RMS_NORM)}
 cdef double read_eps(str name, eps) except? -1:
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"{name}: eps must be a number, got {described(eps)}")
+    if not -DBL_MAX <= eps <= DBL_MAX: raise ValueError(f"{name}: eps is {described(eps)}; wanted a finite number")
     return eps
+
+
+cdef list read_axes(str name, axes, int ndim):
+    """Axes in order, as numbers from 0 on. Raises ValueError if there is none or one occurs twice."""
+    cdef list found = []
+    if hasattr(axes, "__index__"): axes = (axes,)
+    if not isinstance(axes, (tuple, list)):
+        raise TypeError(f"{name}: axes must be an integer or a sequence of integers, got {described(axes)}")
+    for a in axes:
+        a = lay.read_axis(a, ndim)
+        if a in found: raise ValueError(f"{name}: duplicate axis {a} in {described(axes)}")
+        found.append(a)
+    if not found: raise ValueError(f"{name}: axes is empty; wanted at least one axis")
+    return sorted(found)
 
 
 cdef object rows(Operator op, x, weight, bias, eps, axes):
@@ -221,8 +237,7 @@ cdef object rows(Operator op, x, weight, bias, eps, axes):
     given = weight if weight is not None else bias
     order = None
     if axes is not None:
-        axes = sorted({lay.read_axis(d, t.layout.ndim) for d in ((axes,) if hasattr(axes, "__index__") else axes)})
-        if not axes: raise ValueError(f"{op.name}: axes is empty; wanted at least one axis")
+        axes = read_axes(op.name, axes, t.layout.ndim)
         order = [d for d in range(t.layout.ndim) if d not in axes] + axes
         if order == sorted(order): order = None
     a.ndim = len(axes) if axes is not None else given.ndim if given is not None else 1
@@ -242,8 +257,9 @@ def layer_norm(x: Data, weight: Data | None = None, bias: Data | None = None, ep
     shape of x along these axes. None for axes: the last dimensions, as many as weight or bias has, or one. None for
     weight or bias: there is none. `eps` is added to the variance.
 
-    Ba and others, https://arxiv.org/abs/1607.06450. Raises ValueError for a weight or a bias of another shape,
-    IndexError for an axis that is out of range, TypeError if eps is not a number."""
+    Ba and others, https://arxiv.org/abs/1607.06450. Raises ValueError for a weight or a bias of another shape, an axis
+    that occurs twice, or an eps that is not finite; IndexError for an axis that is out of range; TypeError
+    if eps is not a number."""
     cdef double e = read_eps("layer_norm", eps)
     cdef Tensor w
     cdef Rows a
@@ -259,8 +275,7 @@ def rms_norm(x: Data, weight: Data | None = None, eps: float | None = None,
     axes. None for axes: the last dimensions, as many as weight has, or one. None for weight: there is none. `eps` is
     added to the mean square; None: the machine epsilon of x's dtype.
 
-    Zhang and Sennrich, https://arxiv.org/abs/1910.07467. Raises ValueError for a weight of another shape, IndexError
-    for an axis that is out of range, TypeError if eps is not a number."""
+    Zhang and Sennrich, https://arxiv.org/abs/1910.07467. Raises the errors of layer_norm."""
     cdef Tensor t = ensure_tensor(x)
     if eps is None: eps = 2.220446049250313e-16 if t.dtype == FLOAT64 else 1.1920928955078125e-07
     return rows(RMS_NORM, t, weight, None, read_eps("rms_norm", eps), axes)

@@ -141,14 +141,18 @@ cdef Operator UNFOLD = Unfold(), FOLD = Fold()
 OPERATORS = {o.name: o for o in (UNFOLD, FOLD)}
 
 
-cdef Pooling sliding(str name, tuple size, kernel_size, dilation, padding, stride):
-    """The attributes of both for images of `size`. Raises ValueError if no patch fits."""
+cdef Pooling sliding(str name, planes, tuple size, kernel_size, dilation, padding, stride):
+    """The attributes of both for `planes` channels of images of `size`. Raises ValueError if no patch fits, or if they
+    have so many elements that sizes would overflow."""
     kernel, steps = read_sizes(name, "kernel_size", kernel_size, 2, 1), read_sizes(name, "stride", stride, 2, 1)
     low, wide = read_sizes(name, "padding", padding, 2, 0), read_sizes(name, "dilation", dilation, 2, 1)
     out = tuple([(size[d] + 2 * low[d] - wide[d] * (kernel[d] - 1) - 1) // steps[d] + 1 for d in range(2)])
-    if min(out) < 1 or 0 in size:
+    if min(out) < 1:
         raise ValueError(f"{name}: no patch of kernel_size {described(kernel_size)} with dilation "
                          f"{described(dilation)} fits into images of {size} with padding {described(padding)}")
+    if planes * kernel[0] * kernel[1] * out[0] * out[1] > 1 << 56:
+        raise ValueError(f"{name}: {planes} channels of all images have {out} patches of {kernel} elements; wanted at "
+                         f"most 2^56 elements in total")
     return Pooling(kernel, steps, low, wide, size, out)
 
 
@@ -156,10 +160,12 @@ def unfold(x: Data, kernel_size: int | Sequence[int], dilation: int | Sequence[i
            padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1) -> Tensor:
     """The patches of images: x is (n, channels, height, width) or without n; the result is (n, channels * elements of
     the kernel, patches), with a column for each patch. The arguments are integers or one for each dimension.
-    float32 and float64. Raises ValueError if no patch fits. A convolution needs no unfold: it packs tiles of
-    patches."""
+    float32 and float64. Raises ValueError if no patch fits, and for more than 2^56 elements. A convolution needs no
+    unfold: it packs tiles of patches."""
     cdef Tensor t = batched("unfold", x, 2)
-    y = apply1(UNFOLD, t, sliding("unfold", t.shape[2:], kernel_size, dilation, padding, stride))
+    cdef Pooling a = sliding("unfold", max(1, t.shape[0]) * t.shape[1], t.shape[2:], kernel_size, dilation, padding,
+                             stride)
+    y = apply1(UNFOLD, t, a)
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
 
 
@@ -170,7 +176,7 @@ def fold(x: Data, output_size: int | Sequence[int], kernel_size: int | Sequence[
     without n, as from unfold(). Where patches overlap they are added, so fold is the gradient of unfold and not its
     inverse. float32 and float64. Raises ValueError if the sizes do not fit."""
     cdef Tensor t = ensure_tensor(x)
-    cdef Pooling a = sliding("fold", read_sizes("fold", "output_size", output_size, 2, 1), kernel_size, dilation,
+    cdef Pooling a = sliding("fold", 1, read_sizes("fold", "output_size", output_size, 2, 1), kernel_size, dilation,
                              padding, stride)
     cdef Py_ssize_t taps = a.kernel[0] * a.kernel[1], patches = a.out[0] * a.out[1]
     if t.layout.ndim not in (2, 3) or t.shape[-1] != patches or t.shape[-2] == 0 or t.shape[-2] % taps:

@@ -17,10 +17,14 @@ from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
 
+import math
+
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
 from cygrad.ops.elementwise import power
 from cygrad.ops.shape import squeeze
+
+cdef Py_ssize_t MAX_PLACES = <Py_ssize_t>1 << 32      # elements of a window, of which backward keeps a 32-bit number
 
 
 @cython.no_gc
@@ -32,18 +36,17 @@ cdef class Pooling(Attributes):
     def __cinit__(self, tuple kernel, tuple stride, tuple low, tuple dilation, tuple size, tuple out,
                   bint adaptive=False, bint padding_counts=True, Py_ssize_t divisor=0):
         cdef Pool* p = &self.pool
-        cdef Py_ssize_t taps = 1
         cdef int d, i
         self.kernel, self.stride, self.low, self.dilation = kernel, stride, low, dilation
         self.size, self.out, self.nd = size, out, <int>len(size)
         self.adaptive, self.padding_counts, self.divisor = adaptive, padding_counts, divisor
-        p.adaptive, p.padding_counts, p.divisor = adaptive, padding_counts, divisor
+        p.taps, p.adaptive, p.padding_counts, p.divisor = 1, adaptive, padding_counts, divisor
         for d in range(3):
             i = d - 3 + self.nd
             p.kernel[d], p.stride[d], p.low[d], p.dilation[d], p.size[d], p.out[d] = (
                 (kernel[i], stride[i], low[i], dilation[i], size[i], out[i]) if i >= 0 else (1, 1, 0, 1, 1, 1))
-            taps *= p.kernel[d]
-        p.width = 1 if taps <= 256 else 2 if taps <= 65536 else 4
+            p.taps = min(p.taps * p.kernel[d], MAX_PLACES + 1)
+        p.width = 1 if p.taps <= 256 else 2 if p.taps <= 65536 else 4
 
 
 cdef Pool pool_of(const void* attributes, const Array* x, const Array* y, const char* places) noexcept nogil:
@@ -90,6 +93,7 @@ cdef class MaxPool(Pools):
         cdef const Pool* p = &(<Pooling>c.attributes).pool
         infer_planes(c, p.out)
         if c.wanted:
+            check_places(self.name, c.attributes)
             c.n_out, c.hidden = 2, 1
             c.y[1].layout = lay.incref(c.y[0].layout)
             c.y[1].dtype = UINT8 if p.width == 1 else UINT16 if p.width == 2 else UINT32
@@ -116,6 +120,13 @@ cdef class MaxPool(Pools):
         return c.locally_constant(apply2(POOL_PUT, g, c.output(1).detach(), c.attributes))
 
 
+cdef int check_places(str name, const void* attributes) except -1 nogil:
+    """Raise ValueError if the number of a place in a window does not fit into 32 bits."""
+    if (<Pooling>attributes).pool.taps <= MAX_PLACES: return 0
+    with gil: raise ValueError(f"{name}: windows of {(<Pooling>attributes).kernel} elements cannot have a gradient; "
+                               f"wanted at most 2^32 elements, whose places fit into 32 bits")
+
+
 cdef class Places(Pools):
     """The base of pool_put and pool_take: an input of images, and the places. The gradient of each is the other."""
     cdef bint puts
@@ -125,6 +136,7 @@ cdef class Places(Pools):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Pool* p = &(<Pooling>c.attributes).pool
+        check_places(self.name, c.attributes)
         return infer_planes(c, &p.size[0] if self.puts else &p.out[0])
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -241,20 +253,28 @@ OPERATORS = {(<Operator>o).name: o for o in (*MAX_POOL, *AVG_POOL, *ADAPTIVE_MAX
 
 # ---- public functions ------------------------------------------------------------------------------------------------
 
+cdef Py_ssize_t read_divisor(str name, divisor) except? -1:
+    """divisor_override; 0 for None."""
+    if divisor is None: return 0
+    if isinstance(divisor, bool) or not hasattr(divisor, "__index__"):
+        raise TypeError(f"{name}: divisor_override must be an integer or None, got {described(divisor)}")
+    if divisor == 0: raise ValueError(f"{name}: divisor_override must not be 0")
+    if abs(int(divisor)) > MAX_PLACES:
+        raise ValueError(f"{name}: divisor_override is {described(divisor)}; wanted an integer from -2^32 to 2^32")
+    return divisor
+
+
 cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dilation, ceil_mode, bint counts,
-                   divisor_override):
-    """Pooling with windows of one size."""
+                   divisor_override, str caller=None):
+    """Pooling with windows of one size. `caller` is the name in messages; None: that of the operator."""
     cdef Operator op = operators[nd - 1]
-    cdef str name = op.name
+    cdef str name = caller or op.name
     cdef Tensor t = batched(name, x, nd)
     cdef int d
     kernel = read_sizes(name, "kernel_size", kernel_size, nd, 1)
     steps = kernel if stride is None else read_sizes(name, "stride", stride, nd, 1)
     low, wide = read_sizes(name, "padding", padding, nd, 0), read_sizes(name, "dilation", dilation, nd, 1)
-    (divisor,) = (0,) if divisor_override is None else read_sizes(
-        name, "divisor_override", divisor_override, 1, -0x7fffffff)
-    if divisor == 0 and divisor_override is not None:
-        raise ValueError(f"{name}: divisor_override must not be 0")
+    divisor = read_divisor(name, divisor_override)
     size = t.shape[2:]
     cover = [wide[d] * (kernel[d] - 1) + 1 for d in range(nd)]
     out = []
@@ -266,7 +286,7 @@ cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dila
         n = (free + (steps[d] - 1 if ceil_mode else 0)) // steps[d] + 1
         if ceil_mode and (n - 1) * steps[d] >= size[d] + low[d]: n -= 1     # this window would begin in the padding
         out.append(n)
-    if min(out) < 1 or 0 in size:
+    if min(out) < 1:
         raise ValueError(f"{name}: x is {ensure_tensor(x).shape}; a window covers {cover} and must fit into x with "
                          f"padding {described(padding)}")
     y = apply1(op, t, Pooling(kernel, steps, low, wide, size, tuple(out), False, counts, divisor))
@@ -283,7 +303,6 @@ cdef object adapted(list operators, int nd, x, output_size):
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(wanted) == nd: wanted = tuple([n if m is None else m for m, n in zip(wanted, size)])
     out = read_sizes(name, "output_size", wanted, nd, 1)
-    if 0 in size: raise ValueError(f"{name}: x is {ensure_tensor(x).shape}; its spatial sizes must be at least 1")
     kernel = tuple([min(size[d], (size[d] + out[d] - 1) // out[d] + 1) for d in range(nd)])
     y = apply1(op, t, Pooling(kernel, ones, (0,) * nd, ones, size, out, True, False, 0))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
@@ -294,9 +313,10 @@ cdef object normed(int nd, x, norm_type, kernel_size, stride, ceil_mode):
     cdef str name = f"lp_pool{nd}d"
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
         raise TypeError(f"{name}: norm_type must be a number other than 0, got {described(norm_type)}")
-    cdef Py_ssize_t n = 1
-    for k in read_sizes(name, "kernel_size", kernel_size, nd, 1): n *= k
-    y = pooled(AVG_POOL, nd, power(x, float(norm_type)), kernel_size, stride, 0, 1, ceil_mode, True, None)
+    if not -1e300 <= norm_type <= 1e300:
+        raise ValueError(f"{name}: norm_type is {described(norm_type)}; wanted a number from -1e300 to 1e300")
+    n = float(math.prod(read_sizes(name, "kernel_size", kernel_size, nd, 1)))
+    y = pooled(AVG_POOL, nd, power(x, float(norm_type)), kernel_size, stride, 0, 1, ceil_mode, True, None, name)
     return power(y * n, 1 / norm_type)
 
 
@@ -313,9 +333,10 @@ def max_pool2d(x: Data, kernel_size: int | Sequence[int], stride: int | Sequence
     """The largest element of each window of images, (n, channels, height, width) or without n. A NaN is the largest.
 
     `kernel_size`, `stride` (None: the kernel size), `padding` and `dilation` are integers for all dimensions or one for
-    each. Padding never is the largest; it is at most half of the kernel. With `ceil_mode` the last window may leave x.
-    Of equal elements the first gets the gradient. float32 and float64. Raises ValueError for windows that do not
-    fit."""
+    each. Padding never is the largest; it is at most half of what the kernel covers, dilation (kernel - 1) + 1. With
+    `ceil_mode` the last window may leave x. Of equal elements the first gets the gradient. A window without an element
+    of x, which only dilation can give, has the maximum -inf and no gradient. float32 and float64. Raises ValueError for
+    windows that do not fit, and of more than 2^32 elements if a gradient is recorded."""
     return pooled(MAX_POOL, 2, x, kernel_size, stride, padding, dilation, ceil_mode, True, None)
 
 

@@ -12,9 +12,10 @@ from cygrad.core.graph.operator cimport (
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
+from cygrad.core.execute.generator cimport read_chance
 from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport recurrent as kernels
-from cygrad.kernels.array cimport INT64, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, Array, Layout, is_floating, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.panels cimport Factors, multiply_shared
@@ -351,7 +352,7 @@ OPERATORS = {o.name: o for o in (LSTM_OP, GRU_OP, RNN_OP, RELU_OP)}
 
 
 cdef tuple run_layers(Operator op, str name, x, weights, h0, c0, num_layers, bidirectional, batch_first, lengths,
-                      double dropout, proj_size):
+                      dropout, proj_size):
     """The result, the last states and the last cells (or None) of all layers and directions."""
     cdef Tensor t = ensure_tensor(x), sequences = None
     cdef bint lstm = op is LSTM_OP
@@ -362,6 +363,7 @@ cdef tuple run_layers(Operator op, str name, x, weights, h0, c0, num_layers, bid
         shape = "(batch, steps, width)" if batch_first else "(steps, batch, width)"
         raise ValueError(f"{name}: x is {t.shape} of {DTYPES[t.dtype]}; wanted floats of shape {shape} with at least "
                          f"one step")
+    read_chance(name, "dropout", dropout)
     layers = read_weights(name, weights, num_layers, directions, factor, t)
     if batch_first: t = swapaxes(t, 0, 1)
     if lengths is not None: sequences = read_lengths(name, lengths, t.shape[0], t.shape[1])
@@ -389,6 +391,8 @@ cdef tuple run_layers(Operator op, str name, x, weights, h0, c0, num_layers, bid
 
 cdef list read_weights(str name, weights, num_layers, int directions, int factor, Tensor x):
     """For each layer and direction w_ih, w_hh, b_ih and b_hh, with zeros for biases that are not given."""
+    if isinstance(weights, (str, bytes, dict)) or not hasattr(weights, "__iter__"):
+        raise TypeError(f"{name}: weights must be a sequence of tensors, got {described(weights)}")
     cdef list given = [ensure_tensor(w) for w in weights], found = []
     if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
         raise ValueError(f"{name}: num_layers must be an integer of at least 1, got {described(num_layers)}")
@@ -423,7 +427,7 @@ cdef Tensor read_states(str name, str which, given, tuple shape, Tensor x):
 
 cdef Tensor read_lengths(str name, lengths, Py_ssize_t steps, Py_ssize_t batch):
     cdef Tensor t = ensure_tensor(lengths)
-    if is_floating(t.dtype) or t.layout.ndim != 1 or t.layout.shape[0] != batch:
+    if is_floating(t.dtype) or t.dtype == BOOL or t.layout.ndim != 1 or t.layout.shape[0] != batch:
         raise ValueError(f"{name}: lengths is {t.shape} of {DTYPES[t.dtype]}; wanted {batch} integers, one for each "
                          f"sequence")
     numbers = t.tolist()
@@ -450,7 +454,7 @@ def lstm(x: Data, weights: Sequence[Data], h0: Data | None = None, c0: Data | No
     layers in train mode.
 
     Backward keeps, for each step and hidden number, 4 activated gates, the cell and y, and x for the gradient of w_ih.
-    Raises ValueError for shapes or dtypes that do not fit, and for a `proj_size`."""
+    Raises ValueError for shapes or dtypes that do not fit, a `dropout` that is not from 0 to 1, and a `proj_size`."""
     y, h, c = run_layers(LSTM_OP, "lstm", x, weights, h0, c0, num_layers, bidirectional, batch_first, lengths, dropout,
                          proj_size)
     return y, (h, c)

@@ -81,7 +81,7 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
     return 0
 
 
-cdef class Linear(Operator):
+cdef class Resampling(Operator):
     """A resize, or its transpose with `back`. The gradient of each is the other."""
     cdef bint back
 
@@ -118,14 +118,14 @@ cdef class Linear(Operator):
 
 
 @final
-cdef class Interpolate(Linear):
+cdef class Interpolate(Resampling):
     """y = sum of x[k] w(p, k)        dx = sum of g[p] w(p, k)
 
     The weights w follow from the sizes, so nothing is kept."""
 
 
 @final
-cdef class InterpolateBack(Linear):
+cdef class InterpolateBack(Resampling):
     """x = sum of y[p] w(p, k)        dy = sum of g[k] w(p, k)
 
     The gradient of interpolate, of which its formula is made."""
@@ -150,8 +150,11 @@ cdef Resizing sizes_of(tuple size, wanted, factor, str mode, bint corners):
         for f in factors:
             if isinstance(f, bool) or not isinstance(f, (int, float)) or not 0 < f < math.inf:
                 raise ValueError(f"interpolate: scale_factor is {described(factor)}; wanted positive numbers")
+        if max(factors) >= 0x80000000 or max([n * f for n, f in zip(size, factors)]) >= 0x80000000:
+            raise ValueError(f"interpolate: scale_factor is {described(factor)}, for images of {size}; the sizes of "
+                             f"the result must fit into 32 bits")
         out = tuple([math.floor(n * f) for n, f in zip(size, factors)])
-    if 0 in size or min(out) < 1 or max(out) > 0x7fffffff:
+    if 0 in size or min(out) < 1:
         raise ValueError(f"interpolate: images of {size} cannot be resized to {out}; wanted sizes of at least 1")
     scale = []
     for n, m, f in zip(size, out, factors):

@@ -30,10 +30,10 @@ cdef tuple read_sizes(str name, str what, value, int nd, Py_ssize_t least):
 
 cdef Tensor batched(str name, x, int nd):
     """`x` as (n, channels, `nd` spatial dimensions); n is 1 if x has no such dimension. Raises ValueError for another
-    number of dimensions."""
+    number of dimensions, and for a spatial size of 0."""
     cdef Tensor t = ensure_tensor(x)
-    if t.layout.ndim == nd + 1: return expand_dims(t, 0)
-    if t.layout.ndim != nd + 2:
+    if t.layout.ndim != nd + 2 and t.layout.ndim != nd + 1:
         sizes = ", ".join(["depth", "height", "width"][-nd:])
         raise ValueError(f"{name}: x is {t.shape}; wanted (n, channels, {sizes}), or the same without n")
-    return t
+    if 0 in t.shape[-nd:]: raise ValueError(f"{name}: x is {t.shape}; its spatial sizes must be at least 1")
+    return t if t.layout.ndim == nd + 2 else expand_dims(t, 0)

@@ -1,4 +1,4 @@
-"""Pooling: ties, NaN, large windows, threads, lp_pool; unfold and fold of large images."""
+"""Pooling: ties, NaN, large windows, exact sums, threads, lp_pool; unfold and fold of large images."""
 
 import numpy as np
 import pytest
@@ -43,6 +43,63 @@ def test_places_in_large_windows(size, kernel, nbytes):
     np.testing.assert_array_equal(y.detach().numpy(), max_like(1)(a, kernel, stride=7))
     y.backward(cg.ones(y.shape, dtype="float64"))
     assert (leaf.grad.numpy() * a).sum() == pytest.approx(y.detach().numpy().sum())
+
+
+def gradient(f, a, g=None):
+    """The value, and the gradient of `a` for the gradient `g` (None: ones) of the value."""
+    x = cg.tensor(a).requires_grad_()
+    with cg.record():
+        y = f(x)
+    return y.detach().numpy(), cg.autograd.grad(y, x, cg.ones(y.shape, dtype=str(y.dtype)) if g is None else g).numpy()
+
+
+@pytest.mark.parametrize("f", [lambda x: cg.adaptive_avg_pool2d(x, 1), lambda x: cg.avg_pool2d(x, (4100, 4099)),
+                               lambda x: cg.adaptive_avg_pool2d(x.swapaxes(2, 3), 1), lambda x: cg.lp_pool2d(
+                                   x, 1, (4100, 4099)) / (4100 * 4099)])
+def test_means_of_many_elements_are_exact(f):
+    """A sum in float32 stops at 2^24."""
+    assert f(cg.full((1, 1, 4100, 4099), 3.0, dtype="float32")).numpy().ravel() == pytest.approx([3], rel=1e-6)
+
+
+@pytest.mark.parametrize("f", [lambda x: cg.adaptive_avg_pool2d(x, (4100, 8200)),
+                               lambda x: cg.adaptive_max_pool2d(x, (4100, 8200))])
+def test_gradients_of_many_windows_are_exact(f):
+    assert gradient(f, np.ones((1, 1, 1, 2), "float32"))[1].ravel().tolist() == [4100 * 4100] * 2
+
+
+@pytest.mark.parametrize("f, shape", [
+    (lambda x: cg.avg_pool1d(x, 1101, 1, 550, count_include_pad=False), (2, 1, 3000)),
+    (lambda x: cg.avg_pool2d(x, (40, 64), (1, 2), (3, 32), True), (1, 2, 60, 200)),
+    (lambda x: cg.avg_pool2d(x, (40, 64), 1, (3, 32), divisor_override=-7), (1, 2, 60, 90)),
+    (lambda x: cg.avg_pool3d(x, (15, 12, 10), 1, (7, 2, 1), count_include_pad=False), (1, 1, 19, 20, 21)),
+    (lambda x: cg.adaptive_avg_pool2d(x, (230, 301)), (1, 2, 7, 5)),
+    (lambda x: cg.max_pool1d(x, 1101, 1, 550), (2, 1, 3000)),
+    (lambda x: cg.max_pool1d(x, 1101, 1, 1000, 2), (2, 1, 3000)),
+    (lambda x: cg.max_pool2d(x, (41, 64), (1, 2), (20, 9), (2, 1), True), (1, 2, 90, 200)),
+    (lambda x: cg.max_pool3d(x, (15, 12, 10), 1, (7, 2, 1)), (1, 1, 19, 20, 21)),
+    (lambda x: cg.adaptive_max_pool2d(x, (230, 301)), (1, 2, 7, 5)),
+    (lambda x: cg.adaptive_max_pool3d(x, (23, 31, 40)), (1, 1, 2, 3, 4))])
+def test_sums_over_many_windows(f, shape):
+    """The gradients of float32, element by element, against those of float64, window by window."""
+    a = np.random.default_rng(0).normal(size=shape).astype("float32")
+    g = np.random.default_rng(1).normal(size=f(a).shape).astype("float32")
+    y, dx = gradient(f, a, cg.tensor(g))
+    wanted, wanted_dx = gradient(f, a.astype("float64"), cg.tensor(g.astype("float64")))
+    np.testing.assert_allclose(y, wanted, rtol=1e-6, atol=1e-6 * abs(wanted).max())
+    np.testing.assert_allclose(dx, wanted_dx, rtol=1e-6, atol=1e-6 * abs(wanted_dx).max())
+
+
+def test_windows_of_more_elements_than_64_bits_count():
+    y, dx = gradient(lambda x: cg.avg_pool3d(x, 2**22, 2**22, 2**21), np.ones((1, 1, 4, 4, 4)))
+    assert y.ravel() == [2.0**-60] and np.all(dx == 2.0**-66)
+    assert cg.max_pool3d(cg.ones((1, 1, 4, 4, 4)), 2**22, 2**22, 2**21).item() == 1     # without a gradient
+
+
+def test_a_window_of_padding_alone():
+    y, dx = gradient(lambda x: cg.max_pool1d(x, 2, 1, 5, 10), np.array([[[1.0, 2.0, 3.0]]]))
+    assert np.all(y == -np.inf) and np.all(dx == 0)
+    y, dx = gradient(lambda x: cg.max_pool1d(x, 2, 1, 3, 5), np.array([[[1.0, 2.0, 3.0]]]))
+    assert y.ravel().tolist() == [3, -np.inf, -np.inf, 1] and dx.ravel().tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("f", [lambda x: cg.max_pool2d(x, 2), lambda x: cg.max_pool2d(x, 3, 1, 1),

@@ -9,3 +9,4 @@ cdef uint64_t draw(Generator g, uint64_t blocks) except? -1
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept
 cdef Generator given_or_default(generator)
 cdef double read_probability(value) except? -1
+cdef double read_chance(str caller, str what, value) except? -1

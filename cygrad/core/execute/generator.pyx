@@ -87,6 +87,13 @@ cdef double read_probability(value) except? -1:
     return p
 
 
+cdef double read_chance(str caller, str what, value) except? -1:
+    """The same for an argument of another function."""
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__") or not 0 <= value <= 1:
+        raise ValueError(f"{caller}: {what} must be a probability from 0 to 1, got {described(value)}")
+    return value
+
+
 cdef bint is_sequence(v):
     return isinstance(v, (tuple, list))
 

@@ -2,7 +2,7 @@
 makes a node, to which the tensor is attached from then on; if the tensor is a view, so are its base and other views
 (core/graph/views.pyx). Everything that can fail precedes the first write to memory."""
 
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.capture cimport captures, note_write
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
@@ -24,8 +24,9 @@ from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport EXTERNAL, READONLY
+from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport Array, itemsize
+from cygrad.kernels.array cimport Array
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError
@@ -142,26 +143,11 @@ cdef int follow(Tensor t, Node node, int nr) except -1:
     return 0
 
 
-cdef void extent(const Array* a, uintptr_t* first, uintptr_t* last) noexcept:
-    """Find the lowest and the highest address of an element."""
-    cdef int d
-    cdef Py_ssize_t reach
-    first[0] = last[0] = <uintptr_t>a.data
-    for d in range(a.layout.ndim):
-        reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * itemsize(a.dtype)
-        if reach < 0: first[0] += reach
-        else: last[0] += reach
-
-
 cdef bint overlap(Operand* x, Tensor target) except -1:
     """Whether an operand overlaps `target` through another buffer: two tensors may share one NumPy array."""
     cdef Array y = array_of(target)
-    cdef uintptr_t first, last, y_first, y_last
     if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
-    if x.array.layout.size == 0 or y.layout.size == 0: return False
-    extent(&x.array, &first, &last)
-    extent(&y, &y_first, &y_last)
-    return first < y_last + itemsize(y.dtype) and y_first < last + itemsize(x.array.dtype)
+    return ranges_meet(&x.array, &y)
 
 
 cdef int check_family(Tensor t, int held) except -1:

@@ -7,4 +7,5 @@ cdef Tensor copy_in(a, int dtype)
 cdef object as_array(data, dtype)
 cdef object lend(const Array* a, Buffer* buffer, bint writable)
 cdef object window(Tensor t, bint writable)
+cdef bint share_memory(Tensor a, Tensor b) except -1
 cdef int check_capture() except -1

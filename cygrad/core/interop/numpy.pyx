@@ -14,8 +14,8 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, data_of, is_result, is_tracked, is_variable
-from cygrad.core.store.buffer cimport OTHER, READONLY, Buffer, drop, hold
-from cygrad.core.store.external cimport adopt_array
+from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold
+from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport refuse_capture
 from cygrad.core.graph.construct cimport constant, copy_plain, fresh, new_tensor
@@ -153,6 +153,14 @@ cdef object window(Tensor t, bint writable):
     if not writable: check_capture()
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return lend(&a, t.buffer, writable)
+
+
+cdef bint share_memory(Tensor a, Tensor b) except -1:
+    """Whether the tensors have an element in common. Two parts of a buffer may be disjoint, and two buffers of external
+    memory may overlap."""
+    if a.buffer != b.buffer and not (a.buffer.flags | b.buffer.flags) & EXTERNAL: return False
+    cdef Array x = array_of(a), y = array_of(b)
+    return ranges_meet(&x, &y) and np.shares_memory(window(a, False), window(b, False))
 
 
 def numpy(Tensor self) -> npt.NDArray[Any]:

@@ -8,4 +8,5 @@ cdef class Lender:
     cdef void* before                   # the ring of all Lenders of external memory, uncounted; NULL: not in the ring
     cdef void* after
 
+cdef bint ranges_meet(const Array* a, const Array* b) noexcept nogil
 cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NULL

@@ -31,21 +31,34 @@ cdef class Lender:
         (<Lender>self.before).after = self.after
 
 
+cdef void extent(const Array* a, size_t* low, size_t* high) noexcept nogil:
+    """Find the first address of an element of `a`, and the address after its last byte."""
+    cdef Py_ssize_t reach
+    cdef int d
+    low[0] = high[0] = <size_t>a.data
+    if a.layout.size == 0: return
+    high[0] += itemsize(a.dtype)
+    for d in range(a.layout.ndim):
+        reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * itemsize(a.dtype)
+        if reach < 0: low[0] += reach
+        else: high[0] += reach
+
+
+cdef bint ranges_meet(const Array* a, const Array* b) noexcept nogil:
+    """Whether the address ranges of two arrays overlap. They may still have no element in common."""
+    cdef size_t low, high, b_low, b_high
+    extent(a, &low, &high)
+    extent(b, &b_low, &b_high)
+    return max(low, b_low) < min(high, b_high)
+
+
 cdef Buffer* adopt_array(const Array* a, object owner, bint readonly) except NULL:
     """A buffer on the memory of `a`, which `owner` keeps alive."""
     global ring
     cdef Lender lender = Lender.__new__(Lender)
-    cdef Py_ssize_t size = itemsize(a.dtype), reach
-    cdef int d
     lender.owner = owner
-    lender.low = lender.high = <size_t>a.data
-    lender.nbytes = a.layout.size * size
-    if a.layout.size:
-        lender.high += size
-        for d in range(a.layout.ndim):
-            reach = (a.layout.shape[d] - 1) * a.layout.strides[d] * size
-            if reach < 0: lender.low += reach
-            else: lender.high += reach
+    lender.nbytes = a.layout.size * itemsize(a.dtype)
+    extent(a, &lender.low, &lender.high)
     if owns(a.data): return adopt(a.data, lender.nbytes, lender, readonly)
     if ring == NULL:
         lender.before = lender.after = <void*>lender

@@ -1,6 +1,7 @@
 """The wording of errors: convolutions and pooling."""
 
 import cygrad as cg
+from wrong import VARIABLE, recording
 
 CASES = [
     (lambda: cg.conv2d(cg.zeros((2, 3)), cg.zeros((4, 3, 3, 3))), ValueError,
@@ -48,12 +49,37 @@ CASES = [
      "max_pool1d: x is (1, 1, 4); a window covers [5] and must fit into x with padding 0"),
     (lambda: cg.avg_pool2d(cg.zeros((1, 1, 4, 4)), 2, divisor_override=0), ValueError,
      "avg_pool2d: divisor_override must not be 0"),
+    (lambda: cg.avg_pool2d(cg.zeros((1, 1, 4, 4)), 2, divisor_override=2.0), TypeError,
+     "avg_pool2d: divisor_override must be an integer or None, got 2.0"),
+    (lambda: cg.avg_pool2d(cg.zeros((1, 1, 4, 4)), 2, divisor_override=2**70), ValueError,
+     "avg_pool2d: divisor_override is 1180591620717411303424; wanted an integer from -2^32 to 2^32"),
+    (lambda: recording(lambda: cg.max_pool2d(VARIABLE().reshape(1, 1, 1, 2), (2**16, 2**17), 1, (2**15, 2**16))),
+     ValueError,
+     "max_pool2d: windows of (65536, 131072) elements cannot have a gradient; wanted at most 2^32 elements, whose "
+     "places fit into 32 bits"),
+    (lambda: cg.ops.ROWS["pool_take"].function(cg.zeros((1, 1, 4, 4)), cg.zeros((1, 1, 1, 1), dtype="uint32"),
+                                               (2**16, 2**17), (1, 1), (0, 0), (1, 1)), ValueError,
+     "pool_take: windows of (65536, 131072) elements cannot have a gradient; wanted at most 2^32 elements, whose "
+     "places fit into 32 bits"),
+    (lambda: cg.max_pool1d(cg.zeros((1, 1, 0)), 1), ValueError,
+     "max_pool1d: x is (1, 1, 0); its spatial sizes must be at least 1"),
+    (lambda: cg.conv2d(cg.zeros((1, 1, 0, 4)), cg.zeros((1, 1, 3, 3)), padding=3), ValueError,
+     "conv2d: x is (1, 1, 0, 4); its spatial sizes must be at least 1"),
+    (lambda: cg.conv_transpose2d(cg.zeros((1, 0, 4)), cg.zeros((1, 1, 3, 3))), ValueError,
+     "conv_transpose2d: x is (1, 0, 4); its spatial sizes must be at least 1"),
+    (lambda: cg.unfold(cg.zeros((1, 1, 0, 4)), 1), ValueError,
+     "unfold: x is (1, 1, 0, 4); its spatial sizes must be at least 1"),
     (lambda: cg.adaptive_avg_pool1d(cg.zeros((1, 1, 0)), 2), ValueError,
      "adaptive_avg_pool1d: x is (1, 1, 0); its spatial sizes must be at least 1"),
     (lambda: cg.adaptive_max_pool2d(cg.zeros((1, 1, 4, 4)), (1, 2, 3)), ValueError,
      "adaptive_max_pool2d: output_size is (1, 2, 3); wanted an integer, or a tuple of 2"),
     (lambda: cg.lp_pool1d(cg.zeros((1, 1, 4)), 0, 2), TypeError,
      "lp_pool1d: norm_type must be a number other than 0, got 0"),
+    (lambda: cg.lp_pool1d(cg.zeros((1, 1, 4)), float("nan"), 2), ValueError,
+     "lp_pool1d: norm_type is nan; wanted a number from -1e300 to 1e300"),
+    (lambda: cg.lp_pool3d(cg.zeros((1, 1, 4, 4, 4)), 2, 2**31 - 1), ValueError,
+     "lp_pool3d: x is (1, 1, 4, 4, 4); a window covers [2147483647, 2147483647, 2147483647] and must fit into x with "
+     "padding 0"),
     (lambda: cg.ops.ROWS["avg_spread"].function(cg.zeros((1, 1, 2), dtype="int8"), (2,), (2,), (0,), (4,)), TypeError,
      "gradients of pooling take only floating-point tensors; cast the first with astype"),
     (lambda: cg.ops.ROWS["pool_put"].function(cg.zeros((1, 1, 2)), cg.zeros((1, 1, 2), dtype="int64"), (2,), (2,),
@@ -76,6 +102,10 @@ CASES = [
      "interpolate: scale_factor is (2, 2); wanted a number, or a tuple of 1"),
     (lambda: cg.interpolate(cg.zeros((1, 1, 4)), scale_factor=-1), ValueError,
      "interpolate: scale_factor is -1; wanted positive numbers"),
+    (lambda: cg.interpolate(cg.zeros((1, 1, 4)), scale_factor=1e18), ValueError,
+     "interpolate: scale_factor is 1e+18, for images of (4,); the sizes of the result must fit into 32 bits"),
+    (lambda: cg.interpolate(cg.zeros((1, 1, 2, 4)), scale_factor=(1, 1e308)), ValueError,
+     "interpolate: scale_factor is (1, 1e+308), for images of (2, 4); the sizes of the result must fit into 32 bits"),
     (lambda: cg.interpolate(cg.zeros((1, 1, 4)), scale_factor=0.1), ValueError,
      "interpolate: images of (4,) cannot be resized to (0,); wanted sizes of at least 1"),
     (lambda: cg.interpolate(cg.zeros((1, 1, 4), dtype="int64"), 8), TypeError,
@@ -86,6 +116,12 @@ CASES = [
      "pixel_unshuffle: x is (1, 3, 4, 5); wanted (..., channels, height, width), both sizes divisible by 2"),
     (lambda: cg.unfold(cg.zeros((1, 1, 4, 4)), 5), ValueError,
      "unfold: no patch of kernel_size 5 with dilation 1 fits into images of (4, 4) with padding 0"),
+    (lambda: cg.unfold(cg.zeros((8, 4, 4)), (2**30 + 23170, 2**31 - 46339), 1, (536882496, 1073718653)), ValueError,
+     "unfold: 8 channels of all images have (3, 2) patches of (1073764994, 2147437309) elements; wanted at most 2^56 "
+     "elements in total"),
+    (lambda: cg.fold(cg.zeros((4, 4)), 4, 2**30, 1, 2**29), ValueError,
+     "fold: 1 channels of all images have (5, 5) patches of (1073741824, 1073741824) elements; wanted at most 2^56 "
+     "elements in total"),
     (lambda: cg.unfold(cg.zeros((1, 1, 4, 4), dtype="int64"), 2), TypeError,
      "unfold takes only floating-point tensors; cast x with astype"),
     (lambda: cg.fold(cg.zeros((1, 4, 8)), (4, 4), 2), ValueError,

@@ -2,6 +2,11 @@
 
 import cygrad as cg
 
+
+def long_rows():
+    return cg.broadcast_to(cg.zeros((1, 1)), (2**31, 1))
+
+
 CASES = [
     (lambda: cg.einsum(cg.zeros(3), "i->"), TypeError,
      "einsum: the first argument must be the equation, a string; got Tensor"),
@@ -78,6 +83,12 @@ CASES = [
      "scaled_dot_product_attention: attn_mask is (3, 2); wanted a shape that broadcasts to (..., L, S), here (2, 2)"),
     (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, dropout_p=1.5), ValueError,
      "scaled_dot_product_attention: dropout_p must be a probability from 0 to 1, got 1.5"),
+    (lambda: cg.scaled_dot_product_attention(long_rows(), cg.zeros((2, 1)), cg.zeros((2, 1))), ValueError,
+     "scaled_dot_product_attention: query has 2147483648 rows and 1 columns, with rows 0 elements apart; wanted at "
+     "most 2^31 - 1"),
+    (lambda: cg.scaled_dot_product_attention(cg.zeros((2, 1)), long_rows(), long_rows()), ValueError,
+     "scaled_dot_product_attention: key has 2147483648 rows and 1 columns, with rows 0 elements apart; wanted at most "
+     "2^31 - 1"),
     (lambda: cg.scaled_dot_product_attention(*[cg.zeros((2, 3))] * 3, scale="1"), TypeError,
      "scaled_dot_product_attention: scale must be a number or None (1 / sqrt(E)), got '1'"),
     (lambda: cg.lstm(cg.zeros((5, 3)), []), ValueError,
@@ -86,6 +97,18 @@ CASES = [
      "gru: x is (2, 0, 3) of float32; wanted floats of shape (batch, steps, width) with at least one step"),
     (lambda: cg.lstm(cg.zeros((5, 2, 3)), [cg.zeros((8, 3)), cg.zeros((8, 2))], proj_size=1), ValueError,
      "lstm: proj_size is not supported; multiply the result by a matrix with linear()"),
+    (lambda: cg.lstm(cg.zeros((5, 2, 3)), None), TypeError,
+     "lstm: weights must be a sequence of tensors, got None"),
+    (lambda: cg.rnn(cg.zeros((5, 2, 3)), {"w_ih": cg.zeros((2, 3)), "w_hh": cg.zeros((2, 2))}), TypeError,
+     "rnn: weights must be a sequence of tensors, got a value of type dict"),
+    (lambda: cg.lstm(cg.zeros((5, 2, 3)), [cg.zeros((8, 3)), cg.zeros((8, 2))], dropout=2), ValueError,
+     "lstm: dropout must be a probability from 0 to 1, got 2"),
+    (lambda: cg.gru(cg.zeros((5, 2, 3)), [cg.zeros((6, 3)), cg.zeros((6, 2))], dropout=float("nan")), ValueError,
+     "gru: dropout must be a probability from 0 to 1, got nan"),
+    (lambda: cg.rnn(cg.zeros((5, 2, 3)), [cg.zeros((2, 3)), cg.zeros((2, 2))], dropout=None), ValueError,
+     "rnn: dropout must be a probability from 0 to 1, got None"),
+    (lambda: cg.lstm(cg.zeros((5, 2, 3)), [cg.zeros((8, 3)), cg.zeros((8, 2))], lengths=[True, True]), ValueError,
+     "lstm: lengths is (2,) of bool; wanted 2 integers, one for each sequence"),
     (lambda: cg.lstm(cg.zeros((5, 2, 3)), [cg.zeros((8, 3)), cg.zeros((8, 2)), cg.zeros(8)], bidirectional=True),
      ValueError, "lstm: got 3 weights; wanted w_ih, w_hh, b_ih and b_hh, or w_ih and w_hh, for each of 1 layers and 2 "
      "directions: 8 or 4"),

@@ -1,0 +1,5 @@
+from cygrad.core.graph.tensor cimport Tensor
+
+cdef int check_running(str name, r, Tensor x, bint train) except -1
+cdef int check_all_apart(Tensor average, Tensor var, Tensor x, Tensor weight, Tensor bias) except -1
+cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) except -1
