@@ -404,11 +404,8 @@ def group_norm(x: Data, num_groups: int, weight: Data | None = None, bias: Data 
     a weight or a bias of another shape, or for an eps that is not finite; TypeError if num_groups is not an
     integer or eps not a number."""
     cdef Groups a = Groups.__new__(Groups)
-    if isinstance(num_groups, bool) or not hasattr(num_groups, "__index__"):
-        raise TypeError(f"group_norm: num_groups must be an integer, got {described(num_groups)}")
-    if not 1 <= num_groups <= 0x7fffffff:
-        raise ValueError(f"group_norm: num_groups must be from 1 to 2147483647, got {described(num_groups)}")
-    a.eps, a.groups = read_eps("group_norm", eps), num_groups
+    a.groups = lay.read_integer("group_norm", "num_groups", num_groups, 1, 0x7fffffff, False)
+    a.eps = read_eps("group_norm", eps)
     return affine(GROUP_NORM, [ensure_tensor(x)], weight, bias, a)
 
 

@@ -10,7 +10,7 @@ _Data: TypeAlias = Tensor | npt.ArrayLike
 
 OPERATORS: dict[Any, Any]
 @disjoint_base
-class Linear(Operator):
+class Resampling(Operator):
     pass
 @disjoint_base
 class Resizing(Attributes):
@@ -25,10 +25,10 @@ class Resizing(Attributes):
     @property
     def scale(self) -> Any: ...
 @final
-class Interpolate(Linear):
+class Interpolate(Resampling):
     pass
 @final
-class InterpolateBack(Linear):
+class InterpolateBack(Resampling):
     pass
 def interpolate(x: _Data, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: Literal['nearest', 'linear', 'bilinear', 'bicubic', 'trilinear'] = 'nearest', align_corners: bool | None = None) -> Tensor: ...
 def interpolate_back(y: _Data, size: Sequence[int], mode: str = 'nearest', align_corners: bool = False, scale: Sequence[float] | None = None) -> Tensor: ...
