@@ -11,7 +11,7 @@ from cygrad.core.graph.construct cimport fresh
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER
-from cygrad.kernels.array cimport INT64
+from cygrad.kernels.array cimport INT64, is_floating
 
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
@@ -58,12 +58,15 @@ def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
     """Each element of `x` (each slice along `axis`) `repeats` times in a row, as in numpy.repeat. `repeats` is an
     integer, or one for each; with `axis` None, `x` is flattened. Raises ValueError for a negative number, or if there
     are not as many as slices."""
-    cdef Tensor t = ensure_tensor(x)
+    cdef Tensor t = ensure_tensor(x), given
     cdef int a
     if axis is None: t, axis = reshape(t, (-1,)), 0
     a = lay.read_axis(axis, t.ndim)
     n = t.shape[a]
-    counts = ensure_tensor(repeats).tolist()
+    given = ensure_tensor(repeats)
+    if given.layout.size and is_floating(given.dtype):
+        raise TypeError(f"repeat: repeats must be integers, got {described(repeats)}")
+    counts = given.tolist()
     many = isinstance(counts, list) and len(counts) != 1
     for c in counts if isinstance(counts, list) else [counts]: lay.read_integer("repeat", "repeats", c, 0)
     if many:

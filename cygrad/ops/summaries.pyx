@@ -125,8 +125,7 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
         raise ValueError(f"quantile: method must be one of {', '.join(METHODS)}, got {described(method)}")
     numbers = in_float64("quantile", q)
     flat = numbers.ravel().tolist()
-    for p in flat:
-        if not 0 <= p <= 1: raise ValueError(f"quantile: q has the number {p}; each must be from 0 to 1")
+    if not all(0 <= p <= 1 for p in flat): raise ValueError(f"quantile: q is {described(q)}; wanted numbers from 0 to 1")
     s, shape = sorted_along("quantile", x, axis, keepdims)
     last = s.shape[-1] - 1
     low = [math.floor(p * last) for p in flat]
@@ -153,8 +152,8 @@ def percentile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdi
                method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear") -> Tensor:
     """quantile() with `q` from 0 to 100."""
     numbers = in_float64("percentile", q)
-    for p in numbers.ravel().tolist():
-        if not 0 <= p <= 100: raise ValueError(f"percentile: q has the number {p}; each must be from 0 to 100")
+    if not all(0 <= p <= 100 for p in numbers.ravel().tolist()):
+        raise ValueError(f"percentile: q is {described(q)}; wanted numbers from 0 to 100")
     return quantile(x, numbers / 100, axis, keepdims, method)
 
 

@@ -13,7 +13,7 @@ CASES = [
     (lambda: cg.tile(x(), (2, -1)), ValueError,
      "tile: reps is (2, -1); it must not be negative"),
     (lambda: cg.repeat(x(), [1.5], 0), TypeError,
-     "repeat: repeats must be an integer, got 1.5"),
+     "repeat: repeats must be integers, got [1.5]"),
     (lambda: cg.repeat(x(), -1), ValueError,
      "repeat: repeats is -1; it must be at least 0"),
     (lambda: cg.repeat(x(), [1, 2, 3], 0), ValueError,

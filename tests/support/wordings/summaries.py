@@ -13,10 +13,10 @@ CASES = [
     (lambda: cg.median(x(), (0, 0)), ValueError, "median: duplicate axis in (0, 0)"),
     (lambda: cg.median(cg.zeros((0, 3)), 0), ValueError,
      "median: cannot reduce a tensor of shape (0, 3) over axes of size 0"),
-    (lambda: cg.quantile(x(), 1.5), ValueError, "quantile: q has the number 1.5; each must be from 0 to 1"),
+    (lambda: cg.quantile(x(), 1.5), ValueError, "quantile: q is 1.5; wanted numbers from 0 to 1"),
     (lambda: cg.quantile(x(), 0.5, method="cubic"), ValueError,
      "quantile: method must be one of linear, lower, higher, midpoint, nearest, got 'cubic'"),
-    (lambda: cg.percentile(x(), 101), ValueError, "percentile: q has the number 101.0; each must be from 0 to 100"),
+    (lambda: cg.percentile(x(), 101), ValueError, "percentile: q is 101; wanted numbers from 0 to 100"),
     (lambda: cg.average(x(), 1, cg.ones(2)), ValueError,
      "average: weights has shape (2,) and x has (2, 3); it must have the shape of x, or one "
      "dimension of the size of one axis"),
