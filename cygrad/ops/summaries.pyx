@@ -125,7 +125,8 @@ def quantile(x: Data, q: Data, axis: int | Sequence[int] | None = None, keepdims
         raise ValueError(f"quantile: method must be one of {', '.join(METHODS)}, got {described(method)}")
     numbers = in_float64("quantile", q)
     flat = numbers.ravel().tolist()
-    if not all(0 <= p <= 1 for p in flat): raise ValueError(f"quantile: q is {described(q)}; wanted numbers from 0 to 1")
+    if not all(0 <= p <= 1 for p in flat):
+        raise ValueError(f"quantile: q is {described(q)}; wanted numbers from 0 to 1")
     s, shape = sorted_along("quantile", x, axis, keepdims)
     last = s.shape[-1] - 1
     low = [math.floor(p * last) for p in flat]
