@@ -1,5 +1,6 @@
-"""Reads zip archives as NumPy writes them. zipfile is not strict enough for files from elsewhere: it takes many times
-the size of the archive's directory, and allows members that overlap. Format: APPNOTE.TXT of PKWARE."""
+"""Reads and writes zip archives as NumPy does. zipfile is not strict enough for files from elsewhere: it takes many
+times the size of the archive's directory, and allows members that overlap. When writing it replaces an exception by
+another, about its open member. Format: APPNOTE.TXT of PKWARE."""
 
 import struct
 import zlib
@@ -17,6 +18,8 @@ END = struct.Struct("<4sHHHHIIH")
 LOCATOR = struct.Struct("<4sIQI")
 END64 = struct.Struct("<4sQHHIIQQQQ")
 STORED, DEFLATED = 0, 8     # methods
+UTF8, DAY = 0x800, 33       # a flag; 1980-01-01, the date of each member, so that equal arrays give equal bytes
+FULL, MANY = 0xffffffff, 0xffff     # a number of this size or larger is in a 64-bit field
 
 
 class Member(NamedTuple):
@@ -33,7 +36,7 @@ class Member(NamedTuple):
 
 def read_directory(file):
     """(offset, length, number of members) of the directory of an Input."""
-    n = min(file.size, END.size + 0xffff)
+    n = min(file.size, END.size + MANY)
     tail = bytes(file.read(file.size - n, n))
     i = tail.rfind(b"PK\5\6")
     while i >= 0 and (len(tail) - i < END.size or END.unpack_from(tail, i)[-1] != len(tail) - i - END.size):
@@ -43,7 +46,7 @@ def read_directory(file):
                          f"truncated, or of another type; get it again from its source")
     _, _, _, _, count, length, offset, _ = END.unpack_from(tail, i)
     end = file.size - n + i
-    if count == 0xffff or length == 0xffffffff or offset == 0xffffffff:
+    if count == MANY or length == FULL or offset == FULL:
         if end < LOCATOR.size + END64.size: damaged(file, "its directory is incomplete")
         sign, _, end64, _ = LOCATOR.unpack(file.read(end - LOCATOR.size, LOCATOR.size))
         if sign == b"PK\6\7":
@@ -75,7 +78,7 @@ def read_members(file):
         i += n_name + n_extra + n_comment
         if sign != b"PK\1\2" or i > length: damaged(file, "its directory is incomplete")
         try:
-            text = name.decode("utf-8" if flags & 0x800 else "cp437")
+            text = name.decode("utf-8" if flags & UTF8 else "cp437")
         except UnicodeDecodeError:
             damaged(file, "the name of a member is not UTF-8")
         nbytes, packed, at = large_sizes(file, extra, [nbytes, packed, at])
@@ -89,12 +92,12 @@ def read_members(file):
 def large_sizes(file, extra, values):
     """32-bit values of a directory entry, with those of 2^32 - 1 from the 64-bit field of `extra`."""
     i = 0
-    while 0xffffffff in values:
+    while FULL in values:
         if i + 4 > len(extra): break                # (really 2^32 - 1)
         kind, n = struct.unpack_from("<HH", extra, i)
         i += 4
         if kind == 1:
-            large = [k for k, v in enumerate(values) if v == 0xffffffff]
+            large = [k for k, v in enumerate(values) if v == FULL]
             if n < 8 * len(large) or i + n > len(extra): damaged(file, "a 64-bit size is incomplete")
             for j, k in enumerate(large): values[k], = struct.unpack_from("<Q", extra, i + 8 * j)
             break
@@ -187,3 +190,44 @@ class MemberStream:
                 if found: damaged(self.file, f"{name} has more than the {self.member.nbytes:,} bytes that it promises")
             if self.left or self.inflate.unused_data: damaged(self.file, f"{name} has bytes after its end")
         if self.crc != self.member.crc: damaged(self.file, f"{name} has a wrong checksum")
+
+
+class Writer:
+    """Writes an archive of members that are not compressed into a file: begin, write, end for each, then close."""
+
+    def __init__(self, file):
+        self.file, self.directory, self.count = file, bytearray(), 0
+
+    def begin(self, name, nbytes):
+        """A member of so many bytes. Its checksum is written at its end."""
+        self.name, self.nbytes, self.crc, self.offset = name.encode(), nbytes, 0, self.file.tell()
+        extra = struct.pack("<HHQQ", 1, 16, nbytes, nbytes) if nbytes >= FULL else b""
+        size = min(nbytes, FULL)
+        self.file.write(LOCAL.pack(b"PK\3\4", 45, UTF8, STORED, 0, DAY, 0, size, size, len(self.name), len(extra)))
+        self.file.write(self.name + extra)
+
+    def write(self, data):
+        self.crc = zlib.crc32(data, self.crc)
+        self.file.write(data)
+
+    def end(self):
+        after = self.file.tell()
+        self.file.seek(self.offset + 14)
+        self.file.write(self.crc.to_bytes(4, "little"))
+        self.file.seek(after)
+        large = [n for n in (self.nbytes, self.nbytes, self.offset) if n >= FULL]
+        extra = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
+        size = min(self.nbytes, FULL)
+        self.directory += ENTRY.pack(b"PK\1\2", 45, 45, UTF8, STORED, 0, DAY, self.crc, size, size, len(self.name),
+                                     len(extra), 0, 0, 0, 0, min(self.offset, FULL)) + self.name + extra
+        self.count += 1
+
+    def close(self):
+        """Write the directory."""
+        offset, length, n = self.file.tell(), len(self.directory), self.count
+        self.file.write(self.directory)
+        if n >= MANY or length >= FULL or offset >= FULL:
+            self.file.write(END64.pack(b"PK\6\6", END64.size - 12, 45, 45, 0, 0, n, n, length, offset))
+            self.file.write(LOCATOR.pack(b"PK\6\7", 0, offset + length, 1))
+        n = min(n, MANY)
+        self.file.write(END.pack(b"PK\5\6", 0, 0, n, n, min(length, FULL), min(offset, FULL), 0))

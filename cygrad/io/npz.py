@@ -4,12 +4,12 @@ refused."""
 
 import json
 import re
-import zipfile
+from io import BytesIO
 
 import numpy as np
 
 from cygrad.core.errors import described
-from cygrad.io.archive import DEFLATED, MemberStream, damaged, read_members
+from cygrad.io.archive import DEFLATED, MemberStream, Writer, damaged, read_members
 from cygrad.io.entries import NAMES, Entry, size_of
 from cygrad.io.files import AGAIN, pieces
 from cygrad.io.text import FLAG, QUOTED, decoded
@@ -30,19 +30,24 @@ def check_names(names):
 
 
 def write(file, arrays, metadata):
-    """Write a dict of arrays, uncompressed. The same arrays give the same bytes: members have no time."""
-    with zipfile.ZipFile(file, "w") as archive:
-        if metadata:
-            text = json.dumps(metadata, ensure_ascii=False).encode()
-            write_member(archive, METADATA, np.frombuffer(text, np.uint8))
-        for name, array in arrays.items(): write_member(archive, name, array)
+    """Write a dict of arrays, uncompressed."""
+    archive = Writer(file)
+    if metadata:
+        text = json.dumps(metadata, ensure_ascii=False).encode()
+        write_member(archive, METADATA, np.frombuffer(text, np.uint8))
+    for name, array in arrays.items(): write_member(archive, name, array)
+    archive.close()
 
 
 def write_member(archive, name, array):
-    with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(member, {
-            "descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape})
-        for piece in pieces(array): member.write(piece)
+    """Write an array as an .npy file."""
+    header = BytesIO()
+    np.lib.format.write_array_header_1_0(header, {
+        "descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape})
+    archive.begin(name + ".npy", header.tell() + array.nbytes)
+    archive.write(header.getvalue())
+    for piece in pieces(array): archive.write(piece)
+    archive.end()
 
 
 def read_all(file):
@@ -52,7 +57,10 @@ def read_all(file):
         name = member.name.removesuffix(".npy")
         if name in seen: damaged(file, f"{described(name)} is in it twice")
         seen.add(name)
-        entries.append(read_entry(file, member, name))
+        entries.append(entry := read_entry(file, member, name))
+        if name == METADATA and (entry.stored != np.uint8 or len(entry.shape) != 1 or entry.nbytes > LARGEST):
+            raise ValueError(f"{file}: the array {METADATA!r} must be metadata, uint8 of one dimension and at most "
+                             f"{LARGEST:,} bytes, got {entry.kind} of shape {entry.shape}; rename it with NumPy")
     return entries
 
 
@@ -136,9 +144,6 @@ def read_metadata(file):
         if entry.name == METADATA: break
     else:
         return {}
-    if entry.stored != np.uint8 or len(entry.shape) != 1 or entry.nbytes > LARGEST:
-        raise ValueError(f"{file}: the metadata must be uint8 of one dimension and at most {LARGEST:,} bytes, got "
-                         f"{entry.kind} of shape {entry.shape}; {AGAIN}")
     stream, data = Stream(file, entry), bytearray(entry.nbytes)
     stream.readinto(memoryview(data))
     stream.close()

@@ -25,9 +25,9 @@ def check_names(names):
 def write(file, arrays, metadata):
     """Write a dict of arrays. The header has the order of the dict, the data has the largest items first: with the
     padding of the header every array is aligned."""
-    ordered = sorted(arrays, key=lambda name: -arrays[name].itemsize)
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
     header, spans, end = ({"__metadata__": metadata} if metadata else {}), {}, 0
-    for name in ordered: spans[name] = [end, end := end + arrays[name].nbytes]
+    for name, a in ordered: spans[name] = [end, end := end + a.nbytes]
     for name, a in arrays.items():
         header[name] = {"dtype": CODE_OF[a.dtype.newbyteorder("<")], "shape": list(a.shape),
                         "data_offsets": spans[name]}
@@ -38,8 +38,8 @@ def write(file, arrays, metadata):
                          f"got {len(text):,}; save several files, or .npz")
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
-    for name in ordered:
-        for piece in pieces(arrays[name]): file.write(piece)
+    for _, a in ordered:
+        for piece in pieces(a): file.write(piece)
 
 
 def read_header(file):

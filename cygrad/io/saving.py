@@ -64,7 +64,7 @@ def read_tensor(name, value):
                          f"name must be valid Unicode; rename it")
     try:
         return asarray(value).detach().numpy()
-    except (TypeError, ValueError) as e:
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:
         raise type(e)(f"save: {described(name)} is not a tensor that can be saved: {e}") from None
 
 

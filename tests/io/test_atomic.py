@@ -65,17 +65,17 @@ class Stop(BaseException):
 @pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt, Stop])
 def test_an_exception_at_any_step_leaves_the_old_file_only(path, monkeypatch, call, kind):
     cg.save(path, {"a": [1.0]}, {"k": "old"})
-    error = kind(errno.ENOSPC, "No space left on device")
+    errors = [kind(errno.ENOSPC, "No space left on device")]
 
-    def fail(*_, **__):
-        raise error
+    def fail(*_, **__): raise errors[0]
     if call == "open": monkeypatch.setattr("cygrad.io.files.open", fail, raising=False)
     elif call == "write": monkeypatch.setattr(f"cygrad.io.{path.suffix[1:]}.pieces", fail)
     else: monkeypatch.setattr(os, call, fail)
     with pytest.raises(kind) as caught: cg.save(path, {"a": [2.0]})
-    assert caught.value is error
+    assert caught.value is errors[0]
     monkeypatch.undo()
-    del caught, error, fail                         # (their frames hold the array)
+    del caught
+    errors.clear()                                  # (its frames hold the array)
     assert files(path) == [path.name] and cg.load(path)["a"].tolist() == [1] and cg.io.metadata(path) == {"k": "old"}
 
 

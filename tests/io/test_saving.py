@@ -1,17 +1,21 @@
 """cg.save, cg.load and io.metadata: what is saved comes back, bit for bit, and memory is counted."""
 
+import io
 import json
+import struct
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
-from crafted import archive, equal, member, npy, one, safetensors
+from crafted import archive, equal, member, npy, npz, one, safetensors
 
 import cygrad as cg
 from cygrad.io import metadata
-from cygrad.io.files import PIECE
+from cygrad.io.archive import Writer, read_members
+from cygrad.io.files import PIECE, Input
 from cygrad.testing import fail_allocation
 
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
@@ -232,9 +236,53 @@ def test_arrays_of_other_orders_and_versions(tmp_path):
         found = cg.load(path)
         assert list(found) == list(tensors)
         assert all(equal(found[name], x.astype(x.dtype.newbyteorder("="))) for name, x in tensors.items())
+    sizes = struct.pack("<HHIHHQQ", 0x7777, 4, 0, 1, 16, len(npy()), len(npy()))        # after a field of another kind
+    path.write_bytes(npz(packed=0xffffffff, nbytes=0xffffffff, extra=sizes))
+    assert cg.load(path)["x"].tolist() == [0, 0]
+    path.write_bytes(npz(npy("{'shape': (), 'descr': \"<i2\", 'fortran_order': True}", b"\7\0")))
+    assert cg.load(path)["x"].tolist() == 7
     members = [member(f"{v}.npy", npy(version=(v, 0)), method=8 * (v == 3)) for v in (1, 2, 3)]
     path.write_bytes(archive(*members, comment=b"PK\5\6 a comment", large={}))
     assert [t.tolist() for t in cg.load(path).values()] == [[0, 0]] * 3
+
+
+class Pipe(io.RawIOBase):
+    """A file that cannot seek. Sizes are then behind the data."""
+
+    def __init__(self): self.data = bytearray()
+    def writable(self): return True
+
+    def write(self, data):
+        self.data += data
+        return len(data)
+
+
+def test_an_archive_that_was_written_into_a_pipe(tmp_path):
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        pipe = Pipe()
+        with zipfile.ZipFile(pipe, "w", method) as file:
+            for name in "ab":
+                with file.open(name + ".npy", "w", force_zip64=name == "a") as f:
+                    np.lib.format.write_array(f, np.arange(5.0))
+        (tmp_path / "x.npz").write_bytes(pipe.data)
+        assert [t.tolist() for t in cg.load(tmp_path / "x.npz").values()] == [[0, 1, 2, 3, 4]] * 2
+
+
+def test_members_of_more_than_4_GiB(tmp_path):
+    """Sizes and offsets of 64 bits, in a file with holes: the writer, zipfile and the reader agree."""
+    path, n = tmp_path / "x.npz", (5 << 30) + 1
+    with path.open("wb") as file:
+        archive = Writer(file)
+        for name, nbytes in (("a", 7), ("b", n), ("c", 0xffffffff), ("d", 0xfffffffe), ("e", 7)):
+            archive.begin(name, nbytes)
+            file.seek(nbytes, 1)
+            archive.end()
+        archive.close()
+    with Input(path, "load") as file: members = read_members(file)
+    with zipfile.ZipFile(path) as file:
+        assert [(m.name, m.nbytes, m.packed, m.offset) for m in members] == [
+            (i.filename, i.file_size, i.compress_size, i.header_offset) for i in file.infolist()]
+    assert [m.nbytes for m in members] == [7, n, 0xffffffff, 0xfffffffe, 7] and members[4].offset > 13 << 30
 
 
 @pytest.mark.parametrize("n", [2000, pytest.param(70_000, marks=pytest.mark.slow)])

@@ -4,7 +4,9 @@ import os
 import tempfile
 
 import numpy as np
+import torch
 from crafted import archive, member, npy, npz, one, reading, safetensors
+from wrong import freed
 
 import cygrad as cg
 
@@ -186,9 +188,8 @@ ARCHIVES = [
     header("it must be UTF-8, got another byte at 0", b"\xff"),
     archived(": 'x' is bool, so its bytes must be 0 or 1, got 7" + AGAIN,
              npz(npy(F4.replace("<f4", "|b1"), b"\7\0"))),
-    (reading(npz(name="__metadata__.npy"), ".npz", cg.io.metadata), ValueError,
-     "metadata: <*>: the metadata must be uint8 of one dimension and at most 100,000,000 bytes, got float32 of shape "
-     "(2,)" + AGAIN),
+    archived(": the array '__metadata__' must be metadata, uint8 of one dimension and at most 100,000,000 bytes, got "
+             "float32 of shape (2,); rename it with NumPy", npz(name="__metadata__.npy")),
     (reading(npz(npy(F4.replace("<f4", "|u1"), b"{1"), "__metadata__.npy"), ".npz", cg.io.metadata), ValueError,
      "metadata: <*>: __metadata__ has a malformed header: a name must be at character 1, got '1'" + AGAIN),
 ]
@@ -256,6 +257,10 @@ CASES = FILES + [
      "save: 'w' is not a tensor that can be saved: cygrad has no dtype float16; <*>"),
     (saving(lambda: {"w": cg.GradientSlice(cg.tensor([0]), cg.ones((1, 2)))}), TypeError,
      "save: 'w' is not a tensor that can be saved: a GradientSlice is not an array; use its to_dense(), <*>"),
+    (saving(lambda: {"w": torch.ones(2, requires_grad=True)}), BufferError,
+     "save: 'w' is not a tensor that can be saved: Can't export tensors that require gradient, use tensor.detach()"),
+    (saving(lambda: {"w": freed()}), RuntimeError,
+     "save: 'w' is not a tensor that can be saved: this tensor was freed, <*>"),
     (saving({"a\0": [1.0]}), ValueError,
      "save: a name in an .npz file has at most 65,531 bytes and no zero character, got 'a\\x00'; rename it, or save "
      ".safetensors"),
