@@ -38,15 +38,16 @@ def save(path: str | PathLike[str], tensors: Mapping[str, Tensor | npt.ArrayLike
          metadata: Mapping[str, str] | None = None) -> None:
     """Write a dict of names and tensors to `path`, which ends with .safetensors or .npz.
 
-    What `asarray` accepts is a tensor here. The file has names, dtypes, shapes and elements, in the order of the dict;
-    whether a tensor is a variable, gradients and graphs are not in it, and tensors that share memory are written once
-    each. `metadata`, a dict of strings, is what `io.metadata` returns. It is written atomically: to a new file in the
-    same directory, which is flushed to disk and then takes the name, so there is the old file or the new one at every
-    moment. An exception removes the new file; a kill may leave it, as .cygrad-*.tmp. Contiguous tensors are written
-    without a copy, others through a buffer of 1 MiB.
+    A tensor can also be anything that `asarray` accepts, such as a NumPy array. The file contains names, dtypes, shapes
+    and elements, in the order of the dict, and `metadata`, a dict of strings that `io.metadata` reads. It does not
+    contain requires_grad, gradients or graphs. Tensors that share memory are written separately.
 
-    Raises TypeError for other types, ValueError for another suffix and names that the format does not allow, and
-    OSError if the file cannot be written; the old file is then as it was."""
+    The save is atomic: a new file in the same directory is written, flushed to disk and renamed, so `path` is the old
+    file or the new one at every moment. An exception removes the new file; a killed process may leave it behind, as
+    .cygrad-*.tmp. Contiguous tensors are written without a copy, others (and bools) through a buffer of 1 MiB.
+
+    Raises TypeError for arguments of other types, ValueError for another suffix or a name that the format does not
+    allow, and OSError if the file cannot be written; the old file is then as it was."""
     name, form = format_of(path, "save")
     if not isinstance(tensors, Mapping):
         raise TypeError(f"save: tensors must be a dict of names and tensors, got {described(tensors)}")
@@ -93,22 +94,25 @@ def is_text(text):
 
 def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap: bool = False,
          max_bytes: int | str | None = None) -> dict[str, Tensor]:
-    """The tensors of a .safetensors or .npz file: a dict in the order of the file. They are plain tensors, not
-    variables.
+    """Read the tensors of a .safetensors or .npz file: a dict of plain tensors, not variables, in the order of the
+    file.
 
-    With `dtype`, float32 or float64, the floating-point tensors are converted to it; integers and bools keep their
-    dtype. float16 and bfloat16, which cygrad does not have, are loaded only so; the conversion of either is exact.
-    With mmap=True, the tensors of a .safetensors file share the memory of the mapped file and refuse writes; they are
-    read from disk at their use and counted in `external_bytes`. Tensors that are converted, or not aligned in the
-    file, are copied all the same. Others may replace a mapped file, as `save` does, but who writes into it or truncates
-    it changes the tensors or crashes the process.
+    `dtype`, float32 or float64, is the dtype of the floating-point tensors; they are converted to it. Integers and
+    bools keep theirs. cygrad has no float16 and bfloat16; tensors of these are loaded only if a dtype is given, and
+    their conversion is exact.
 
-    What a file promises is checked before memory is taken for its tensors; beside them it takes its header and 1 MiB.
-    A file that needs more than `max_bytes` (an int, or text such as "2GiB") is refused; the default for .npz is 100
-    times the size of the file, but at least 256 MiB.
+    With mmap=True, the tensors of a .safetensors file share the memory of the mapped file and refuse writes. They are
+    read from disk when they are used, and count as `external_bytes`. Tensors that need a conversion, or that are not
+    aligned in the file, are copied as without mmap. Replacing a mapped file, as `save` does, is safe. Writing into it
+    changes the tensors, and truncating it crashes the process at the next use.
 
-    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, and what the system raises,
-    such as FileNotFoundError."""
+    The header is checked, and compressed arrays are unpacked once for their length and checksum, before memory is taken
+    for the tensors. Apart from them, loading needs memory for the header and 1 MiB. Nothing in a file is run. A file
+    whose tensors need more than `max_bytes` (an int, or text such as "2GiB") is refused. The default is no limit for
+    .safetensors, and 100 times the size of the file, but at least 256 MiB, for .npz, which can be compressed.
+
+    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError before the
+    data is read, and OSError, such as FileNotFoundError, as the system raises it."""
     name, form = format_of(path, "load")
     if dtype is not None and (dtype := read_dtype(dtype)) not in FLOATS:
         raise ValueError(f"load: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")

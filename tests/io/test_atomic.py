@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -153,6 +154,18 @@ def test_saving_over_a_file_that_is_loaded_or_mapped(tmp_path):
         cg.save(path, {"a": found["a"] * 1, "old": found["a"]})
         found = cg.load(path, mmap=True)
     assert found["old"].sum().item() == 4999950000
+
+
+def test_threads_that_save_to_one_path(path):
+    """One of them wins, with all of its file."""
+    def work(k):
+        for _ in range(5): cg.save(path, {"a": np.full(1000 * k, k)}, {"k": str(k)})
+    threads = [Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    a = cg.load(path)["a"].numpy()
+    assert len(a) == 1000 * a[0] and (a == a[0]).all() and cg.io.metadata(path) == {"k": str(a[0])}
+    assert files(path) == [path.name]
 
 
 def test_no_file_stays_open(path):

@@ -39,7 +39,7 @@ def test_refused_before_memory_is_taken(f, error, wording):
     assert nbytes < BESIDE + 1_000_000 * ("'x.npy'" in wording)         # (a decompressor, and the piece it fills)
 
 
-@pytest.mark.parametrize("mebibytes", [300, 900_000])
+@pytest.mark.parametrize("mebibytes", [300, 100_000])
 def test_a_bomb_is_refused_by_what_it_promises(tmp_path, mebibytes):
     path = tmp_path / "x.npz"
     if mebibytes == 300:
