@@ -31,6 +31,7 @@ class Member(NamedTuple):
     packed: int             # bytes in the archive
     nbytes: int             # and unpacked
     offset: int             # of its local header
+    raw: bytes              # its name in the directory
     begin: int = 0          # of its bytes
 
 
@@ -82,7 +83,7 @@ def read_members(file):
         except UnicodeDecodeError:
             damaged(file, "the name of a member is not UTF-8")
         nbytes, packed, at = large_sizes(file, extra, [nbytes, packed, at])
-        m = Member(text, method, crc, packed, nbytes, at)
+        m = Member(text, method, crc, packed, nbytes, at, name)
         check(file, m, flags)
         members.append(m)
     if i != length: damaged(file, "its directory has more members than it says")
@@ -126,7 +127,8 @@ def located(file, members, end):
             damaged(file, f"{described(m.name)} overlaps another part of it")
         sign, _, _, method, _, _, _, _, _, n_name, n_extra = LOCAL.unpack(file.read(m.offset, LOCAL.size))
         begin = m.offset + LOCAL.size + n_name + n_extra
-        if sign != b"PK\3\4" or method != m.method:
+        if (sign != b"PK\3\4" or method != m.method or n_name != len(m.raw) or begin > end
+                or file.read(m.offset + LOCAL.size, n_name) != m.raw):
             damaged(file, f"{described(m.name)} has another header than in the directory")
         free = begin + m.packed
         if free > end: damaged(file, f"{described(m.name)} overlaps another part of it")

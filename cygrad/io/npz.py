@@ -90,9 +90,9 @@ def read_entry(file, member, name):
 
     if member.nbytes < 10 or take(6) != MAGIC:
         raise ValueError(f"{at} is not an .npy file; an .npz file has only arrays, as numpy.savez writes them")
-    major, _ = take(2)
-    if major not in (1, 2, 3):
-        raise ValueError(f"{at} has version {major} of the .npy format; cygrad reads 1, 2 and 3; {AGAIN}")
+    major, minor = take(2)
+    if major not in (1, 2, 3) or minor:
+        raise ValueError(f"{at} has version {major}.{minor} of the .npy format; cygrad reads 1.0, 2.0 and 3.0; {AGAIN}")
     n = int.from_bytes(take(2 if major == 1 else 4), "little")
     if n > LONGEST:
         raise ValueError(f"{at} has a header of {n:,} bytes; an array of numbers needs at most {LONGEST:,}; {AGAIN}")

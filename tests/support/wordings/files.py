@@ -145,6 +145,8 @@ ARCHIVES = [
     damaged("'x.npy' overlaps another part of it", npz(at=1000)),
     damaged("'x.npy' has another header than in the directory", npz(local=(b"PK\3\5", 0))),
     damaged("'x.npy' has another header than in the directory", npz(local=(b"PK\3\4", 8))),
+    damaged("'y.npy' has another header than in the directory",
+            npz().replace(b"\0x.npyPK", b"\0y.npyPK")),
     damaged("'x' is in it twice", archive(member("x.npy", npy()), member("x", npy()))),
     damaged("'x.npy' cannot be decompressed: <*>", npz(method=8).replace(zipped(npy()), b"\xff" * len(zipped(npy())))),
     damaged("'x.npy' has fewer than the 140 bytes that it promises",
@@ -157,7 +159,8 @@ ARCHIVES = [
     damaged("'x.npy' has fewer than the 11 bytes that it promises", npz(b"\x93NUMPY\2\0abc")),
     *[archived(": 'x' is not an .npy file; an .npz file has only arrays, as numpy.savez writes them", npz(content))
       for content in (b"", b"\x80\4N.", b"\x93NUMPX" + npy()[6:])],
-    archived(f": 'x' has version 4 of the .npy format; cygrad reads 1, 2 and 3{AGAIN}", npz(npy(version=(4, 0)))),
+    *[archived(f": 'x' has version {v}.{w} of the .npy format; cygrad reads 1.0, 2.0 and 3.0{AGAIN}",
+               npz(npy(version=(v, w)))) for v, w in ((4, 0), (0, 0), (1, 1))],
     archived(f": 'x' has a header of 65,535 bytes; an array of numbers needs at most 10,000{AGAIN}",
              npz(npy(length=65535))),
     archived(f": 'x' has a header of 4,294,967,295 bytes; an array of numbers needs at most 10,000{AGAIN}",
