@@ -40,25 +40,25 @@ int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
-_late = {}                                                  # public name -> (module, function), loaded at first use
+_late = {"load": ("io", "load"), "save": ("io", "save")}    # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
-        if _row.late: _late[_name] = _row.family, _row.name
+        if _row.late: _late[_name] = "ops." + _row.family, _row.name
         else: globals()[_name] = _row.function
 for _family, _names in ops.COMPOSED.items():
-    for _name in _names: _late[_name] = _family, _name
+    for _name in _names: _late[_name] = "ops." + _family, _name
 
 
 def __getattr__(name):
-    if name == "linalg": return _import_module("cygrad.linalg")
+    if name in ("linalg", "io"): return _import_module("cygrad." + name)
     if name not in _late: raise AttributeError(_of_module(name))
     family, function = _late[name]
-    found = globals()[name] = getattr(_import_module("cygrad.ops." + family), function)
+    found = globals()[name] = getattr(_import_module("cygrad." + family), function)
     return found
 
 
 def __dir__():
-    return sorted({*globals(), *_late, "linalg"})
+    return sorted({*globals(), *_late, "io", "linalg"})
 
 
 def get_include():

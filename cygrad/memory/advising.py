@@ -4,9 +4,9 @@ it applies, it yields the change and the number of bytes by which this peak woul
 import textwrap
 from typing import NamedTuple
 
+from cygrad.core.sizes import words
 from cygrad.memory.log import PHASES
 from cygrad.memory.rows import BEFORE, pieces
-from cygrad.memory.sizes import words
 
 WIDEST = 120                # columns of printed advice
 LEAST = 100                 # advice that saves less than 1/LEAST of the peak is omitted

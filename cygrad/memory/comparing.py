@@ -5,11 +5,11 @@ import os
 from typing import NamedTuple
 
 from cygrad.core.errors import described
+from cygrad.core.paths import file_path
+from cygrad.core.sizes import words
 from cygrad.memory import profiling
-from cygrad.memory.paths import file_path
 from cygrad.memory.reports import WIDEST, cut
 from cygrad.memory.rows import BY, facts
-from cygrad.memory.sizes import words
 
 
 class Difference(NamedTuple):

@@ -6,10 +6,10 @@ import linecache
 import re
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
+from cygrad.core.sizes import words
 from cygrad.memory.flames import flame
 from cygrad.memory.rows import ONE_SHAPE, shown_line
 from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
-from cygrad.memory.sizes import words
 
 ORDER = tuple(COLORS)       # from the bottom up
 WIDTH, HEIGHT = 1100, 330

@@ -4,8 +4,8 @@ import os
 
 from cygrad.core.errors import described
 from cygrad.core.store.buffer import CATEGORY_NAMES
+from cygrad.core.paths import file_path
 from cygrad.memory.log import PHASES, Logged
-from cygrad.memory.paths import file_path
 
 MOST_EVENTS = 1 << 20       # the maximum number of events in memory, 32 bytes each; older ones are folded
 MOST_COUNTERS = 1 << 16     # the maximum number of counters of a trace; beyond, each is the maximum of an interval

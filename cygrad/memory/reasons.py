@@ -1,8 +1,8 @@
 """memory.why: the class that presents the holders of a tensor's memory."""
 
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.sizes import words
 from cygrad.memory.holders import holders
-from cygrad.memory.sizes import words
 
 
 class why:

@@ -6,10 +6,10 @@ import re
 import textwrap
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
+from cygrad.core.sizes import words
 from cygrad.memory.page import page
 from cygrad.memory.rows import ONE_SHAPE
 from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
-from cygrad.memory.sizes import words
 
 __all__ = ["page", "plot", "table", "trace", "tree_table", "why_table"]
 

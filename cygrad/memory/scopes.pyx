@@ -11,7 +11,7 @@ from cygrad.core.store.buffer cimport counters
 
 from cygrad.core.store import buffer as core
 from cygrad.core.errors import described
-from cygrad.memory.sizes import read_size
+from cygrad.core.sizes import read_size
 
 cdef object begin_peak = core.begin_peak, restart_peak = core.restart_peak
 cdef object set_limit = core.set_limit, set_listener = core.set_listener

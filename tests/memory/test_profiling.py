@@ -20,7 +20,7 @@ from tests.properties.test_shadow import loss_of, mlp
 import cygrad as cg
 from cygrad.memory import profiling
 from cygrad.memory.log import EventLog
-from cygrad.memory.sizes import words
+from cygrad.core.sizes import words
 
 HERE = os.path.relpath(__file__)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.core.store.test_buffer import trainer
 
 import cygrad as cg
-from cygrad.memory.sizes import read_size, words
+from cygrad.core.sizes import read_size, words
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -1,4 +1,4 @@
-"""Checks the paths of report files."""
+"""Checks the paths of files that cygrad writes or reads."""
 
 import os
 

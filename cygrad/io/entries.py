@@ -1,0 +1,73 @@
+"""What a file says about one of its tensors, checked before memory is taken, and how its bytes become a tensor."""
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
+from cygrad.io.files import AGAIN, PIECE, bytes_of
+
+
+class Entry(NamedTuple):
+    """A tensor in a file."""
+
+    name: str
+    kind: str               # the dtype, in the file's words
+    stored: np.dtype        # of the elements in the file; for bfloat16 it is uint16
+    shape: tuple[int, ...]
+    nbytes: int             # in the file
+    place: Any              # for safetensors its offset, for npz its member and the offset in that
+    fortran: bool = False   # column-major
+
+
+def size_of(at, name, kind, itemsize, shape):
+    """The number of bytes of a tensor in a file. Raises ValueError if no tensor can be that large."""
+    if prod(max(n, 1) for n in shape) * itemsize >= 1 << 63:
+        raise ValueError(f"{at}: the shape {described(shape)} of {described(name)} ({kind}) has more elements than can "
+                         f"exist; {AGAIN}")
+    return prod(shape) * itemsize
+
+
+def loaded_dtype(entry, dtype, at):
+    """The dtype of the tensor that an entry is loaded into; `dtype` is what the caller wants of floating ones."""
+    if entry.kind == "BF16" or entry.stored.kind == "f":
+        if dtype is not None: return dtype
+        if entry.stored.itemsize == 2:
+            half = "bfloat16" if entry.kind == "BF16" else "float16"
+            raise ValueError(f"{at}: {described(entry.name)} is {half}, which cygrad does not have; load it into "
+                             f"float32 with dtype=cygrad.float32")
+    return entry.stored.newbyteorder("=")
+
+
+def fill(array, entry, stream, at):
+    """Read the elements of an entry into `array`, which is contiguous. `stream.readinto(memory)` fills memory with the
+    next bytes of the entry."""
+    if entry.stored == array.dtype and not entry.fortran:
+        memory = bytes_of(array)
+        for i in range(0, entry.nbytes, PIECE): stream.readinto(memory[i:i + PIECE])
+    else:
+        flat = array.T.flat if entry.fortran else array.reshape(-1)
+        buffer = np.empty(min(PIECE, entry.nbytes) // entry.stored.itemsize, entry.stored)
+        for i in range(0, array.size, max(buffer.size, 1)):
+            piece = buffer[:array.size - i]
+            stream.readinto(bytes_of(piece))
+            with np.errstate(all="ignore"): flat[i:i + piece.size] = converted(piece, entry.kind)
+    check_bools(array, entry, at)
+
+
+def converted(piece, kind):
+    """The elements as NumPy has them. A bfloat16 is the upper half of a float32."""
+    return (piece.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else piece
+
+
+def check_bools(array, entry, at):
+    """Raise ValueError if a bool is neither 0 nor 1."""
+    if array.dtype != bool or array.size == 0: return
+    largest = array.view(np.uint8).max()
+    if largest > 1:
+        raise ValueError(f"{at}: {described(entry.name)} is bool, so its bytes must be 0 or 1, got {largest}; {AGAIN}")
+
+
+NAMES = {str(dtype) for dtype in DTYPES}        # of the dtypes that cygrad has

@@ -1,0 +1,163 @@
+"""save, load and metadata: checks the arguments, and leaves the format to safetensors.py or npz.py."""
+
+import mmap as maps
+import os
+from collections.abc import Mapping
+from os import PathLike
+
+import numpy as np
+import numpy.typing as npt
+
+from cygrad.core.dtypes import DTYPES, read_dtype
+from cygrad.core.errors import cut, described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import empty
+from cygrad.core.interop.numpy import asarray
+from cygrad.core.paths import file_path
+from cygrad.core.sizes import read_size, words
+from cygrad.io import npz, safetensors
+from cygrad.io.entries import check_bools, fill, loaded_dtype
+from cygrad.io.files import Input, replacing
+
+FORMATS = {".safetensors": safetensors, ".npz": npz}
+FLOATS = [d for d in DTYPES if d.kind == "f"]
+SMALL, TIMES = 256 << 20, 100       # without max_bytes, a file is loaded into at most SMALL or TIMES its own size
+
+
+def format_of(path, who):
+    """(name of the file, module of its format)."""
+    name = file_path(path, who, "model.safetensors")
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix not in FORMATS:
+        raise ValueError(f"{who}: the path must end with .safetensors or .npz, which is the format, got "
+                         f"{cut(repr(name))}")
+    return name, FORMATS[suffix]
+
+
+def save(path: str | PathLike[str], tensors: Mapping[str, Tensor | npt.ArrayLike],
+         metadata: Mapping[str, str] | None = None) -> None:
+    """Write a dict of names and tensors to `path`, which ends with .safetensors or .npz.
+
+    A tensor can also be anything that `asarray` accepts, such as a NumPy array. The file contains names, dtypes, shapes
+    and elements, in the order of the dict, and `metadata`, a dict of strings that `io.metadata` reads. It does not
+    contain requires_grad, gradients or graphs. Tensors that share memory are written separately.
+
+    The save is atomic: a new file in the same directory is written, flushed to disk and renamed, so `path` is the old
+    file or the new one at every moment. An exception removes the new file; a killed process may leave it behind, as
+    .cygrad-*.tmp. Contiguous tensors are written without a copy, others (and bools) through a buffer of 1 MiB.
+
+    Raises TypeError for arguments of other types, ValueError for another suffix or a name that the format does not
+    allow, and OSError if the file cannot be written; the old file is then as it was."""
+    name, form = format_of(path, "save")
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"save: tensors must be a dict of names and tensors, got {described(tensors)}")
+    arrays = {key: read_tensor(key, value) for key, value in tensors.items()}
+    strings = {} if metadata is None else read_strings(metadata)
+    form.check_names(arrays)
+    with replacing(name) as file: form.write(file, arrays, strings)
+
+
+def read_tensor(name, value):
+    """The array of a tensor that is saved under `name`."""
+    if not isinstance(name, str): raise TypeError(f"save: the name of a tensor must be a str, got {described(name)}")
+    if name == "__metadata__" or not is_text(name):
+        raise ValueError(f"save: a tensor cannot have the name {described(name)}: __metadata__ is for metadata, and a "
+                         f"name must be valid Unicode; rename it")
+    try:
+        return asarray(value).detach().numpy()
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:
+        raise type(e)(f"save: {described(name)} is not a tensor that can be saved: {e}") from None
+
+
+def read_strings(metadata):
+    """A copy of the metadata, checked."""
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"save: metadata must be a dict of strings, got {described(metadata)}")
+    found = dict(metadata)
+    for key, value in found.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(f"save: metadata must be a dict of strings, got {described(value)} for {described(key)}; "
+                            f"convert it, with str() or json.dumps()")
+        if not is_text(key) or not is_text(value):
+            raise ValueError(f"save: metadata must be valid Unicode, got {described(value)} for {described(key)}")
+    return found
+
+
+def is_text(text):
+    """Whether a str can be written as UTF-8: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap: bool = False,
+         max_bytes: int | str | None = None) -> dict[str, Tensor]:
+    """Read the tensors of a .safetensors or .npz file: a dict of plain tensors, not variables, in the order of the
+    file.
+
+    `dtype`, float32 or float64, is the dtype of the floating-point tensors; they are converted to it. Integers and
+    bools keep theirs. cygrad has no float16 and bfloat16; tensors of these are loaded only if a dtype is given, and
+    their conversion is exact.
+
+    With mmap=True, the tensors of a .safetensors file share the memory of the mapped file and refuse writes. They are
+    read from disk when they are used, and count as `external_bytes`. Tensors that need a conversion, or that are not
+    aligned in the file, are copied as without mmap. Replacing a mapped file, as `save` does, is safe. Writing into it
+    changes the tensors, and truncating it crashes the process at the next use.
+
+    The header is checked, and compressed arrays are unpacked once for their length and checksum, before memory is taken
+    for the tensors. Apart from them, loading needs memory for the header and 1 MiB. Nothing in a file is run. A file
+    whose tensors need more than `max_bytes` (an int, or text such as "2GiB") is refused. The default is no limit for
+    .safetensors, and 100 times the size of the file, but at least 256 MiB, for .npz, which can be compressed.
+
+    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError before the
+    data is read, and OSError, such as FileNotFoundError, as the system raises it."""
+    name, form = format_of(path, "load")
+    if dtype is not None and (dtype := read_dtype(dtype)) not in FLOATS:
+        raise ValueError(f"load: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")
+    if mmap and form is npz:
+        raise ValueError(f"load: only .safetensors files can be mapped, got {cut(repr(name))}; pass mmap=False")
+    if max_bytes is not None: max_bytes = read_size(max_bytes, "load: max_bytes")
+    with Input(name, "load") as file:
+        entries = [(e, loaded_dtype(e, dtype, file)) for e in form.read_entries(file)]
+        shared = mapped(file, entries) if mmap else {}
+        read = [(e, d) for e, d in entries if e.name not in shared]
+        check_size(file, sum(e.nbytes // e.stored.itemsize * d.itemsize for e, d in read), max_bytes, form)
+        form.verify(file, [e for e, _ in read])
+        tensors = {e.name: shared[e.name] if e.name in shared else empty(e.shape, dtype=d) for e, d in entries}
+        for e, _ in read:
+            stream = form.Stream(file, e)
+            fill(tensors[e.name].numpy(), e, stream, file)
+            stream.close()
+    return tensors
+
+
+def check_size(file, nbytes, max_bytes, form):
+    """Raise ValueError if the tensors take more than max_bytes, or unpack into suspiciously many."""
+    if max_bytes is not None and nbytes > max_bytes:
+        raise ValueError(f"{file} needs {words(nbytes)} for its tensors, more than max_bytes, {words(max_bytes)}; "
+                         f"raise max_bytes if that is right")
+    if max_bytes is None and form is npz and nbytes > max(SMALL, TIMES * file.size):
+        raise ValueError(f"{file} needs {words(nbytes)} for its tensors, but has {words(file.size)}: more than {TIMES} "
+                         f"times its size may be a trap; pass max_bytes=\"{-(-nbytes >> 20)}MiB\" if it is right")
+
+
+def mapped(file, entries):
+    """name -> tensor on the mapped file, for each entry that needs no conversion and is aligned."""
+    fit = [e for e, d in entries if e.nbytes and e.stored == d and e.place % d.itemsize == 0]
+    if not fit: return {}
+    memory = maps.mmap(file.fd, 0, access=maps.ACCESS_READ)
+    found = {}
+    for e in fit:
+        array = np.frombuffer(memory, e.stored, e.nbytes // e.stored.itemsize, e.place).reshape(e.shape)
+        check_bools(array, e, file)
+        found[e.name] = asarray(array)
+    return found
+
+
+def metadata(path: str | PathLike[str]) -> dict[str, str]:
+    """The metadata of a .safetensors or .npz file, a dict of strings; {} if it has none. Reads only the headers. Raises
+    as `load` does."""
+    name, form = format_of(path, "metadata")
+    with Input(name, "metadata") as file: return form.read_metadata(file)
