@@ -1,13 +1,11 @@
 """DynamicLossScalingUpdater: an update whose backward pass is scaled, so that small gradients do not underflow."""
 
-import math
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any
 
-from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.settings import count, number
 from cygrad.trainers.passes import Passes, new_collection
 
 TRIES = 100
@@ -49,11 +47,9 @@ class DynamicLossScalingUpdater(Passes):
         if weight_decay is not None: self.needs = (*self.needs, "weight_decay")
         super().__init__(solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads)
         self.scale = scale
-        self.scaling_factor = self._number("scaling_factor", scaling_factor, "greater than 1 and finite",
-                                           lambda v: 1 < v < math.inf)
-        self.N = self._count("N", N)
-        self.weight_decay = None if weight_decay is None else self._number(
-            "weight_decay", weight_decay, "at least 0 and finite", lambda v: 0 <= v < math.inf)
+        self.scaling_factor = number(self._name, "scaling_factor", scaling_factor, above=1)
+        self.N = count(self._name, "N", N)
+        self.weight_decay = None if weight_decay is None else number(self._name, "weight_decay", weight_decay)
         self._clean = 0                             # the updates since the scale last changed
 
     @property
@@ -63,14 +59,7 @@ class DynamicLossScalingUpdater(Passes):
 
     @scale.setter
     def scale(self, value: float):
-        self._scale = self._number("scale", value, "from 2**-126 to 2**126", lambda v: 1 / LIMIT <= v <= LIMIT)
-
-    def _number(self, name, value, words, allowed):
-        """`value` as a float, if it is a number and allowed(value)."""
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"{self._name}: {name} must be a number, got {described(value)}")
-        if not allowed(value): raise ValueError(f"{self._name}: {name} must be {words}, got {described(value)}")
-        return float(value)
+        self._scale = number(self._name, "scale", value, 1 / LIMIT, LIMIT)
 
     def update(self, i: int | None = None) -> None:
         """Run one update. `i` is ignored; Updater.update() takes it too."""

@@ -1,7 +1,6 @@
 """What the updaters share: their arguments, one forward and backward pass, and the reduction over processes."""
 
 from collections.abc import Callable, Iterable
-from numbers import Integral
 from typing import Any
 
 from cygrad.autograd import backward, record
@@ -11,6 +10,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
+from cygrad.optim.settings import count
 
 Callbacks = Callable[[Any], object] | Iterable[Callable[[Any], object]]
 
@@ -35,7 +35,7 @@ class Passes:
         if comm is not None and not callable(getattr(comm, "all_reduce", None)):
             raise TypeError(f"{self._name}: comm must have all_reduce(arrays, division=False, inplace=False), got "
                             f"{described(comm)}")
-        self.accum_grad = self._count("accum_grad", accum_grad)
+        self.accum_grad = count(self._name, "accum_grad", accum_grad)
         self.loss = self._forward_of(loss)
         self.solver, self.data_feeder, self.clear_buffer, self.comm = solver, data_feeder, clear_buffer, comm
         self.grads = self._listed(grads)
@@ -50,12 +50,6 @@ class Passes:
         if callable(loss) and not isinstance(loss, Tensor): return loss
         raise TypeError(f"{self._name}: loss must be a function that runs the forward pass and returns the loss, got "
                         f"{described(loss)}; operations run immediately, so wrap them in a function of the batch")
-
-    def _count(self, name, value):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise TypeError(f"{self._name}: {name} must be an integer, got {described(value)}")
-        if value < 1: raise ValueError(f"{self._name}: {name} must be at least 1, got {value}")
-        return int(value)
 
     def _listed(self, grads):
         """`grads` as a tuple of tensors: an iterable, the values of a dict, or one tensor."""

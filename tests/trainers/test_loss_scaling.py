@@ -128,7 +128,7 @@ def test_the_scale_has_limits():
     assert updater.scale == 2.0**126 and math.isfinite(np.float32(updater.scale))
     updater.scale = 64
     assert updater.scale == 64.0
-    with pytest.raises(ValueError, match="scale must be from"): updater.scale = 0
+    with pytest.raises(ValueError, match="scale must be at least"): updater.scale = 0
 
 
 def setting(lr=0.5, w=(1.0, -2.0, 0.5), dtype="float32"):

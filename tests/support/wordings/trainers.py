@@ -70,7 +70,7 @@ CASES = [
     (lambda: Scaling(Solver(), loss, scale="x"), TypeError,
      "DynamicLossScalingUpdater: scale must be a number, got 'x'"),
     (lambda: Scaling(Solver(), loss, scale=0), ValueError,
-     "DynamicLossScalingUpdater: scale must be from 2**-126 to 2**126, got 0"),
+     "DynamicLossScalingUpdater: scale must be at least 1.17549e-38 and at most 8.50706e+37, got 0"),
     (lambda: Scaling(Solver(), loss, scaling_factor=1), ValueError,
      "DynamicLossScalingUpdater: scaling_factor must be greater than 1 and finite, got 1"),
     (lambda: Scaling(Solver(), loss, N=0), ValueError,
