@@ -39,8 +39,8 @@ class Passes:
         self.loss = self._forward_of(loss)
         self.solver, self.data_feeder, self.clear_buffer, self.comm = solver, data_feeder, clear_buffer, comm
         self.grads = self._listed(grads)
-        parameters = self._parameters()
-        self._variables = {id(x) for x in self.grads if keeps_grad(x) or id(x) in parameters}
+        self._sources, self._variables = list(self.grads), set()
+        self._resolve(self._parameters())
         self.last_loss: Tensor | None = None
 
     # ---- arguments
@@ -102,22 +102,27 @@ class Passes:
         get = getattr(self.solver, "get_parameters", None)
         return {} if get is None else {id(x): (name, x) for name, x in get().items()}
 
+    def _resolve(self, parameters):
+        """Replace the gradient tensors in grads by the parameters whose .grad they are, since .grad may become another
+        tensor, and note which entries are variables, since a variable may be frozen later."""
+        owners = {id(x.grad): x for _, x in parameters.values() if x.grad is not None}
+        for k, x in enumerate(self._sources):
+            x = self._sources[k] = owners.get(id(x), x)
+            if keeps_grad(x) or id(x) in parameters: self._variables.add(k)
+
     def _reduce(self):
         """Sum the gradients over the processes. All processes pass the same list, so a parameter that no backward
         reached is in it too, with zeros. It remains unreached, and no decay moves it, unless the sum is not zero: then
         another process has reached it, and this one must update it as well."""
-        parameters, owners = self._parameters(), {}
-        for _, x in parameters.values():
-            if x.grad is not None: owners[id(x.grad)] = x
-        tensors, unreached = [], []
-        for k, x in enumerate(self.grads):
+        parameters, tensors, unreached = self._parameters(), [], []
+        self._resolve(parameters)
+        for k, x in enumerate(self._sources):
             g = x
-            if id(x) in self._variables or id(x) in parameters:
+            if k in self._variables:
                 if x.grad_req == "null": continue
                 g = x.grad
                 if g is None: g = zeros_like(x.detach())
                 if isinstance(g, GradientSlice): self._refuse_slice(k, x, parameters)
-            else: x = owners.get(id(x), x)
             if id(x) in parameters and not x.fresh_grad: unreached.append((x, g))
             tensors.append(g)
         self.comm.all_reduce(tensors, division=False, inplace=False)

@@ -63,6 +63,22 @@ def test_grads_are_variables_or_gradient_tensors(kind):
     assert comm.received[0].tolist() == [-22, -24] and w.tolist() == [1, 2]
 
 
+def test_a_gradient_tensor_that_was_replaced():
+    """`grads` had the gradient tensor. Its parameter's new one is reduced, also if the parameter came later."""
+    solver, w = setting(w=[1.0])
+    early = Updater(solver, lambda: w.sum(), comm=Summing(1.0), grads=[w.grad])
+    w.grad = cg.zeros(1, dtype="float64")
+    early.update(0)
+    assert w.tolist() == [-1]
+    v = cg.tensor([1.0]).attach_grad()
+    late = Updater(solver, lambda: v.sum(), comm=Summing(1.0), grads=[v.grad])
+    solver.set_parameters({"v": v})
+    for i in range(2):
+        late.update(i)
+        v.grad = cg.zeros(1)
+    assert v.tolist() == [-3]
+
+
 def test_a_parameter_that_no_process_reached_remains_unreached():
     """sony/nnabla#510: its zeros became a gradient, and weight decay moved frozen parameters. As a variable whose .grad
     is None it gets none."""
