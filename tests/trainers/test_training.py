@@ -31,6 +31,9 @@ def test_the_example_of_nnabla(kind):
 
     options = {"update_callback_on_finish": update_callback_on_finish} if kind is Updater else {}
     updater = kind(solver, loss, tdata_feeder, **options)
+    if kind is Updater:
+        with pytest.raises(TypeError, match="positional"): Updater(solver, loss, tdata_feeder, print)
+        with pytest.raises(TypeError, match="'i'"): updater.update()
     for itr in range(100):
         updater.update(itr)
         if kind is not Updater: losses.append((itr, updater.last_loss.item()))

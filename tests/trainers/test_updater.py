@@ -1,6 +1,8 @@
 """Updater: the order of its calls, sums over passes, exceptions at every point, and what it holds."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -414,3 +416,10 @@ def test_two_thousand_updates_with_flat_bytes():
         seen.add(cg.memory.stats()["live_bytes"])
     assert seen == {before["live_bytes"]}
     assert cg.memory.stats()["system_allocations"] == before["system_allocations"]
+
+
+def test_it_loads_at_first_use():
+    code = ("import sys, cygrad as cg\nlate = ('cygrad.trainers', 'cygrad.optim.schedules')\n"
+            "assert not [m for m in late if m in sys.modules] and 'trainers' in dir(cg)\n"
+            "cg.trainers.Updater, cg.optim.StepLR\nassert [m for m in late if m in sys.modules] == list(late)")
+    subprocess.run([sys.executable, "-c", code], check=True)
