@@ -134,3 +134,26 @@ def test_two_networks_in_turn():
         of_d.update(i)
         y = y - np.float32(0.1) * (2 * y - x)
         np.testing.assert_allclose([g.item(), d.item()], [x, y], 1e-5)
+
+
+@pytest.mark.skipif(not hasattr(cg.optim, "AdamW"), reason="no solver has a fused decay")
+def test_a_decay_of_a_failed_update_is_dropped():
+    """A fused decay waits for the solver's update. zero_grad() drops it, as it drops what weight_decay() added to the
+    gradients of other solvers."""
+    results = []
+    for fails in (True, False):
+        w = cg.tensor([1.0, 2.0]).attach_grad()
+        solver = cg.optim.AdamW(0.1)
+        solver.set_parameters({"w": w})
+
+        def decay(i, solver=solver):
+            if i == 0:
+                solver.weight_decay(0.5)
+                raise KeyError(i)
+
+        updater = Updater(solver, lambda w=w: (w * w).sum(), update_callback_on_start=decay)
+        if fails:
+            with pytest.raises(KeyError): updater.update(0)
+        updater.update(1)
+        results.append(w.tolist())
+    assert results[0] == results[1]

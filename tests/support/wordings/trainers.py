@@ -30,7 +30,7 @@ CASES = [
      "without zero_grad, update"),
     (lambda: Updater(cg.optim.Sgd, loss), TypeError,
      "Updater: solver must have zero_grad, update, as the solvers of cygrad.optim have; got <class "
-     "'cygrad.optim.solver.Sgd'>"),
+     "'cygrad.optim.<*>.Sgd'>"),
     (lambda: Scaling(Solver(), loss, weight_decay=0.1), TypeError,
      "DynamicLossScalingUpdater: solver must have zero_grad, update, check_inf_or_nan_grad, scale_grad, weight_decay, "
      "as the solvers of cygrad.optim have; got a value of type wordings.trainers.Solver without weight_decay"),
