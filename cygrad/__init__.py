@@ -40,6 +40,7 @@ int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
+_packages = "io", "linalg", "nn", "optim", "trainers"       # loaded at first use
 _late = {"load": ("io", "load"), "save": ("io", "save")}    # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
@@ -50,7 +51,7 @@ for _family, _names in ops.COMPOSED.items():
 
 
 def __getattr__(name):
-    if name in ("linalg", "io"): return _import_module("cygrad." + name)
+    if name in _packages: return _import_module("cygrad." + name)
     if name not in _late: raise AttributeError(_of_module(name))
     family, function = _late[name]
     found = globals()[name] = getattr(_import_module("cygrad." + family), function)
@@ -58,7 +59,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_late, "io", "linalg"})
+    return sorted({*globals(), *_late, *_packages})
 
 
 def get_include():

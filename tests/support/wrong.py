@@ -439,3 +439,11 @@ def slice_for_adam():
     solver = cg.optim.Adam()
     solver.set_parameters({"w": w})
     solver.update()
+
+
+def update_with(loss):
+    """An update with the result of `loss`."""
+    w = VARIABLE()
+    solver = cg.optim.Sgd()
+    solver.set_parameters([w])
+    cg.trainers.Updater(solver, lambda: loss(w)).update(0)

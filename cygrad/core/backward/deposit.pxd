@@ -6,6 +6,7 @@ from cygrad.core.graph.tensor cimport Leaf, Tensor
 cdef class Collected:
     cdef uint64_t number
     cdef readonly list leaves
+    cdef bint adds                  # gradients of variables with grad_req "add" are added from the first on
     cdef public bint abandoned      # its GradientCollector was freed without being closed
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1

@@ -143,9 +143,11 @@ cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) ex
 
 
 cdef class Collected:
-    """What an open GradientCollector has collected: the accumulators of the variables that received gradients."""
+    """What an open GradientCollector or the passes of one update have collected: the accumulators of the variables that
+    received gradients. The first gradient overwrites .grad. With `adds` it does so only for grad_req "write"."""
 
-    def __cinit__(self):
+    def __cinit__(self, adds=False):
+        self.adds = adds
         self.number = next_number()
         self.leaves = []
 

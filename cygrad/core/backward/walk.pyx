@@ -192,7 +192,8 @@ cdef class Walk:
         """Whether the next contribution overwrites .grad. With "write" the first of a pass does. Inside a
         GradientCollector only the first that it collects does, also with "add"."""
         if e.reached: return False
-        return leaf.req == WRITE if self.collected is None else leaf.collected != self.collected.number
+        if self.collected is None or (self.collected.adds and leaf.req != WRITE): return leaf.req == WRITE
+        return leaf.collected != self.collected.number
 
     cdef bint half_way(self, Leaf leaf) noexcept:
         """Whether another pass has written some, but not all, of its contributions to .grad."""

@@ -1,0 +1,459 @@
+"""Learning-rate schedules. The rate is a function of the step, so a schedule that is resumed continues exactly.
+
+nnabla's (`...Scheduler`) return a rate: solver.set_learning_rate(schedule.get_learning_rate(i)).
+
+PyTorch's (`...LR`) belong to a solver. They multiply or replace the rates that its groups had when the schedule was
+created, at once and in each step(). Call step() after each update, or step(i) before update i, for instance as
+update_callback_on_start of an Updater. The rates at each step are those of PyTorch, up to rounding. Here each step
+evaluates the formula; PyTorch multiplies the previous rate, so there a set_learning_rate() between two steps persists,
+and here the next step overwrites it. To combine schedules use SequentialLR or ChainedScheduler."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+from cygrad.core.errors import described
+from cygrad.optim.schedule_base import LRScheduler, SolverSchedule, group_rates, set_rates
+from cygrad.optim.settings import choice, count, increasing, number, per_group
+
+# ---- nnabla's
+
+class Schedule:
+    """The base of nnabla's schedules: get_learning_rate(iter)."""
+
+    def get_learning_rate(self, iter: int) -> float:
+        """The learning rate at iteration `iter`, counted from 0. Raises ValueError for a negative one."""
+        number(type(self).__name__, "iter", iter, 0)
+        return self._rate(iter)
+
+    def _rate(self, i):
+        raise NotImplementedError(f"{type(self).__name__} has no _rate")
+
+
+class PolynomialScheduler(Schedule):
+    """init_lr (1 - iter / max_iter)^power, and 0 after max_iter."""
+
+    def __init__(self, init_lr: float, max_iter: int, power: float):
+        name = type(self).__name__
+        self.init_lr, self.max_iter = number(name, "init_lr", init_lr), count(name, "max_iter", max_iter)
+        self.power = number(name, "power", power)
+
+    def _rate(self, i):
+        return self.init_lr * (1 - min(i / self.max_iter, 1)) ** self.power
+
+
+class CosineScheduler(Schedule):
+    """init_lr (1 + cos(pi iter / max_iter)) / 2"""
+
+    def __init__(self, init_lr: float, max_iter: int):
+        name = type(self).__name__
+        self.init_lr, self.max_iter = number(name, "init_lr", init_lr), count(name, "max_iter", max_iter)
+
+    def _rate(self, i):
+        return self.init_lr * ((math.cos(i / self.max_iter * math.pi) + 1) * 0.5)
+
+
+class ExponentialScheduler(Schedule):
+    """init_lr gamma^floor(iter / iter_interval)"""
+
+    def __init__(self, init_lr: float, gamma: float, iter_interval: int = 1):
+        name = type(self).__name__
+        self.init_lr, self.gamma = number(name, "init_lr", init_lr), number(name, "gamma", gamma)
+        self.iter_interval = count(name, "iter_interval", iter_interval)
+
+    def _rate(self, i):
+        return self.init_lr * self.gamma ** (i // self.iter_interval)
+
+
+class StepScheduler(Schedule):
+    """init_lr gamma^n, where n of iter_steps are at most iter."""
+
+    def __init__(self, init_lr: float, gamma: float, iter_steps: Sequence[int]):
+        name = type(self).__name__
+        self.init_lr, self.gamma = number(name, "init_lr", init_lr), number(name, "gamma", gamma)
+        self.iter_steps = increasing(name, "iter_steps", iter_steps, False)
+
+    def _rate(self, i):
+        return self.init_lr * self.gamma ** bisect_right(self.iter_steps, i)
+
+
+class LinearWarmupScheduler(Schedule):
+    """The rate of `scheduler`, times (iter + 1) / warmup_iter in the first warmup_iter iterations."""
+
+    def __init__(self, scheduler: Schedule, warmup_iter: int):
+        name = type(self).__name__
+        if not callable(getattr(scheduler, "get_learning_rate", None)):
+            raise TypeError(f"{name}: scheduler must have get_learning_rate(iter), got {described(scheduler)}")
+        self.scheduler, self.warmup_iter = scheduler, count(name, "warmup_iter", warmup_iter)
+
+    def _rate(self, i):
+        return self.scheduler.get_learning_rate(i) * min((i + 1) / self.warmup_iter, 1)
+
+
+# ---- PyTorch's
+
+class StepLR(LRScheduler):
+    """base gamma^floor(t / step_size)"""
+
+    settings = ("step_size", "gamma")
+
+    def __init__(self, solver: Any, step_size: int, gamma: float = 0.1):
+        super().__init__(solver, step_size=step_size, gamma=gamma)
+
+    def _read(self, name, n, step_size, gamma):
+        return {"step_size": count(name, "step_size", step_size), "gamma": number(name, "gamma", gamma)}
+
+    def _rate(self, t, base, k):
+        return base * self.gamma ** (t // self.step_size)
+
+
+class MultiStepLR(LRScheduler):
+    """base gamma^n, where n of the milestones are at most t. A milestone may be listed several times."""
+
+    settings = ("milestones", "gamma")
+
+    def __init__(self, solver: Any, milestones: Sequence[int], gamma: float = 0.1):
+        super().__init__(solver, milestones=milestones, gamma=gamma)
+
+    def _read(self, name, n, milestones, gamma):
+        return {"milestones": increasing(name, "milestones", milestones, False),
+                "gamma": number(name, "gamma", gamma)}
+
+    def _rate(self, t, base, k):
+        return base * self.gamma ** bisect_right(self.milestones, t)
+
+
+class ExponentialLR(LRScheduler):
+    """base gamma^t"""
+
+    settings = ("gamma",)
+
+    def __init__(self, solver: Any, gamma: float):
+        super().__init__(solver, gamma=gamma)
+
+    def _read(self, name, n, gamma):
+        return {"gamma": number(name, "gamma", gamma)}
+
+    def _rate(self, t, base, k):
+        return base * self.gamma ** t
+
+
+class ConstantLR(LRScheduler):
+    """base factor before step total_iters, then base."""
+
+    settings = ("factor", "total_iters")
+
+    def __init__(self, solver: Any, factor: float = 1 / 3, total_iters: int = 5):
+        super().__init__(solver, factor=factor, total_iters=total_iters)
+
+    def _read(self, name, n, factor, total_iters):
+        return {"factor": number(name, "factor", factor, 0, 1), "total_iters": count(name, "total_iters", total_iters)}
+
+    def _rate(self, t, base, k):
+        return base * self.factor if t < self.total_iters else base
+
+
+class LinearLR(LRScheduler):
+    """base (start_factor + (end_factor - start_factor) min(t, total_iters) / total_iters): a linear warm-up."""
+
+    settings = ("start_factor", "end_factor", "total_iters")
+
+    def __init__(self, solver: Any, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5):
+        super().__init__(solver, start_factor=start_factor, end_factor=end_factor, total_iters=total_iters)
+
+    def _read(self, name, n, start_factor, end_factor, total_iters):
+        return {"start_factor": number(name, "start_factor", start_factor, 0, 1),
+                "end_factor": number(name, "end_factor", end_factor, 0, 1),
+                "total_iters": count(name, "total_iters", total_iters)}
+
+    def _rate(self, t, base, k):
+        share = min(t, self.total_iters) / self.total_iters
+        return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
+
+
+class PolynomialLR(LRScheduler):
+    """base (1 - min(t, total_iters) / total_iters)^power"""
+
+    settings = ("total_iters", "power")
+
+    def __init__(self, solver: Any, total_iters: int = 5, power: float = 1.0):
+        super().__init__(solver, total_iters=total_iters, power=power)
+
+    def _read(self, name, n, total_iters, power):
+        return {"total_iters": count(name, "total_iters", total_iters), "power": number(name, "power", power)}
+
+    def _rate(self, t, base, k):
+        return base * (1 - min(t, self.total_iters) / self.total_iters) ** self.power
+
+
+def cosine(start, end, share):
+    """From `start` to `end` along half a period of the cosine."""
+    return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
+
+
+class CosineAnnealingLR(LRScheduler):
+    """eta_min + (base - eta_min) (1 + cos(pi t / T_max)) / 2        (Loshchilov and Hutter 2017, without restarts)"""
+
+    settings = ("T_max", "eta_min")
+
+    def __init__(self, solver: Any, T_max: int, eta_min: float = 0.0):
+        super().__init__(solver, T_max=T_max, eta_min=eta_min)
+
+    def _read(self, name, n, T_max, eta_min):
+        eta_min = number(name, "eta_min", eta_min)
+        return {"T_max": count(name, "T_max", T_max), "eta_min": eta_min, "multiplies": not eta_min}
+
+    def _rate(self, t, base, k):
+        return cosine(base, self.eta_min, t / self.T_max)
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """eta_min + (base - eta_min) (1 + cos(pi T_cur / T_i)) / 2, where T_cur steps have passed since the last restart.
+    The first period T_i is T_0, and each is T_mult times as long as the one before.  (Loshchilov and Hutter 2017)"""
+
+    settings = ("T_0", "T_mult", "eta_min")
+    multiplies = False
+
+    def __init__(self, solver: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0):
+        super().__init__(solver, T_0=T_0, T_mult=T_mult, eta_min=eta_min)
+
+    def _read(self, name, n, T_0, T_mult, eta_min):
+        return {"T_0": count(name, "T_0", T_0), "T_mult": count(name, "T_mult", T_mult),
+                "eta_min": number(name, "eta_min", eta_min)}
+
+    def _rate(self, t, base, k):
+        period = self.T_0
+        if self.T_mult == 1: t %= period
+        while t >= period: t, period = t - period, period * self.T_mult
+        return cosine(base, self.eta_min, t / period)
+
+
+class OneCycleLR(LRScheduler):
+    """From max_lr / div_factor up to max_lr in the first pct_start of total_steps, then down to the first rate divided
+    by final_div_factor; with three_phase, first as slowly down as up.        (Smith and Topin 2017)
+
+    max_lr is a number or a list, one for each group; the solver's own rate is replaced. Steps 0 to total_steps - 1 are
+    the cycle. Step total_steps repeats the last rate, so that step() can follow every update; later ones raise
+    ValueError. Unlike in PyTorch, cycle_momentum is False: the momentum of a solver is fixed."""
+
+    settings = ("max_lr", "total_steps", "pct_start", "anneal_strategy", "div_factor", "final_div_factor",
+                "three_phase")
+    multiplies = False
+
+    def __init__(
+        self, solver: Any, max_lr: float | Sequence[float], total_steps: int | None = None, epochs: int | None = None,
+        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
+        cycle_momentum: bool = False, div_factor: float = 25.0, final_div_factor: float = 1e4,
+        three_phase: bool = False,
+    ):
+        name = type(self).__name__
+        if cycle_momentum:
+            raise ValueError(f"{name}: the momentum of a solver is fixed, so cycle_momentum must be False")
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError(f"{name}: give total_steps, or epochs and steps_per_epoch")
+            total_steps = count(name, "epochs", epochs) * count(name, "steps_per_epoch", steps_per_epoch)
+        super().__init__(solver, max_lr=max_lr, total_steps=total_steps, pct_start=pct_start,
+                         anneal_strategy=anneal_strategy, div_factor=div_factor, final_div_factor=final_div_factor,
+                         three_phase=three_phase)
+
+    def _read(self, name, n, max_lr, total_steps, pct_start, anneal_strategy, div_factor, final_div_factor,
+              three_phase):
+        return {
+            "max_lr": per_group(name, "max_lr", max_lr, n, lambda key, v: number(name, key, v)),
+            "total_steps": count(name, "total_steps", total_steps),
+            "pct_start": number(name, "pct_start", pct_start, 0, 1),
+            "anneal_strategy": choice(name, "anneal_strategy", anneal_strategy, ("cos", "linear")),
+            "div_factor": number(name, "div_factor", div_factor, above=0),
+            "final_div_factor": number(name, "final_div_factor", final_div_factor, above=0),
+            "three_phase": bool(three_phase),
+        }
+
+    def _rate(self, t, base, k):
+        n, high = self.total_steps, self.max_lr[k]
+        if t > n:
+            raise ValueError(f"{type(self).__name__}: step {t:g} of a cycle of {n} steps; create a new schedule, or "
+                             f"one with a larger total_steps")
+        first, up = high / self.div_factor, self.pct_start * n - 1
+        last = first / self.final_div_factor
+        phases = [(0, up, first, high), (up, n - 1, high, last)]
+        if self.three_phase: phases[1:] = [(up, 2 * up, high, first), (2 * up, n - 1, first, last)]
+        t = min(t, n - 1)
+        start, end, a, b = next((p for p in phases[:-1] if t <= p[1]), phases[-1])
+        share = (t - start) / (end - start) if end > start else 1
+        return cosine(a, b, share) if self.anneal_strategy == "cos" else a + (b - a) * share
+
+
+class LambdaLR(LRScheduler):
+    """base lr_lambda(t). lr_lambda is a function of the step, or a list, one for each group. state_dict() does not have
+    the functions, and load_state_dict() keeps them; pickle can save those that are defined in a module."""
+
+    multiplies = False
+
+    def __init__(self, solver: Any, lr_lambda: Callable[[float], float] | Sequence[Callable[[float], float]]):
+        super().__init__(solver, lr_lambda=lr_lambda)
+
+    def _read(self, name, n, lr_lambda=None):
+        def function(key, f):
+            if not callable(f): raise TypeError(f"{name}: {key} must be a function of the step, got {described(f)}")
+            return f
+
+        return {} if lr_lambda is None and hasattr(self, "lr_lambdas") else {
+            "lr_lambdas": per_group(name, "lr_lambda", lr_lambda, n, function)}
+
+    def _rate(self, t, base, k):
+        return base * number(type(self).__name__, f"the value of lr_lambda({t:g})", self.lr_lambdas[k](t), 0)
+
+
+# ---- combinations
+
+class Combination(LRScheduler):
+    """The base of schedules that consist of others. Those need no step() of their own any more. The rates begin with
+    the ones that the solver had before the first of them was created."""
+
+    counters = ("states",)
+    multiplies = False
+
+    def __init__(self, solver, schedulers, **settings):
+        name = type(self).__name__
+        if not hasattr(schedulers, "__iter__"):
+            raise TypeError(f"{name}: schedulers must be a list of schedules, got {described(schedulers)}")
+        schedulers = list(schedulers)
+        if not schedulers: raise ValueError(f"{name}: schedulers is empty")
+        if solver is None: solver = getattr(schedulers[0], "solver", None)
+        for k, s in enumerate(schedulers):
+            if not isinstance(s, LRScheduler):
+                raise TypeError(f"{name}: schedulers[{k}] must be a schedule whose rate is a function of the step, "
+                                f"such as StepLR, got {described(s)}")
+            if s.solver is not solver:
+                raise ValueError(f"{name}: schedulers[{k}], a {type(s).__name__}, belongs to another solver")
+        self.schedulers = schedulers
+        SolverSchedule.__init__(self, solver, **settings)
+        first = min(schedulers, key=lambda s: s._created)
+        self.base_lrs, self._base, self._created = list(first.base_lrs), first._base, first._created
+        self.step(0)
+
+    @property
+    def states(self):
+        """The states of the schedules."""
+        return [s.state_dict() for s in self.schedulers]
+
+    def _read_counters(self, name, states):
+        n = len(self.schedulers)
+        if not isinstance(states, list) or len(states) != n:
+            raise ValueError(f"{name}: the states must be a list of {n}, one for each schedule, got "
+                             f"{described(states)}")
+        return {"inner": [s._read_state(state) for s, state in zip(self.schedulers, states, strict=True)]}
+
+    def _take(self, new):
+        for s, inner in zip(self.schedulers, new.pop("inner"), strict=True): s._take(inner)
+        super()._take(new)
+
+
+class SequentialLR(Combination):
+    """schedulers[n], from its step 0 on, where n of the milestones are at most t."""
+
+    settings = ("milestones",)
+
+    def __init__(self, solver: Any, schedulers: Sequence[LRScheduler], milestones: Sequence[int]):
+        super().__init__(solver, schedulers, milestones=milestones)
+
+    def _read(self, name, n, milestones):
+        milestones = increasing(name, "milestones", milestones, True)
+        if len(milestones) != len(self.schedulers) - 1:
+            raise ValueError(f"{name}: milestones must be one less than the {len(self.schedulers)} schedules, got "
+                             f"{len(milestones)}")
+        return {"milestones": milestones}
+
+    def _rate(self, t, base, k):
+        n = bisect_right(self.milestones, t)
+        return self.schedulers[n]._rate(t - self.milestones[n - 1] if n else t, base, k)
+
+
+class ChainedScheduler(Combination):
+    """The product of the factors of all schedules. Raises ValueError for a schedule that sets the rate instead of
+    multiplying it, such as OneCycleLR; in PyTorch it discards those before it."""
+
+    multiplies = True
+
+    def __init__(self, schedulers: Sequence[LRScheduler], solver: Any = None):
+        super().__init__(solver, schedulers)
+
+    def _read(self, name, n):
+        for k, s in enumerate(self.schedulers):
+            if not s.multiplies:
+                raise ValueError(f"{name}: schedulers[{k}], a {type(s).__name__}, sets the rate and does not multiply "
+                                 f"it by a factor, so it cannot be chained; use SequentialLR, or eta_min=0 for "
+                                 f"CosineAnnealingLR")
+        return {}
+
+    def _rate(self, t, base, k):
+        for s in self.schedulers: base = s._rate(t, base, k)
+        return base
+
+
+# ---- on plateau
+
+class ReduceLROnPlateau(SolverSchedule):
+    """The rate is multiplied by `factor` when the metric has not improved for more than `patience` steps.
+
+    A metric m improves on the best one so far in mode "min" if m < best (1 - threshold), with threshold_mode "abs" if
+    m < best - threshold; in mode "max" if m > best (1 + threshold) or m > best + threshold. After a reduction,
+    `cooldown` steps do not count. min_lr, a number or a list, one for each group, is a lower bound. A change of at most
+    eps is omitted."""
+
+    settings = ("mode", "factor", "patience", "threshold", "threshold_mode", "cooldown", "min_lr", "eps")
+    counters = ("best", "num_bad_epochs", "cooldown_counter")
+
+    def __init__(
+        self, solver: Any, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | Sequence[float] = 0.0, eps: float = 1e-8,
+    ):
+        super().__init__(solver, mode=mode, factor=factor, patience=patience, threshold=threshold,
+                         threshold_mode=threshold_mode, cooldown=cooldown, min_lr=min_lr, eps=eps)
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = 0
+
+    def _read(self, name, n, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps):
+        if number(name, "factor", factor) >= 1:
+            raise ValueError(f"{name}: factor must be less than 1, got {described(factor)}")
+        return {
+            "mode": choice(name, "mode", mode, ("min", "max")), "factor": float(factor),
+            "patience": count(name, "patience", patience, 0), "threshold": number(name, "threshold", threshold),
+            "threshold_mode": choice(name, "threshold_mode", threshold_mode, ("rel", "abs")),
+            "cooldown": count(name, "cooldown", cooldown, 0), "eps": number(name, "eps", eps),
+            "min_lr": per_group(name, "min_lr", min_lr, n, lambda key, v: number(name, key, v)),
+        }
+
+    def _read_counters(self, name, best, num_bad_epochs, cooldown_counter):
+        if isinstance(best, bool) or not isinstance(best, Real):
+            raise TypeError(f"{name}: best must be a number, got {described(best)}")
+        return {"best": float(best), "num_bad_epochs": count(name, "num_bad_epochs", num_bad_epochs, 0),
+                "cooldown_counter": count(name, "cooldown_counter", cooldown_counter, 0)}
+
+    def step(self, metrics: Any) -> None:
+        """Reduce the learning rates if `metrics`, a number or a tensor of one element, has not improved for long
+        enough. NaN is no improvement."""
+        try: m = float(metrics)
+        except (TypeError, ValueError):
+            raise TypeError(f"{type(self).__name__}: the metric must be a number or a tensor of one element, got "
+                            f"{described(metrics)}") from None
+        self._check_groups()
+        sign, margin = (1, self.threshold) if self.mode == "max" else (-1, -self.threshold)
+        bound = self.best * (1 + margin) if self.threshold_mode == "rel" else self.best + margin
+        better = sign * m > sign * bound
+        bad, cooling = 0 if better else self.num_bad_epochs + 1, self.cooldown_counter
+        if cooling: bad, cooling = 0, cooling - 1
+        if bad > self.patience:
+            bad, cooling = 0, self.cooldown
+            rate, *rates = (self._reduced(r, least) for r, least in zip(
+                [self.solver.learning_rate(), *group_rates(self.solver)], [self.min_lr[0], *self.min_lr], strict=True))
+            set_rates(self.solver, rate, rates)
+        if better: self.best = m
+        self.last_epoch, self.num_bad_epochs, self.cooldown_counter = self.last_epoch + 1, bad, cooling
+
+    def _reduced(self, rate, least):
+        lower = max(rate * self.factor, least)
+        return lower if rate - lower > self.eps else rate

@@ -1,0 +1,51 @@
+"""Checks of the arguments of schedules and updaters. `owner` is the class that an error names."""
+
+import itertools
+import math
+from numbers import Integral, Real
+
+from cygrad.core.errors import described
+
+
+def number(owner, name, value, low=0, high=math.inf, above=None):
+    """`value` as a float from `low`, or greater than `above`, to `high`. Raises TypeError or ValueError."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{owner}: {name} must be a number, got {described(value)}")
+    if not (low <= value <= high and math.isfinite(value)) or (above is not None and value <= above):
+        least = f"at least {low:g}" if above is None else f"greater than {above:g}"
+        most = f"at most {high:g}" if high < math.inf else "finite"
+        raise ValueError(f"{owner}: {name} must be {least} and {most}, got {described(value)}")
+    return float(value)
+
+
+def count(owner, name, value, low=1):
+    """`value` as an int of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{owner}: {name} must be an integer, got {described(value)}")
+    if value < low: raise ValueError(f"{owner}: {name} must be at least {low}, got {value}")
+    return int(value)
+
+
+def increasing(owner, name, values, strictly):
+    """A list of steps, sorted. If they must increase strictly, the first is at least 1."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{owner}: {name} must be a list of integers, got {described(values)}")
+    values = [count(owner, f"{name}[{k}]", v, int(strictly)) for k, v in enumerate(values)]
+    if strictly and any(a >= b for a, b in itertools.pairwise(values)):
+        raise ValueError(f"{owner}: {name} must increase, got {described(values)}")
+    return sorted(values)
+
+
+def choice(owner, name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{owner}: {name} must be {' or '.join(map(repr, choices))}, got {described(value)}")
+    return value
+
+
+def per_group(owner, name, value, n, read):
+    """A setting for each of `n` groups: read(name, value), from one value or a list of n."""
+    if not isinstance(value, (list, tuple)): return [read(name, value)] * n
+    if len(value) != n:
+        raise ValueError(f"{owner}: {name} must be one value or a list with one for each group of the solver "
+                         f"({n}), got {len(value)}")
+    return [read(f"{name}[{k}]", v) for k, v in enumerate(value)]

@@ -1,0 +1,151 @@
+"""What the updaters share: their arguments, one forward and backward pass, and the reduction over processes."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cygrad.autograd import backward, record
+from cygrad.autograd.variables import keeps_grad
+from cygrad.core.backward.deposit import Collected, open_collected
+from cygrad.core.errors import described
+from cygrad.core.graph.gradient_slice import GradientSlice
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import zeros_like
+from cygrad.optim.settings import count
+
+Callbacks = Callable[[Any], object] | Iterable[Callable[[Any], object]]
+
+
+class Passes:
+    """The base of the updaters. `last_loss` is the loss of the last forward pass, detached from its graph, or None
+    while one runs. `needs` lists the methods that the solver must have."""
+
+    needs = ("zero_grad", "update")
+
+    def __init__(self, solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads):
+        self._name = type(self).__name__
+        missing = [method for method in self.needs if not callable(getattr(solver, method, None))]
+        if missing or isinstance(solver, type):
+            raise TypeError(f"{self._name}: solver must have {', '.join(self.needs)}, as the solvers of cygrad.optim "
+                            f"have; got {described(solver)}" + (f" without {', '.join(missing)}" if missing else ""))
+        if data_feeder is not None and not callable(data_feeder):
+            raise TypeError(f"{self._name}: data_feeder must be a function without arguments that returns a batch, got "
+                            f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
+        if not isinstance(clear_buffer, bool):
+            raise TypeError(f"{self._name}: clear_buffer must be True or False, got {described(clear_buffer)}")
+        if comm is not None and not callable(getattr(comm, "all_reduce", None)):
+            raise TypeError(f"{self._name}: comm must have all_reduce(arrays, division=False, inplace=False), got "
+                            f"{described(comm)}")
+        self.accum_grad = count(self._name, "accum_grad", accum_grad)
+        self.loss = self._forward_of(loss)
+        self.solver, self.data_feeder, self.clear_buffer, self.comm = solver, data_feeder, clear_buffer, comm
+        self.grads = self._listed(grads)
+        self._sources, self._variables = list(self.grads), set()
+        self._resolve(self._parameters())
+        self.last_loss: Tensor | None = None
+
+    # ---- arguments
+
+    def _forward_of(self, loss):
+        """The function that runs the forward pass. The heads of captured nets will be read here too."""
+        if callable(loss) and not isinstance(loss, Tensor): return loss
+        raise TypeError(f"{self._name}: loss must be a function that runs the forward pass and returns the loss, got "
+                        f"{described(loss)}; operations run immediately, so wrap them in a function of the batch")
+
+    def _listed(self, grads):
+        """`grads` as a tuple of tensors: an iterable, the values of a dict, or one tensor."""
+        if isinstance(grads, Tensor): return (grads,)
+        if hasattr(grads, "items"): grads = grads.values()
+        if not hasattr(grads, "__iter__"):
+            raise TypeError(f"{self._name}: grads must be a list of variables or gradient tensors, got "
+                            f"{described(grads)}")
+        grads = tuple(grads)
+        for k, x in enumerate(grads):
+            if isinstance(x, GradientSlice): self._refuse_slice(k, x, {})
+            if not isinstance(x, Tensor):
+                raise TypeError(f"{self._name}: grads[{k}] must be a variable or a gradient tensor, got {described(x)}")
+        return grads
+
+    # ---- one pass
+
+    def _feed(self):
+        """The arguments of `loss`, from data_feeder()."""
+        batch = None if self.data_feeder is None else self.data_feeder()
+        if batch is None or batch is True: return ()
+        return batch if isinstance(batch, tuple) else (batch,)
+
+    def _forward(self, batch):
+        """The loss of a batch, recorded in train mode."""
+        self.last_loss = None
+        with record(): y = self.loss(*batch)
+        if not isinstance(y, Tensor):
+            got, y = described(y), None             # the traceback must not hold a graph
+            raise TypeError(f"{self._name}: loss must return a tensor, it returned {got}")
+        if not y.requires_grad:
+            raise RuntimeError(f"{self._name}: the loss, of shape {y.shape}, does not depend on a variable; compute it "
+                               f"from the parameters, without detach() or no_grad()")
+        self.last_loss = y.detach()
+        return y
+
+    def _backward(self, y, collected, gradient=None):
+        """Add the gradients of `y`. `collected` is one Collected(True) for all passes of an update."""
+        outer = open_collected(collected)
+        try:
+            backward(y, gradient, retain_graph=not self.clear_buffer)
+        finally:
+            open_collected(outer)
+            y = None                                # the traceback of an error must not hold a graph
+
+    # ---- processes
+
+    def _parameters(self):
+        """(name, parameter) by the id of each parameter of the solver."""
+        get = getattr(self.solver, "get_parameters", None)
+        return {} if get is None else {id(x): (name, x) for name, x in get().items()}
+
+    def _resolve(self, parameters):
+        """Replace the gradient tensors in grads by the parameters whose .grad they are, since .grad may become another
+        tensor, and note which entries are variables, since a variable may be frozen later."""
+        owners = {id(x.grad): x for _, x in parameters.values() if x.grad is not None}
+        for k, x in enumerate(self._sources):
+            x = self._sources[k] = owners.get(id(x), x)
+            if keeps_grad(x) or id(x) in parameters: self._variables.add(k)
+
+    def _reduce(self):
+        """Sum the gradients over the processes. All processes pass the same list, so a parameter that no backward
+        reached is in it too, with zeros. It remains unreached, and no decay moves it, unless the sum is not zero: then
+        another process has reached it, and this one must update it as well."""
+        parameters, tensors, unreached = self._parameters(), [], []
+        self._resolve(parameters)
+        for k, x in enumerate(self._sources):
+            g = x
+            if k in self._variables:
+                if x.grad_req == "null": continue
+                g = x.grad
+                if g is None: g = zeros_like(x.detach())
+                if isinstance(g, GradientSlice): self._refuse_slice(k, x, parameters)
+            if id(x) in parameters and not x.fresh_grad: unreached.append((x, g))
+            tensors.append(g)
+        self.comm.all_reduce(tensors, division=False, inplace=False)
+        for x, g in unreached:
+            if not g.detach().numpy().any(): continue
+            if x.grad is None: x.grad = g
+            x.fresh_grad = True
+
+    def _refuse_slice(self, k, x, parameters):
+        named = f", the gradient of {parameters[id(x)][0]!r}," if id(x) in parameters else ""
+        raise TypeError(f"{self._name}: grads[{k}]{named} is a GradientSlice, and all_reduce adds tensors; assign its "
+                        f"to_dense() in a comm_callback_on_start, or use embedding() with sparse=False")
+
+    # ---- after an exception
+
+    def _restore(self, error, where):
+        """Zero the gradients after `error`, which gets a note that says where it was raised."""
+        gradients = "the gradients are zeros"
+        try: self.solver.zero_grad()
+        except Exception as e: gradients = f"zero_grad() failed too, with {type(e).__name__}"
+        error.add_note(f"cygrad: in {self._name}.update, at {where}; {gradients}")
+
+
+def new_collection():
+    """What the passes of one update share, for Passes._backward()."""
+    return Collected(True)

@@ -1,0 +1,112 @@
+"""Updater: one update of the parameters, with callbacks between its stages."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.trainers.passes import Callbacks, Passes, new_collection
+
+POINTS = tuple(f"{stage}_callback_on_{end}" for stage in ("forward", "backward", "comm", "update")
+               for end in ("start", "finish"))
+
+
+class Updater(Passes):
+    """update(i) runs one update:
+
+        solver.zero_grad()
+        accum_grad times:  data_feeder(), forward pass, backward pass
+        with comm and grads:  comm.all_reduce(gradients, division=False, inplace=False)
+        solver.update()
+
+    Callbacks run before (`_on_start`) and after (`_on_finish`) each of forward, backward, comm and update. Each of the
+    eight arguments is one function or an iterable of functions, which are called in order with `i`.
+
+    solver: has zero_grad() and update(), as the solvers of cygrad.optim have. loss: a function that returns the loss, a
+    tensor of any shape whose elements are summed (the head gradient is ones). It is called in record(), with the result
+    of data_feeder() as its arguments: a tuple is unpacked, None and True pass nothing, anything else is one argument.
+    clear_buffer=False keeps the graph after backward (retain_graph=True). accum_grad: the number of passes whose
+    gradients are summed, not averaged; divide the loss for a mean. The sum does not depend on grad_req: "write" starts
+    with the first pass, "add" with what .grad has; the solver's parameters start with zeros. comm: sums over processes.
+    grads: the variables, or the gradient tensors, that it sums; a parameter that no pass of any process reached remains
+    unreached.
+
+    `last_loss` is the loss of the last forward pass, detached from its graph, so that a callback can read it.
+
+    An exception in any stage reaches the caller as itself, with a note that names the stage. The gradients of the
+    solver's parameters are then zeros and the graph is freed, so the next update is not affected.
+
+    Raises TypeError or ValueError for wrong arguments. update() raises TypeError if `loss` returns something other than
+    a tensor or if comm would sum a GradientSlice, RuntimeError if the loss depends on no variable.
+    """
+
+    def __init__(
+        self, solver: Any, loss: Callable[..., Tensor], data_feeder: Callable[[], Any] | None = None, *,
+        forward_callback_on_start: Callbacks = (), forward_callback_on_finish: Callbacks = (),
+        backward_callback_on_start: Callbacks = (), backward_callback_on_finish: Callbacks = (),
+        comm_callback_on_start: Callbacks = (), comm_callback_on_finish: Callbacks = (),
+        update_callback_on_start: Callbacks = (), update_callback_on_finish: Callbacks = (),
+        clear_buffer: bool = True, accum_grad: int = 1, comm: Any = None, grads: Iterable[Tensor] = (),
+    ):
+        super().__init__(solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads)
+        given = (
+            forward_callback_on_start, forward_callback_on_finish, backward_callback_on_start,
+            backward_callback_on_finish, comm_callback_on_start, comm_callback_on_finish, update_callback_on_start,
+            update_callback_on_finish,
+        )
+        for point, f in zip(POINTS, given, strict=True): setattr(self, point, self._callbacks(point, f))
+
+    def _callbacks(self, point, given):
+        """One function or an iterable of functions, as a tuple."""
+        if callable(given): return (given,)
+        if not hasattr(given, "__iter__"):
+            raise TypeError(f"{self._name}: {point} must be a function of i, or an iterable of functions, got "
+                            f"{described(given)}")
+        functions = tuple(given)
+        for k, f in enumerate(functions):
+            if not callable(f):
+                raise TypeError(f"{self._name}: {point}[{k}] must be a function of i, got {described(f)}")
+        return functions
+
+    def update(self, i: int) -> None:
+        """Run update number `i`, which the callbacks receive."""
+        collected = new_collection()
+        where, part = "zero_grad", 0                # the stage and the pass, for the note of an exception
+        batch = y = None
+
+        def call(point):
+            nonlocal where
+            where = point
+            for f in getattr(self, point): f(i)
+
+        try:
+            self.solver.zero_grad()
+            for k in range(self.accum_grad):
+                where, part = "data_feeder", k + 1
+                batch = self._feed()
+                call("forward_callback_on_start")
+                where = "loss"
+                y = self._forward(batch)
+                batch = None                        # backward does not hold what it did not save
+                call("forward_callback_on_finish")
+                call("backward_callback_on_start")
+                where = "backward"
+                self._backward(y, collected)
+                y = None
+                call("backward_callback_on_finish")
+            part = 0
+            if self.comm is not None and self.grads:
+                call("comm_callback_on_start")
+                where = "all_reduce"
+                self._reduce()
+                call("comm_callback_on_finish")
+            call("update_callback_on_start")
+            where = "solver.update"
+            self.solver.update()
+            call("update_callback_on_finish")
+        except BaseException as error:
+            batch = y = None                        # the traceback must not hold the graph
+            passes = f", in pass {part} of {self.accum_grad}" if part and self.accum_grad > 1 else ""
+            updated = ", after the parameters were updated" if where == "update_callback_on_finish" else ""
+            self._restore(error, where + passes + updated)
+            raise
