@@ -137,7 +137,8 @@ cdef class Places(Pools):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Pool* p = &(<Pooling>c.attributes).pool
         check_places(self.name, c.attributes)
-        return infer_planes(c, &p.size[0] if self.puts else &p.out[0])
+        if self.puts: return infer_planes(c, p.size)
+        return infer_planes(c, p.out)
 
     cdef int forward(self, Call* c) except -1 nogil:
         return put_or_take(c.attributes, &c.x[0], &c.y[0], c.x[1].data, self.puts)

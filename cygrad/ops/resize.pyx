@@ -91,7 +91,8 @@ cdef class Resampling(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Resize* r = &(<Resizing>c.attributes).resize
-        return infer_images(self, c, &r.size[0] if self.back else &r.out[0])
+        if self.back: return infer_images(self, c, r.size)
+        return infer_images(self, c, r.out)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Resize r = (resize_of(c.attributes, &c.y[0], &c.x[0]) if self.back else
