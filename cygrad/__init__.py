@@ -50,7 +50,7 @@ for _family, _names in ops.COMPOSED.items():
 
 
 def __getattr__(name):
-    if name == "linalg": return _import_module("cygrad.linalg")
+    if name in ("linalg", "nn"): return _import_module("cygrad." + name)
     if name not in _late: raise AttributeError(_of_module(name))
     family, function = _late[name]
     found = globals()[name] = getattr(_import_module("cygrad.ops." + family), function)
@@ -58,7 +58,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_late, "linalg"})
+    return sorted({*globals(), *_late, "linalg", "nn"})
 
 
 def get_include():

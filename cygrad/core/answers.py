@@ -82,7 +82,7 @@ MODULE = {
     "cat": "use concat(xs, axis)",
     "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
     "save": "use pickle, or numpy.savez(path, **{name: x.detach().numpy()})",
-    "load": "use pickle, or numpy.load(path)", "nn": "there are no layers yet; operators are functions of cygrad",
+    "load": "use pickle, or numpy.load(path)",
     "inference_mode": "use no_grad()",
     "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",
     "int": "use int32", "functional": "operators are functions of cygrad",

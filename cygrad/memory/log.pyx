@@ -27,7 +27,7 @@ cdef extern from "cygrad/platform.h" nogil:
 
 PHASES = ("", "forward", "backward", "update")
 
-cdef void* logs = NULL      # the open logs, the last one opened first
+logs = NULL
 cdef int updates = 0        # number of solvers that are updating
 cdef int phase = 0          # the phase at the last allocation or mark; frees and moves get it too
 
