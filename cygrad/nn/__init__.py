@@ -1,6 +1,39 @@
-"""Layers, losses and their initialization. Names, arguments and defaults are PyTorch's."""
+"""Layers, losses and their initialization. Arguments and defaults are PyTorch's, with cygrad's word axis for dim.
 
-from cygrad.nn.containers import ModuleDict, ModuleList, Sequential
-from cygrad.nn.module import Module, Parameter
+Each family is a module that is loaded at its first use: cygrad.nn.Linear loads cygrad.nn.linear."""
 
-__all__ = ["Module", "ModuleDict", "ModuleList", "Parameter", "Sequential"]
+from importlib import import_module as _import_module
+
+from cygrad.nn.module import Handle, LoadResult, Module, Parameter
+
+_FAMILIES = {
+    "containers": ("ModuleDict", "ModuleList", "Sequential"),
+    "linear": ("Bilinear", "Flatten", "Identity", "Linear"),
+    "embedding": ("Embedding", "EmbeddingBag"),
+    "dropout": ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"),
+    "activation": (
+        "CELU", "ELU", "GELU", "GLU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax",
+        "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus",
+        "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    ),
+    "loss": (
+        "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+        "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss",
+        "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
+        "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    ),
+}
+_HOME = {name: family for family, names in _FAMILIES.items() for name in names}
+
+__all__ = ["Handle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
+
+
+def __getattr__(name):
+    if name == "init": return _import_module("cygrad.nn.init")
+    if name not in _HOME: raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")
+    found = globals()[name] = getattr(_import_module("cygrad.nn." + _HOME[name]), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,8 @@ from cpython.object cimport PyObject
 from cygrad.core.graph.tensor cimport Tensor, is_variable, node_of
 from cygrad.memory.log cimport logs
 
+from cygrad.core.answers import of_layer
+
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object args, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(object args)
@@ -15,7 +17,7 @@ cdef extern from "Python.h":
 cdef enum:
     FEW = 6                                         # positional arguments that are passed in an array
 
-cdef str FORWARD = "forward"
+cdef str FORWARD = "forward", OURS = "cygrad.nn."
 
 
 cdef class Callable:
@@ -30,6 +32,9 @@ cdef class Callable:
     cdef public bint _pending           # whether parameters wait for their sizes
 
     def __cinit__(self, *args, **kwargs):
+        if (args or kwargs) and (type(self).__init__ is object.__init__ or type(self).__module__.startswith(OURS)):
+            answer = of_layer(type(self), args, kwargs)
+            if answer is not None: raise TypeError(answer)
         self._parameters, self._buffers, self._modules = {}, {}, {}
 
     def __call__(self, *args, **kwargs):

@@ -432,9 +432,11 @@ class Module(Callable):
 
     # ---- text --------------------------------------------------------------------------------------------------------
 
+    _shown: tuple[str, ...] = ()        # the attributes that extra_repr() lists
+
     def extra_repr(self) -> str:
         """The arguments of the layer in its repr."""
-        return ""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
 
     def __repr__(self) -> str:
         from cygrad.nn.state import text
