@@ -16,6 +16,7 @@ _FAMILIES = {
         "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus",
         "Softsign", "Tanh", "Tanhshrink", "Threshold",
     ),
+    "summary": ("Summary", "SummaryRow"),
     "loss": (
         "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
         "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss",
