@@ -4,7 +4,7 @@ Each family is a module that is loaded at its first use: cygrad.nn.Linear loads 
 
 from importlib import import_module as _import_module
 
-from cygrad.nn.module import Handle, LoadResult, Module, Parameter
+from cygrad.nn.module import HookHandle, LoadResult, Module, Parameter
 
 _FAMILIES = {
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
@@ -26,7 +26,7 @@ _FAMILIES = {
 }
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
 
-__all__ = ["Handle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
+__all__ = ["HookHandle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
 
 
 def __getattr__(name):

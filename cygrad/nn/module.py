@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.thread_state import is_training
-from cygrad.nn.call import Callable, kind_of
+from cygrad.nn.call import CallBase, kind_of
 
 if TYPE_CHECKING: from cygrad.nn.summary import Summary
 
@@ -42,7 +42,7 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Handle:
+class HookHandle:
     """A registered hook. `remove()` removes it; as a context manager it is removed at the end of the scope."""
 
     def __init__(self, hooks: dict[object, Any]):
@@ -52,7 +52,7 @@ class Handle:
         """Remove the hook. Removing it again does nothing."""
         self._hooks.pop(self, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> HookHandle:
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None) -> None:
@@ -69,7 +69,7 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     return x
 
 
-class Module(Callable):
+class Module(CallBase):
     """The base of layers and models. A subclass assigns its parts to attributes in `__init__` and computes in
     `forward`; calling the module calls `forward`:
 
@@ -259,7 +259,7 @@ class Module(Callable):
 
     # ---- changes of all parameters -----------------------------------------------------------------------------------
 
-    def apply(self, fn: Function[[Module], object]) -> Module:
+    def apply(self, fn: Callable[[Module], object]) -> Module:
         """Call `fn(module)` for every module below, children first, and for this one. Returns this module."""
         for child in self.children(): child.apply(fn)
         fn(self)
@@ -281,7 +281,7 @@ class Module(Callable):
         cast(self, dtype)
         return self
 
-    def freeze(self, *which: str | Function[[str, Tensor], bool]) -> Module:
+    def freeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
         """Freeze parameters: all of them, or those that `which` selects. A frozen parameter has no gradient, operations
         on it are not recorded because of it, and a solver does not move it; it stays a parameter and part of the
         state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
@@ -292,7 +292,7 @@ class Module(Callable):
         freeze(self, which)
         return self
 
-    def unfreeze(self, *which: str | Function[[str, Tensor], bool]) -> Module:
+    def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
         """Make frozen parameters variables again, with their previous grad_req: all of them, or those that `which`
         selects (see `freeze`). Returns this module."""
         from cygrad.nn.state import unfreeze
@@ -337,15 +337,15 @@ class Module(Callable):
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook: Function[..., Any], *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> Handle:
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> HookHandle:
         """Call `hook(module, args)` before each forward. If it returns something, that replaces the positional
         arguments (a value that is not a tuple is one argument). With `with_kwargs`: `hook(module, args, kwargs)`, which
         returns None or (args, kwargs). `prepend` puts it before other hooks. Returns a handle with `remove()`."""
         return self._add_hook(0, "register_forward_pre_hook", hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook: Function[..., Any], *, prepend: bool = False,
-                              with_kwargs: bool = False) -> Handle:
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                              with_kwargs: bool = False) -> HookHandle:
         """Call `hook(module, args, result)` after each forward. If it returns something, that replaces the result. With
         `with_kwargs`: `hook(module, args, kwargs, result)`. `prepend` puts it before other hooks. Returns a handle with
         `remove()`."""
@@ -355,7 +355,7 @@ class Module(Callable):
         if not callable(hook): raise TypeError(f"{caller} takes a function, got {described(hook)}")
         if self._hooks is None: self._hooks = {}, {}
         hooks = self._hooks[place]
-        handle = Handle(hooks)
+        handle = HookHandle(hooks)
         others = dict(hooks) if prepend else {}
         if prepend: hooks.clear()
         hooks[handle] = hook, with_kwargs
