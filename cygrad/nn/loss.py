@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
@@ -125,6 +127,9 @@ class LinearCrossEntropyLoss(Loss):
 
         return linear_cross_entropy(x, self.linear.weight, target, self.linear.bias, ignore_index=self.ignore_index,
                                     reduction=self.reduction, label_smoothing=self.label_smoothing, chunk=self.chunk)
+
+    def _flops(self, x, target, *, y):
+        return 2 * np.shape(x)[0] * self.linear.weight.size
 
 
 class NLLLoss(Loss):

@@ -268,7 +268,7 @@ class Module(CallBase):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or with set_to_none=False to zeros, which take no memory until
         they are written. A solver skips a parameter until a backward pass has reached it again."""
-        for x in self.parameters():
+        for x in (x for m in self.modules() if not m._pending for x in m.parameters(recurse=False)):
             if not set_to_none: x.zero_grad()
             elif x.grad is not None: x.grad, x.fresh_grad = None, False
 
@@ -365,6 +365,7 @@ class Module(CallBase):
     def _watched_call(self, args, kwargs):
         """The call of a module that has hooks or waits for its sizes, or while a memory profile is open."""
         before, after = self._hooks or ({}, {})
+        if not before and not after: self._hooks = None     # all were removed
         for hook, with_kwargs in tuple(before.values()):
             if with_kwargs:
                 found = hook(self, args, kwargs)

@@ -319,6 +319,7 @@ def test_unknown_sizes():
         with pytest.raises(RuntimeError, match=r"Growing\(\) at '0' has no parameters yet, because its input size is"):
             wrong()
     assert "# waits for its input size" in repr(net)
+    net.zero_grad()
     twin = copy.deepcopy(net)
     with cg.testing.fail_allocation(1, persistent=True), pytest.raises(MemoryError):
         net(np.ones((1, 5), "float32"))

@@ -15,6 +15,9 @@ CASES = [
     (lambda: nn.Embedding(3, 4, max_norm=1.0), TypeError,
      "Embedding takes no max_norm: scale rows of the weight in place before the call"),
     (lambda: nn.Softplus(threshold=10), TypeError, "Softplus takes no threshold; it takes beta"),
+    (lambda: nn.LazyLinear(3), AttributeError,
+     "module 'cygrad.nn' has no attribute 'LazyLinear': use Linear(None, out_features), whose first call gives "
+     "in_features"),
     (lambda: nn.Hardshrink, AttributeError, "module 'cygrad.nn' has no attribute 'Hardshrink'"),
     (lambda: nn.Linear(2, 3, device="cuda"), ValueError,
      "Linear: device must be None or \"cpu\", got 'cuda'; all memory is the CPU's"),
