@@ -45,12 +45,12 @@ class LoadResult(NamedTuple):
 class HookHandle:
     """A registered hook. `remove()` removes it; as a context manager it is removed at the end of the scope."""
 
-    def __init__(self, hooks: dict[object, Any]):
-        self._hooks = hooks
+    def __init__(self, hooks: dict[object, Any], key: object):
+        self._hooks, self._key = hooks, key         # (the dict does not refer to the handle, which would be a cycle)
 
     def remove(self) -> None:
         """Remove the hook. Removing it again does nothing."""
-        self._hooks.pop(self, None)
+        self._hooks.pop(self._key, None)
 
     def __enter__(self) -> HookHandle:
         return self
@@ -146,22 +146,22 @@ class Module(CallBase):
         kind = kind_of(param)
         if param is not None and kind in (None, "result"):
             what = "a recorded result" if kind else described(param)
-            raise TypeError(f"register_parameter: {name!r} must be a variable or None, got {what}; make one with "
-                            f"nn.Parameter(data)")
+            raise TypeError(f"register_parameter: {described(name)} must be a variable or None, got {what}; make one "
+                            f"with nn.Parameter(data)")
         self._register(self._parameters, name, param, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` a buffer of this name: a tensor that is not trained, such as a running mean. With `persistent`
         it is part of the state_dict. Raises TypeError for anything but a tensor or None."""
         if tensor is not None and kind_of(tensor) is None:
-            raise TypeError(f"register_buffer: {name!r} must be a tensor or None, got {described(tensor)}")
+            raise TypeError(f"register_buffer: {described(name)} must be a tensor or None, got {described(tensor)}")
         self._register(self._buffers, name, tensor, bool(persistent))
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Make `module` a child of this name; the same as assigning it to an attribute. Raises TypeError for anything
         but a module or None."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"register_module: {name!r} must be a module or None, got {described(module)}")
+            raise TypeError(f"register_module: {described(name)} must be a module or None, got {described(module)}")
         self._register(self._modules, name, module, module)
 
     add_module = register_module
@@ -231,6 +231,7 @@ class Module(CallBase):
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as "encoder.0"; "" is this one. Raises AttributeError if there is none."""
         module = self
+        check_path("get_submodule", target)
         for name in target.split(".") if target else ():
             found = module._modules.get(name)
             if found is None:
@@ -249,6 +250,7 @@ class Module(CallBase):
         return self._at(target, "get_buffer", "_buffers")
 
     def _at(self, target, caller, kind):
+        check_path(caller, target)
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if name not in getattr(module, kind) or module.__dict__[name] is None:
@@ -355,12 +357,12 @@ class Module(CallBase):
         if not callable(hook): raise TypeError(f"{caller} takes a function, got {described(hook)}")
         if self._hooks is None: self._hooks = {}, {}
         hooks = self._hooks[place]
-        handle = HookHandle(hooks)
+        key = object()
         others = dict(hooks) if prepend else {}
         if prepend: hooks.clear()
-        hooks[handle] = hook, with_kwargs
+        hooks[key] = hook, with_kwargs
         hooks.update(others)
-        return handle
+        return HookHandle(hooks, key)
 
     def _watched_call(self, args, kwargs):
         """The call of a module that has hooks or waits for its sizes, or while a memory profile is open."""
@@ -473,6 +475,11 @@ class Module(CallBase):
 def join(prefix, name):
     """The path of a name below a prefix."""
     return f"{prefix}.{name}" if prefix else name
+
+
+def check_path(caller, path):
+    if not isinstance(path, str):
+        raise TypeError(f"{caller}: the path must be a string such as \"encoder.0\", got {described(path)}")
 
 
 def raise_pending(path, module):

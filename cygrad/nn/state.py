@@ -56,7 +56,7 @@ def load(module, state, strict):
     missing += [same[0] for same in names.values() if not any(name in values for name in same)]
     unexpected = [name for name in values if name not in targets]
     faults = misfits(targets, values, names)
-    if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(repr, unexpected)), **faults}
+    if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
     listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
                      for what, found in faults.items() if found)
     if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")

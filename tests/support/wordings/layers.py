@@ -59,6 +59,7 @@ CASES = [
      "conv_transpose1d, conv_transpose2d, conv_transpose3d and leaky_relu, got 'swish'"),
     (lambda: nn.init.dirac_(cg.ones(3, 2, 3), groups=2), ValueError,
      "dirac_: a weight of shape (3, 2, 3) in 2 groups; it must be (out, in, *kernel), and groups must divide out"),
+    (lambda: nn.init.dirac_(cg.ones(3, 2, 3), 1.0), TypeError, "dirac_: groups must be an int, got 1.0"),
     (lambda: nn.init.sparse_(cg.ones(2, 2), 1.5), ValueError, "sparse_: sparsity must be from 0 to 1, got 1.5"),
     (lambda: nn.init.Initializer()((2,)), NotImplementedError,
      "Initializer has no __call__; use one of its subclasses"),
