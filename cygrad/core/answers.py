@@ -81,10 +81,15 @@ MODULE = {
     "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y",
     "cat": "use concat(xs, axis)",
     "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
-    "nn": "there are no layers yet; operators are functions of cygrad",
     "inference_mode": "use no_grad()",
     "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",
     "int": "use int32", "functional": "operators are functions of cygrad",
+}
+# Arguments of layers.
+LAYER = {
+    "inplace": "its result is a new tensor; leave it out", "size_average": "use reduction=\"mean\" or \"sum\"",
+    "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
+    "_weight": "use from_pretrained(weight)",
 }
 SOLVERS = {"step": "use update()", "param_groups": "use get_parameters()", "add_param_group": "use set_parameters()",
            "setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
@@ -160,6 +165,21 @@ def of_solver(name, given, named, settings):
             if key in SOLVER: return solver_message(name, key)
             return f"{name} takes no {key}; it takes {', '.join(settings)}"
     return None
+
+
+def of_layer(cls, given, named):
+    """The message for wrong arguments of the layer `cls`, or None if there are none."""
+    code = getattr(cls.__init__, "__code__", None)      # (None: the layer has no __init__)
+    if code is not None and code.co_flags & inspect.CO_VARKEYWORDS: return None
+    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    for key in named:
+        if key in names: continue
+        ours = next((name for name in KEYWORDS.get(key, ()) if name in names), None)
+        if ours is not None: return f"{cls.__name__} takes {ours}, not {key}"
+        advice = LAYER.get(key) or WITHOUT.get(key)
+        listed = f"; it takes {', '.join(names)}" if names else ""
+        return f"{cls.__name__} takes no {key}" + (f": {advice}" if advice else listed)
+    return f"{cls.__name__} takes no arguments" if given and code is None else None
 
 
 def solver_message(name, key):

@@ -3,3 +3,5 @@ cdef enum Phase:
 
 cdef void begin_update() noexcept
 cdef void end_update() noexcept
+
+cdef void* logs         # the open logs, the last one opened first

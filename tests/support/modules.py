@@ -303,6 +303,7 @@ def samples_of(info):
                                               training=training, **packed):
             given = sample.constructor_input
             m = info.module_cls(*given.args, **given.kwargs).to(torch.float64).train(training)
+            m.made_with = given.args, given.kwargs      # for layers.py
             args = tuple(unpacked(m, x) for x in sample.forward_input.args)
             if info.is_lazy: m(*args)
             with torch.no_grad():
@@ -390,11 +391,11 @@ def line(module, compared, differentiated, skipped):
     return f"{text}, skipped {why}" if why else text
 
 
-def main():
+def main(modules=MODULES):
     """Print the lines of tests/support/modules.txt, and failures. Returns 1 if there are any."""
     total = Counter()
     failed = False
-    for module in MODULES:
+    for module in modules:
         try:
             compared, differentiated, skipped = count(module)
         except Exception as e:
@@ -403,7 +404,7 @@ def main():
             continue
         print(line(module, compared, differentiated, skipped))
         total += Counter(compared=compared, differentiated=differentiated, skipped=skipped.total())
-    print(f"{len(MODULES)} modules: {', '.join(f'{n} {what}' for what, n in total.items())}")
+    print(f"{len(modules)} modules: {', '.join(f'{n} {what}' for what, n in total.items())}")
     return failed
 
 

@@ -1,0 +1,49 @@
+"""Layers, losses and their initialization. Arguments and defaults are PyTorch's, with cygrad's word axis for dim.
+
+Each family is a module that is loaded at its first use: cygrad.nn.Linear loads cygrad.nn.linear."""
+
+from importlib import import_module as _import_module
+
+from cygrad.nn.module import HookHandle, LoadResult, Module, Parameter
+
+_FAMILIES = {
+    "containers": ("ModuleDict", "ModuleList", "Sequential"),
+    "linear": ("Bilinear", "Flatten", "Identity", "Linear"),
+    "embedding": ("Embedding", "EmbeddingBag"),
+    "dropout": ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"),
+    "activation": (
+        "CELU", "ELU", "GELU", "GLU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax",
+        "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus",
+        "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    ),
+    "summary": ("Summary", "SummaryRow"),
+    "loss": (
+        "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+        "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss",
+        "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
+        "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    ),
+}
+_HOME = {name: family for family, names in _FAMILIES.items() for name in names}
+
+_ANSWERS = {                # names of PyTorch
+    "functional": "operators are functions of cygrad, such as cygrad.relu",
+    "LazyLinear": "use Linear(None, out_features), whose first call gives in_features",
+    "ParameterList": "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))",
+    "DataParallel": "all memory is the CPU's",
+}
+
+__all__ = ["HookHandle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
+
+
+def __getattr__(name):
+    if name == "init": return _import_module("cygrad.nn.init")
+    if name not in _HOME:
+        advice = f": {_ANSWERS[name]}" if name in _ANSWERS else ""
+        raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}{advice}")
+    found = globals()[name] = getattr(_import_module("cygrad.nn." + _HOME[name]), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

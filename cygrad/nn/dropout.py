@@ -1,0 +1,67 @@
+"""Dropout of elements, and of whole channels. In train mode each element or channel is zero with probability p, and the
+others are divided by 1 - p; in predict mode the result is the input."""
+
+from __future__ import annotations
+
+from cygrad.core.errors import described
+from cygrad.core.execute.generator import Generator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import ones
+from cygrad.core.interop.numpy import asarray
+from cygrad.nn.module import Module
+from cygrad.ops.random import dropout
+
+
+class Dropout(Module):
+    """Set each element to zero with probability `p`. The numbers come from `generator` (None: the default one).
+    Backward saves nothing; it draws them again (Srivastava et al. 2014)."""
+
+    _shown = ("p",)
+
+    def __init__(self, p: float = 0.5, *, generator: Generator | None = None):
+        if isinstance(p, bool) or not isinstance(p, (int, float)):
+            raise TypeError(f"{type(self).__name__}: p must be a number, got {described(p)}")
+        if not 0 <= p <= 1: raise ValueError(f"{type(self).__name__}: p must be from 0 to 1, got {p}")
+        self.p, self.generator = p, generator
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x` with zeros in train mode, else `x`."""
+        if self._mode is not None: self._training()
+        return dropout(x, self.p, self.generator)
+
+
+class ChannelDropout(Dropout):
+    """Dropout of channels. Subclasses have the numbers of dimensions `taken`; all but the last `spatial` are those of
+    channels."""
+
+    taken: tuple[int, ...] = ()
+    spatial = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x` with channels of zeros in train mode, else `x`. Backward saves one number for each channel."""
+        x = asarray(x)
+        if x.ndim not in self.taken:
+            more = "; Dropout1d takes (N, C, L)" if self.spatial == 2 and x.ndim == 3 else ""
+            raise ValueError(f"{type(self).__name__}: x must have {' or '.join(map(str, self.taken))} dimensions, got "
+                             f"{x.shape}{more}")
+        if not self._training(): return dropout(x, self.p, self.generator)      # which checks the dtype
+        channels = x.shape[:x.ndim - self.spatial] + (1,) * self.spatial
+        return x * dropout(ones(channels, dtype=x.dtype), self.p, self.generator)
+
+
+class Dropout1d(ChannelDropout):
+    """Set each channel of (N, C, L) or (C, L) to zero with probability `p`."""
+
+    taken, spatial = (2, 3), 1
+
+
+class Dropout2d(ChannelDropout):
+    """Set each channel of (N, C, H, W) to zero with probability `p` (Tompson et al. 2015)."""
+
+    taken, spatial = (4,), 2
+
+
+class Dropout3d(ChannelDropout):
+    """Set each channel of (N, C, D, H, W) or (C, D, H, W) to zero with probability `p`."""
+
+    taken, spatial = (4, 5), 3

@@ -1,0 +1,37 @@
+"""Makes the parameters of layers, and checks the arguments that many layers share."""
+
+import math
+
+import numpy as np
+
+from cygrad.core.dtypes import get_default_dtype, read_dtype
+from cygrad.core.errors import described
+from cygrad.core.execute.generator import default_generator
+
+
+def floating(layer, device, dtype):
+    """The dtype of a layer's parameters, from the arguments `device` and `dtype`."""
+    if device is not None and str(device) != "cpu":
+        raise ValueError(f"{type(layer).__name__}: device must be None or \"cpu\", got {described(device)}; all memory "
+                         f"is the CPU's")
+    if dtype is None: return get_default_dtype()
+    dtype = np.dtype(read_dtype(dtype))
+    if dtype.kind != "f":
+        raise TypeError(f"{type(layer).__name__}: dtype must be float32 or float64, got {dtype}")
+    return dtype
+
+
+def size(layer, name, value, least=1):
+    """A size that a layer is made with, as an int of at least `least`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{type(layer).__name__}: {name} must be an int, got {described(value)}")
+    n = value.__index__()
+    if n < least: raise ValueError(f"{type(layer).__name__}: {name} must be at least {least}, got {n}")
+    return n
+
+
+def uniform_parameter(shape, fan_in, dtype, generator):
+    """A parameter from U(-b, b), b = 1 / sqrt(fan_in): PyTorch's default for linear layers and convolutions, which is
+    kaiming_uniform_ with a = sqrt(5)."""
+    bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+    return (generator or default_generator).uniform(shape, -bound, bound, dtype=dtype).requires_grad_()

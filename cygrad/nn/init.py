@@ -1,0 +1,277 @@
+"""Initializers: distributions that fill a tensor in place, with the names and arguments of torch.nn.init, and those of
+nnabla, which make a tensor of a shape. Each draws from `generator` (None: the default one).
+
+fan_in is the number of inputs of one output, size(1) times the size of the kernel, and fan_out the number of outputs of
+one input, size(0) times the size of the kernel. The formulas keep the variance of activations (forward) or gradients
+(backward): Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from cygrad.core.errors import described
+from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import eye, full, zeros
+from cygrad.core.thread_state import set_recording
+
+GAINS = {"linear": 1.0, "identity": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75,
+         **{f"conv{t}{d}d": 1.0 for t in ("", "_transpose") for d in (1, 2, 3)}}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor by which the weights before a nonlinearity are larger: 1 for linear, conv1d to conv_transpose3d and
+    sigmoid, 5/3 for tanh, sqrt(2) for relu, sqrt(2 / (1 + a^2)) for leaky_relu with the slope a = `param` (None: 0.01),
+    3/4 for selu. Raises ValueError for another name."""
+    if nonlinearity == "leaky_relu": return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity not in GAINS:
+        raise ValueError(f"calculate_gain: nonlinearity must be one of {', '.join(GAINS)} and leaky_relu, got "
+                         f"{described(nonlinearity)}")
+    return GAINS[nonlinearity]
+
+
+def fans(caller, shape):
+    """(fan_in, fan_out) of a weight."""
+    if len(shape) < 2:
+        raise ValueError(f"{caller}: a tensor of shape {shape} has no fan_in and fan_out; it must have at least 2 "
+                         f"dimensions")
+    kernel = math.prod(shape[2:])
+    return shape[1] * kernel, shape[0] * kernel
+
+
+def check(caller, x, ndim=0):
+    if not isinstance(x, Tensor) or x.dtype.kind != "f":
+        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}")
+    if ndim and x.ndim != ndim:
+        raise ValueError(f"{caller}: the tensor must have {ndim} dimensions, got {x.shape}")
+
+
+def write(x, values):
+    """Write into a tensor, also into a variable, without recording it."""
+    recording = set_recording(False)
+    try:
+        x.detach().copy_(values)
+    finally:
+        set_recording(recording)
+    return x
+
+
+def draw_uniform(x, bound, generator):
+    return write(x, (generator or default_generator).uniform(x.shape, -bound, bound, dtype=x.dtype))
+
+
+def draw_normal(x, std, generator):
+    return write(x, (generator or default_generator).normal(x.shape, 0.0, std, dtype=x.dtype))
+
+
+# ---- torch.nn.init ---------------------------------------------------------------------------------------------------
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers from U(a, b). Returns the tensor, as all functions of this module do."""
+    check("uniform_", tensor)
+    return write(tensor, (generator or default_generator).uniform(tensor.shape, a, b, dtype=tensor.dtype))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers from N(mean, std^2)."""
+    check("normal_", tensor)
+    return write(tensor, (generator or default_generator).normal(tensor.shape, mean, std, dtype=tensor.dtype))
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: Generator | None = None) -> Tensor:
+    """Fill with numbers from N(mean, std^2), given that they are between a and b."""
+    check("trunc_normal_", tensor)
+    drawn = (generator or default_generator).truncated_normal(tensor.shape, a, b, mean, std, dtype=tensor.dtype)
+    return write(tensor, drawn)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one number."""
+    check("constant_", tensor)
+    return write(tensor, val)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    check("zeros_", tensor)
+    return write(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    check("ones_", tensor)
+    return write(tensor, 1.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity: a Linear then passes its inputs on."""
+    check("eye_", tensor, 2)
+    return write(tensor, eye(*tensor.shape, dtype=tensor.dtype))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight of a convolution (out, in, *kernel) with deltas: the layer then passes on as many channels of
+    each group as possible. Raises ValueError if `groups` does not divide the number of outputs."""
+    check("dirac_", tensor)
+    fans("dirac_", tensor.shape)
+    if not isinstance(groups, int): raise TypeError(f"dirac_: groups must be an int, got {described(groups)}")
+    if len(tensor.shape) < 3 or groups < 1 or tensor.shape[0] % groups:
+        raise ValueError(f"dirac_: a weight of shape {tensor.shape} in {groups} groups; it must be (out, in, *kernel), "
+                         f"and groups must divide out")
+    out = tensor.shape[0] // groups
+    deltas = zeros(tensor.shape, dtype=tensor.dtype)
+    centre = tuple(n // 2 for n in tensor.shape[2:])
+    for g in range(groups):
+        for c in range(min(out, tensor.shape[1])): deltas[(g * out + c, c, *centre)] = 1
+    return write(tensor, deltas)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill from U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)), also known as Glorot's."""
+    check("xavier_uniform_", tensor)
+    return draw_uniform(tensor, gain * math.sqrt(6 / sum(fans("xavier_uniform_", tensor.shape))), generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill from N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out))."""
+    check("xavier_normal_", tensor)
+    return draw_normal(tensor, gain * math.sqrt(2 / sum(fans("xavier_normal_", tensor.shape))), generator)
+
+
+def kaiming_std(caller, shape, a, mode, nonlinearity):
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{caller}: mode must be \"fan_in\" or \"fan_out\", got {described(mode)}")
+    fan = fans(caller, shape)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_out"] = "fan_in",
+                     nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
+    """Fill from U(-b, b) with b = gain sqrt(3 / fan), where the gain is calculate_gain(nonlinearity, a); also known as
+    He's."""
+    check("kaiming_uniform_", tensor)
+    std = kaiming_std("kaiming_uniform_", tensor.shape, a, mode, nonlinearity)
+    return draw_uniform(tensor, math.sqrt(3) * std, generator)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_out"] = "fan_in",
+                    nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
+    """Fill from N(0, std^2) with std = gain / sqrt(fan), where the gain is calculate_gain(nonlinearity, a)."""
+    check("kaiming_normal_", tensor)
+    return draw_normal(tensor, kaiming_std("kaiming_normal_", tensor.shape, a, mode, nonlinearity), generator)
+
+
+def orthogonal(shape, gain, dtype, generator):
+    """A matrix with orthonormal rows or columns, in the shape (first, *rest), times gain: the q of a random normal
+    matrix, with the signs that make r's diagonal positive, so that it is uniform among all."""
+    from cygrad.ops.decompose import qr
+
+    rows, columns = shape[0], math.prod(shape[1:])
+    if not rows * columns: return zeros(shape, dtype=dtype)
+    x = (generator or default_generator).normal((max(rows, columns), min(rows, columns)), dtype=dtype)
+    q, r = qr(x)
+    n = r.numpy().diagonal()
+    q = q * full(n.shape, gain, dtype).numpy() * (1 - 2 * (n < 0)).astype(dtype)
+    return (q.T if rows < columns else q).reshape(shape)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with a random matrix whose rows or columns are orthonormal, times gain; all dimensions but the first are
+    flattened."""
+    check("orthogonal_", tensor)
+    fans("orthogonal_", tensor.shape)
+    recording = set_recording(False)
+    try:
+        return write(tensor, orthogonal(tensor.shape, gain, tensor.dtype, generator))
+    finally:
+        set_recording(recording)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Fill a matrix from N(0, std^2) and set the fraction `sparsity` of each column to zero."""
+    check("sparse_", tensor, 2)
+    if not 0 <= sparsity <= 1: raise ValueError(f"sparse_: sparsity must be from 0 to 1, got {described(sparsity)}")
+    source = generator or default_generator
+    rows, columns = tensor.shape
+    drawn = source.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
+    a = drawn.numpy()
+    for j in range(columns): a[source.permutation(rows).numpy()[:math.ceil(sparsity * rows)], j] = 0
+    return write(tensor, drawn)
+
+
+# ---- nnabla ----------------------------------------------------------------------------------------------------------
+
+def calc_normal_std_he_forward(inmaps: int, outmaps: int, kernel: Sequence[int] = (1, 1)) -> float:
+    """sqrt(2 / (k inmaps)), where k is the product of kernel: He's std for the variance of activations."""
+    return math.sqrt(2 / (math.prod(kernel) * inmaps))
+
+
+def calc_normal_std_he_backward(inmaps: int, outmaps: int, kernel: Sequence[int] = (1, 1)) -> float:
+    """sqrt(2 / (k outmaps)): He's std for the variance of gradients."""
+    return math.sqrt(2 / (math.prod(kernel) * outmaps))
+
+
+def calc_normal_std_glorot(inmaps: int, outmaps: int, kernel: Sequence[int] = (1, 1)) -> float:
+    """sqrt(2 / (k inmaps + outmaps)): nnabla's std by Glorot, in which the kernel counts for the inputs only."""
+    return math.sqrt(2 / (math.prod(kernel) * inmaps + outmaps))
+
+
+def calc_uniform_lim_glorot(inmaps: int, outmaps: int, kernel: Sequence[int] = (1, 1)) -> tuple[float, float]:
+    """(-d, d) with d = sqrt(6 / (k inmaps + outmaps)): nnabla's limits by Glorot."""
+    d = math.sqrt(6 / (math.prod(kernel) * inmaps + outmaps))
+    return -d, d
+
+
+class Initializer:
+    """The base of nnabla's initializers: a call with a shape makes a tensor, for nn.Parameter."""
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape, of the default dtype or `dtype`."""
+        raise NotImplementedError(f"{type(self).__name__} has no __call__; use one of its subclasses")
+
+
+class ConstantInitializer(Initializer):
+    """One number."""
+
+    def __init__(self, value: float = 0):
+        self.value = value
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape."""
+        return full(shape, float(self.value), dtype=dtype)
+
+
+class NormalInitializer(Initializer):
+    """N(0, sigma^2)."""
+
+    def __init__(self, sigma: float = 1.0, generator: Generator | None = None):
+        self.sigma, self.generator = sigma, generator
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape."""
+        return (self.generator or default_generator).normal(shape, 0.0, self.sigma, dtype=dtype)
+
+
+class UniformInitializer(Initializer):
+    """U(lim[0], lim[1])."""
+
+    def __init__(self, lim: tuple[float, float] = (-1, 1), generator: Generator | None = None):
+        self.lim, self.generator = lim, generator
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape."""
+        return (self.generator or default_generator).uniform(shape, *self.lim, dtype=dtype)
+
+
+class OrthogonalInitializer(Initializer):
+    """Orthonormal rows or columns, times gain. See `orthogonal_`."""
+
+    def __init__(self, gain: float = 1.0, generator: Generator | None = None):
+        self.gain, self.generator = gain, generator
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape."""
+        return orthogonal_(zeros(shape, dtype=dtype), self.gain, self.generator)

@@ -1,0 +1,125 @@
+"""Linear layers: Linear, Bilinear, Identity, Flatten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cygrad.core.execute.generator import Generator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.nn.factory import floating, size, uniform_parameter
+from cygrad.nn.module import Module
+from cygrad.ops.linalg import linear
+from cygrad.ops.shape import flatten
+
+
+class Linear(Module):
+    """y = x w' + b: x is (..., in_features), y is (..., out_features).
+
+    weight   (out_features, in_features), from U(-k, k) with k = 1 / sqrt(in_features)
+    bias     (out_features,), from the same, or None
+
+    With in_features None the first call decides: until then the layer has no parameters. `dtype` is float32 or float64
+    (None: the default one). The numbers come from `generator` (None: the default one)."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, in_features: int | None, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None, *, generator: Generator | None = None):
+        self.out_features = size(self, "out_features", out_features)
+        self._how = bool(bias), floating(self, device, dtype), generator
+        for name in ("weight", "bias"): self.register_parameter(name, None)
+        self.in_features, self._pending = None, in_features is None
+        if in_features is not None:
+            n = size(self, "in_features", in_features)
+            self._take(self._make(n), n)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x w' + b."""
+        return linear(x, self.weight, self.bias)
+
+    def _make(self, n):
+        bias, dtype, generator = self._how
+        made = {"weight": uniform_parameter((self.out_features, n), n, dtype, generator)}
+        if bias: made["bias"] = uniform_parameter((self.out_features,), n, dtype, generator)
+        return made
+
+    def _flops(self, x, *, y):
+        return 2 * y.size * self.in_features
+
+    def _size_of(self, x):
+        shape = np.shape(x)
+        if not shape: raise ValueError("Linear: x must have at least one dimension, its features; got shape ()")
+        return shape[-1]
+
+    def _size_in(self, state):
+        weight = state.get("weight")
+        return weight.shape[1] if weight is not None and weight.ndim == 2 else None
+
+    def _set_size(self, n):
+        self.in_features, self._how = n, None
+
+    def extra_repr(self) -> str:
+        """in_features, out_features, and bias if there is none."""
+        bias = self._how[0] if self._how else self.bias is not None
+        return f"{self.in_features}, {self.out_features}" + ", bias=False" * (not bias)
+
+
+class Bilinear(Module):
+    """y[k] = x1' w[k] x2 + b[k]: x1 is (..., in1_features), x2 is (..., in2_features), y is (..., out_features).
+
+    weight   (out_features, in1_features, in2_features), from U(-k, k) with k = 1 / sqrt(in1_features)
+    bias     (out_features,), from the same, or None
+
+    `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the default
+    one)."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    _shown = "in1_features", "in2_features", "out_features"
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
+                 dtype: Any = None, *, generator: Generator | None = None):
+        dtype = floating(self, device, dtype)
+        self.in1_features = n = size(self, "in1_features", in1_features)
+        self.in2_features = size(self, "in2_features", in2_features)
+        self.out_features = size(self, "out_features", out_features)
+        self.weight = uniform_parameter((self.out_features, n, self.in2_features), n, dtype, generator)
+        self.register_parameter("bias", uniform_parameter((self.out_features,), n, dtype, generator) if bias else None)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """x1' w x2 + b."""
+        from cygrad.ops.einsum import einsum
+
+        y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
+        return y if self.bias is None else y + self.bias
+
+    def _flops(self, x1, x2, *, y):
+        return 2 * y.size * self.in1_features * (self.in2_features + 1)
+
+
+class Identity(Module):
+    """y = x. It takes any arguments and ignores them, so that it can replace another layer."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        pass
+
+    def forward(self, x: Any) -> Any:
+        """x."""
+        return x
+
+
+class Flatten(Module):
+    """Flatten the dimensions from `start` to `end`, by default all but the first: (32, 8, 3, 3) becomes (32, 72)."""
+
+    _shown = "start", "end"
+
+    def __init__(self, start: int = 1, end: int = -1):
+        self.start, self.end = start, end
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor with fewer dimensions."""
+        return flatten(x, self.start, self.end)

@@ -1,0 +1,488 @@
+"""Module, the base of layers and models, and Parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import tensor
+from cygrad.core.thread_state import is_training
+from cygrad.nn.call import CallBase, kind_of
+
+if TYPE_CHECKING: from cygrad.nn.summary import Summary
+
+ANSWERS = {
+    "to": "use astype(dtype); all memory is the CPU's", "cuda": "all memory is the CPU's; leave it out",
+    "cpu": "all memory is the CPU's; leave it out", "float": "use astype(\"float32\")",
+    "double": "use astype(\"float64\")", "half": "there is no float16; use astype(\"float32\")",
+    "bfloat16": "there is no bfloat16; use astype(\"float32\")", "type": "use astype(dtype)",
+    "collect_params": "use named_parameters()", "get_parameters": "use named_parameters()",
+    "hybridize": "operations run immediately, so there is nothing to compile",
+    "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",
+}
+
+
+class NoSuch:
+    """A descriptor for a method that Module does not have. Reading it raises AttributeError with the replacement;
+    subclasses and instances may have an attribute of the same name."""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, module, owner=None):
+        raise AttributeError(f"a Module has no {self.name}: {ANSWERS[self.name]}")
+
+
+class LoadResult(NamedTuple):
+    """What `Module.load_state_dict` did not load: names that the state lacks, and names that the module lacks."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class HookHandle:
+    """A registered hook. `remove()` removes it; as a context manager it is removed at the end of the scope."""
+
+    def __init__(self, hooks: dict[object, Any], key: object):
+        self._hooks, self._key = hooks, key         # (the dict does not refer to the handle, which would be a cycle)
+
+    def remove(self) -> None:
+        """Remove the hook. Removing it again does nothing."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, kind=None, value=None, traceback=None) -> None:
+        self.remove()
+
+
+def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
+    """A variable for a module: its .grad is None until the first backward, and then accumulates. A tensor that is not a
+    recorded result becomes the variable itself; other data is copied. With requires_grad=False it is a frozen
+    parameter. Raises TypeError unless its dtype is float32 or float64."""
+    x = data if isinstance(data, Tensor) and data.is_leaf else tensor(data)
+    if kind_of(x) != "variable": x.requires_grad_()
+    if not requires_grad: x.drop_grad()
+    return x
+
+
+class Module(CallBase):
+    """The base of layers and models. A subclass assigns its parts to attributes in `__init__` and computes in
+    `forward`; calling the module calls `forward`:
+
+        class MLP(nn.Module):
+            def __init__(self):
+                self.hidden = nn.Linear(2, 16)
+                self.last = nn.Linear(16, 1)
+
+            def forward(self, x):
+                return self.last(cg.tanh(self.hidden(x)))
+
+    A variable that is assigned to an attribute becomes a parameter, and a module a child; both are ordinary attributes.
+    A recorded result and a plain tensor are not registered: `register_buffer` registers a tensor that is not trained.
+    Lists of modules belong in ModuleList. Calling `super().__init__()` is allowed and not necessary.
+
+    One parameter may be an attribute of several modules (weight tying). It is listed, counted and updated once, under
+    its first name; a state_dict has it under each name.
+
+    Until `train()` or `eval()` is called, a module follows the mode of the thread (record() sets train mode). After it,
+    the layers that depend on the mode raise RuntimeError if the thread is in the other one.
+
+    Copies and pickles have no hooks. Tied parameters stay tied in them."""
+
+    def forward(self, *args, **kwargs):
+        """Compute the result. Subclasses implement it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward; implement forward(self, ...) in the class")
+
+    # ---- attributes --------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = kind_of(value)
+        if isinstance(value, Module): self._register(self._modules, name, value, value)
+        elif kind == "variable" or kind == "frozen": self._register(self._parameters, name, value, None)
+        else:
+            if value is not None: self._check_replacement(name, value, kind)
+            elif name in self._modules: self._modules[name] = None
+            super().__setattr__(name, value)
+
+    def _check_replacement(self, name, value, kind):
+        """Raise TypeError if a registered attribute would become something else."""
+        if name in self._parameters:
+            raise TypeError(f"{type(self).__name__}.{name} is a parameter and cannot become {described(value)}; assign "
+                            f"nn.Parameter(data) or None, write into it with {name}.detach().copy_(value), or delete "
+                            f"it first")
+        if name in self._modules:
+            raise TypeError(f"{type(self).__name__}.{name} is a module and cannot become {described(value)}; assign a "
+                            f"module or None, or delete it first")
+        if name in self._buffers and kind is None:
+            raise TypeError(f"{type(self).__name__}.{name} is a buffer and cannot become {described(value)}; assign a "
+                            f"tensor or None, or delete it first")
+
+    def _register(self, registry, name, value, note):
+        """Make `value` an attribute that is noted in a registry, and in no other."""
+        if not isinstance(name, str) or not name or "." in name:
+            raise ValueError(f"{type(self).__name__}: the name of a parameter, buffer or module must be a string "
+                             f"without dots, got {described(name)}")
+        found = getattr(type(self), name, None)
+        if isinstance(found, property) or callable(found) and not isinstance(found, type):
+            raise ValueError(f"{type(self).__name__}.{name} is a method or a property of the class, so it cannot be "
+                             f"the name of a parameter, buffer or module; choose another name")
+        for other in (self._parameters, self._buffers, self._modules):
+            if other is not registry: other.pop(name, None)
+        registry[name] = note
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        for registry in (self._parameters, self._buffers, self._modules): registry.pop(name, None)
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """Make `param` a parameter of this name; None means that the module does without it, and it is not listed. A
+        tensor that is not a variable becomes a frozen parameter. Raises TypeError for a recorded result and for
+        anything else."""
+        kind = kind_of(param)
+        if param is not None and kind in (None, "result"):
+            what = "a recorded result" if kind else described(param)
+            raise TypeError(f"register_parameter: {described(name)} must be a variable or None, got {what}; make one "
+                            f"with nn.Parameter(data)")
+        self._register(self._parameters, name, param, None)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Make `tensor` a buffer of this name: a tensor that is not trained, such as a running mean. With `persistent`
+        it is part of the state_dict. Raises TypeError for anything but a tensor or None."""
+        if tensor is not None and kind_of(tensor) is None:
+            raise TypeError(f"register_buffer: {described(name)} must be a tensor or None, got {described(tensor)}")
+        self._register(self._buffers, name, tensor, bool(persistent))
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Make `module` a child of this name; the same as assigning it to an attribute. Raises TypeError for anything
+        but a module or None."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"register_module: {described(name)} must be a module or None, got {described(module)}")
+        self._register(self._modules, name, module, module)
+
+    add_module = register_module
+
+    # ---- traversal ---------------------------------------------------------------------------------------------------
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield (name, module) of each child; a shared one once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is None or id(module) in seen: continue
+            seen.add(id(module))
+            yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yield each child once."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, memo: set[int] | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """Yield (path, module) of this module, whose path is `prefix`, and of all modules below it, such as
+        "encoder.0.linear1". A shared module is listed once, unless `remove_duplicate` is False."""
+        memo = set() if memo is None else memo
+        if remove_duplicate:
+            if id(self) in memo: return
+            memo.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None: yield from module.named_modules(memo, join(prefix, name), remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """Yield this module and all modules below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def _named(self, kind, prefix, recurse, remove_duplicate):
+        """Yield (module, name, path, tensor) of the parameters or buffers."""
+        seen = set()
+        places = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in places:
+            if module._pending: raise_pending(path, module)
+            for name in getattr(module, kind):
+                x = module.__dict__[name]
+                if x is None or id(x) in seen: continue
+                if remove_duplicate: seen.add(id(x))
+                yield module, name, join(path, name), x
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Yield (path, parameter), such as ("encoder.0.weight", tensor), in the order of assignment; with `recurse`
+        also those of modules below. A shared parameter is listed once, under its first name. Frozen ones are listed.
+        Raises RuntimeError if a layer does not have its sizes yet."""
+        return ((path, x) for _, _, path, x in self._named("_parameters", prefix, recurse, remove_duplicate))
+
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each parameter once. See `named_parameters`."""
+        return (x for _, x in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Yield (path, buffer); see `named_parameters`."""
+        return ((path, x) for _, _, path, x in self._named("_buffers", prefix, recurse, remove_duplicate))
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each buffer once."""
+        return (x for _, x in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as "encoder.0"; "" is this one. Raises AttributeError if there is none."""
+        module = self
+        check_path("get_submodule", target)
+        for name in target.split(".") if target else ():
+            found = module._modules.get(name)
+            if found is None:
+                names = ", ".join(map(repr, module._modules)) or "none"
+                raise AttributeError(f"get_submodule({target!r}): {type(module).__name__} has no child {name!r}; its "
+                                     f"children are {names}")
+            module = found
+        return module
+
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter at a path such as "encoder.0.weight". Raises AttributeError if there is none."""
+        return self._at(target, "get_parameter", "_parameters")
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path such as "norm.running_mean". Raises AttributeError if there is none."""
+        return self._at(target, "get_buffer", "_buffers")
+
+    def _at(self, target, caller, kind):
+        check_path(caller, target)
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in getattr(module, kind) or module.__dict__[name] is None:
+            names = ", ".join(repr(n) for n in getattr(module, kind) if module.__dict__[n] is not None) or "none"
+            raise AttributeError(f"{caller}({target!r}): {type(module).__name__} has no {kind[1:-1]} {name!r}; it has "
+                                 f"{names}")
+        return module.__dict__[name]
+
+    # ---- changes of all parameters -----------------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], object]) -> Module:
+        """Call `fn(module)` for every module below, children first, and for this one. Returns this module."""
+        for child in self.children(): child.apply(fn)
+        fn(self)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or with set_to_none=False to zeros, which take no memory until
+        they are written. A solver skips a parameter until a backward pass has reached it again."""
+        for x in (x for m in self.modules() if not m._pending for x in m.parameters(recurse=False)):
+            if not set_to_none: x.zero_grad()
+            elif x.grad is not None: x.grad, x.fresh_grad = None, False
+
+    def astype(self, dtype: Any) -> Module:
+        """Convert all floating parameters and buffers to `dtype`, float32 or float64. Those of another dtype are
+        replaced by new tensors without gradients, so give them to a solver again; tied ones stay tied. Nothing changes
+        if an allocation fails. Returns this module. Raises TypeError for another dtype."""
+        from cygrad.nn.state import cast
+
+        cast(self, dtype)
+        return self
+
+    def freeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
+        """Freeze parameters: all of them, or those that `which` selects. A frozen parameter has no gradient, operations
+        on it are not recorded because of it, and a solver does not move it; it stays a parameter and part of the
+        state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
+        functions of (name, parameter) that return whether to freeze it. Returns this module. Raises ValueError for a
+        name that selects nothing; then nothing has changed."""
+        from cygrad.nn.state import freeze
+
+        freeze(self, which)
+        return self
+
+    def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
+        """Make frozen parameters variables again, with their previous grad_req: all of them, or those that `which`
+        selects (see `freeze`). Returns this module."""
+        from cygrad.nn.state import unfreeze
+
+        unfreeze(self, which)
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """`unfreeze()` all parameters, or `freeze()` them if `requires_grad` is False. Returns this module."""
+        return self.unfreeze() if requires_grad else self.freeze()
+
+    # ---- mode --------------------------------------------------------------------------------------------------------
+
+    def train(self, mode: bool | None = True) -> Module:
+        """Expect train mode (True) or predict mode (False) in this module and all below. Layers that depend on the mode
+        then raise RuntimeError if the thread is in the other one. None: follow the thread again. Returns this
+        module."""
+        if mode is not None and not isinstance(mode, bool):
+            raise TypeError(f"train: mode must be True, False or None, got {described(mode)}")
+        for module in self.modules(): module._mode = mode
+        return self
+
+    def eval(self) -> Module:
+        """Expect predict mode: `train(False)`. Returns this module."""
+        return self.train(False)
+
+    @property
+    def training(self) -> bool:
+        """The mode that `train()` or `eval()` has set, or that of the thread."""
+        return is_training() if self._mode is None else self._mode
+
+    def _training(self) -> bool:
+        """Whether the thread is in train mode, for layers that depend on it. Raises RuntimeError if train() or eval()
+        has set the other mode."""
+        training = is_training()
+        if self._mode is None or self._mode == training: return training
+        called, wanted, found = ("train()", "train_mode", "predict") if self._mode else ("eval()", "predict_mode",
+                                                                                        "train")
+        raise RuntimeError(f"{type(self).__name__}: {called} was called on this module, but the thread is in {found} "
+                           f"mode; call it inside `with cygrad.{wanted}():`, or call train(None), after which it "
+                           f"follows the thread")
+
+    # ---- calls -------------------------------------------------------------------------------------------------------
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, args)` before each forward. If it returns something, that replaces the positional
+        arguments (a value that is not a tuple is one argument). With `with_kwargs`: `hook(module, args, kwargs)`, which
+        returns None or (args, kwargs). `prepend` puts it before other hooks. Returns a handle with `remove()`."""
+        return self._add_hook(0, "register_forward_pre_hook", hook, prepend, with_kwargs)
+
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                              with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, args, result)` after each forward. If it returns something, that replaces the result. With
+        `with_kwargs`: `hook(module, args, kwargs, result)`. `prepend` puts it before other hooks. Returns a handle with
+        `remove()`."""
+        return self._add_hook(1, "register_forward_hook", hook, prepend, with_kwargs)
+
+    def _add_hook(self, place, caller, hook, prepend, with_kwargs):
+        if not callable(hook): raise TypeError(f"{caller} takes a function, got {described(hook)}")
+        if self._hooks is None: self._hooks = {}, {}
+        hooks = self._hooks[place]
+        key = object()
+        others = dict(hooks) if prepend else {}
+        if prepend: hooks.clear()
+        hooks[key] = hook, with_kwargs
+        hooks.update(others)
+        return HookHandle(hooks, key)
+
+    def _watched_call(self, args, kwargs):
+        """The call of a module that has hooks or waits for its sizes, or while a memory profile is open."""
+        before, after = self._hooks or ({}, {})
+        if not before and not after: self._hooks = None     # all were removed
+        for hook, with_kwargs in tuple(before.values()):
+            if with_kwargs:
+                found = hook(self, args, kwargs)
+                if found is not None: args, kwargs = found
+            else:
+                found = hook(self, args)
+                if found is not None: args = found if isinstance(found, tuple) else (found,)
+        if self._pending:
+            size = self._size_of(*args, **kwargs)
+            self._take(self._make(size), size)
+        y = self.forward(*args, **kwargs)
+        for hook, with_kwargs in tuple(after.values()):
+            found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
+            if found is not None: y = found
+        return y
+
+    # ---- unknown sizes -----------------------------------------------------------------------------------------------
+    # A layer whose parameters wait for a size registers their names with None, sets _pending, and has
+    #     _size_of(*args)     the missing size, from the arguments of its first call
+    #     _size_in(state)     the missing size, from a dict of its own names and tensors; None if they do not have it
+    #     _make(size)         the parameters of this size, a dict of names and tensors; it changes nothing
+    #     _set_size(size)     stores the size
+
+    def _take(self, tensors, size):
+        """Take the parameters that _make has made for a size."""
+        for name, x in tensors.items(): setattr(self, name, x)
+        self._set_size(size)
+        self._pending = False
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+        """The parameters and persistent buffers by path, as detached tensors that share memory with the module: later
+        updates change them, so copy them to keep a state. A tied parameter is listed under each of its names, with the
+        same tensor. Raises RuntimeError if a layer does not have its sizes yet."""
+        from cygrad.nn.state import state_of
+
+        return state_of(self, prefix)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadResult:
+        """Copy a state into the parameters and buffers, in place. The values may be tensors, NumPy arrays and PyTorch
+        tensors; each must have the shape and dtype of its parameter. Layers that wait for their sizes take them from
+        the state. With `strict` the names must agree; for a tied parameter, one of its names suffices, and if there are
+        several, their values must agree. Without `strict`, missing and unexpected names are skipped. Returns
+        (missing_keys, unexpected_keys).
+
+        Raises ValueError that lists everything that is missing, unexpected, or of another shape or dtype, and TypeError
+        for values that are not arrays; then nothing has changed."""
+        from cygrad.nn.state import load
+
+        return LoadResult(*load(self, state_dict, strict))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"attributes": dict(self.__dict__), "parameters": dict(self._parameters), "buffers": dict(self._buffers),
+                "modules": list(self._modules), "mode": self._mode, "pending": self._pending}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        attributes = state["attributes"]
+        self.__dict__.update(attributes)
+        self._parameters.update(state["parameters"])
+        self._buffers.update(state["buffers"])
+        self._modules.update((name, attributes[name]) for name in state["modules"])
+        self._mode, self._pending = state["mode"], state["pending"]
+        for name in self._parameters:               # the copy of a frozen parameter is an ordinary tensor
+            x = attributes[name]
+            if kind_of(x) == "plain": x.requires_grad_().drop_grad()
+
+    def summary(self, *inputs: Any, **kwargs: Any) -> Summary:
+        """Run the module on an example and list for each module that is called the shape of its result, its parameters,
+        the bytes that it keeps for backward after the forward pass, and its FLOPs. The result prints as a table. The
+        run is recorded in train mode (predict mode after eval()); buffers and generators are as before it. Layers that
+        wait for their sizes take them from the example. A buffer that several nodes keep counts for the first one.
+
+        FLOPs are those of products, where a multiplication and an addition count as 2: 2 N in out for Linear with N
+        rows, 2 N out in1 (in2 + 1) for Bilinear, 2 out k for a convolution with `out` elements in its result, each of
+        which sums k products. Elementwise work and reductions do not count."""
+        from cygrad.nn.summary import summarize
+
+        return summarize(self, inputs, kwargs)
+
+    def _flops(self, *args, y, **kwargs):
+        """The FLOPs of the products of a call without those of other modules, for its arguments and its result."""
+        return 0
+
+    # ---- text --------------------------------------------------------------------------------------------------------
+
+    _shown: tuple[str, ...] = ()        # the attributes that extra_repr() lists
+
+    def extra_repr(self) -> str:
+        """The arguments of the layer in its repr."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
+
+    def __repr__(self) -> str:
+        from cygrad.nn.state import text
+
+        return text(self)
+
+    for _name in ANSWERS: locals()[_name] = NoSuch()
+    del _name
+
+    def __dir__(self):
+        return [name for name in super().__dir__() if name not in ANSWERS]
+
+
+def join(prefix, name):
+    """The path of a name below a prefix."""
+    return f"{prefix}.{name}" if prefix else name
+
+
+def check_path(caller, path):
+    if not isinstance(path, str):
+        raise TypeError(f"{caller}: the path must be a string such as \"encoder.0\", got {described(path)}")
+
+
+def raise_pending(path, module):
+    at = f" at {path!r}" if path else ""
+    raise RuntimeError(f"{type(module).__name__}({module.extra_repr()}){at} has no parameters yet, because its input "
+                       f"size is unknown; call the model once on an example, or load a state_dict, first")

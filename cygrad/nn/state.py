@@ -1,0 +1,210 @@
+"""What Module does with all its tensors at once: state_dict and its loading, casts, freezing, and the repr. Each finds
+everything that can fail before it changes anything."""
+
+from bisect import bisect_right
+
+import numpy as np
+
+from cygrad.core.dtypes import read_dtype
+from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import asarray
+from cygrad.core.thread_state import set_recording
+from cygrad.nn.call import kind_of
+from cygrad.nn.module import join, raise_pending
+
+MOST = 20                   # the maximum number of faults of one kind that a message lists
+BOTH = "_parameters", "_buffers"
+
+
+def places(module, kinds, prefix=""):
+    """Yield (module, name, path) of every tensor of these kinds, under each of its names."""
+    for path, m in module.named_modules(None, prefix, False):
+        if m._pending: raise_pending(path, m)
+        for kind in kinds:
+            for name in getattr(m, kind):
+                if m.__dict__[name] is not None: yield m, name, join(path, name)
+
+
+def is_saved(module, name):
+    """Whether a parameter or buffer is part of the state_dict."""
+    return module._buffers.get(name, True)
+
+
+def state_of(module, prefix):
+    """See Module.state_dict."""
+    shared, state = {}, {}
+    for m, name, path in places(module, BOTH, prefix):
+        if not is_saved(m, name): continue
+        x = m.__dict__[name]
+        if id(x) not in shared: shared[id(x)] = x.detach()
+        state[path] = shared[id(x)]
+    return state
+
+
+# ---- load_state_dict -------------------------------------------------------------------------------------------------
+
+def load(module, state, strict):
+    """See Module.load_state_dict. Returns (missing, unexpected)."""
+    caller = f"load_state_dict of {type(module).__name__}"
+    if not hasattr(state, "items"):
+        raise TypeError(f"{caller} takes a dict of names and arrays, got {described(state)}")
+    values = {name: value_of(caller, name, value) for name, value in state.items()}
+    targets, missing, made = targets_of(module, values)
+    names = {}                                      # id of a tensor -> its names
+    for name, x in targets.items(): names.setdefault(id(x), []).append(name)
+    missing += [same[0] for same in names.values() if not any(name in values for name in same)]
+    unexpected = [name for name in values if name not in targets]
+    faults = misfits(targets, values, names)
+    if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
+    listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
+                     for what, found in faults.items() if found)
+    if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")
+    values = apart({name: value for name, value in values.items() if name in targets}, targets)
+    for m, tensors, size in made: m._take(tensors, size)
+    recording = set_recording(False)                # (while recording, variables cannot be written)
+    try:
+        for name, value in values.items(): targets[name].detach().copy_(value)
+    finally:
+        set_recording(recording)
+    return missing, unexpected
+
+
+def value_of(caller, name, value):
+    """A value of a state as a tensor."""
+    if isinstance(value, Tensor): return value.detach()
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise TypeError(f"{caller}: the value of {described(name)} must be a tensor or an array, got "
+                        f"{described(value)}")
+    return asarray(value.detach() if hasattr(value, "detach") else value)       # (PyTorch's has)
+
+
+def targets_of(module, values):
+    """(dict of paths and tensors that a state is loaded into, paths without a tensor, [(layer, its new parameters,
+    size)] of layers that take their sizes from the state)."""
+    targets, missing, made = {}, [], []
+    for path, m in module.named_modules(None, "", False):
+        tensors = m.__dict__
+        if m._pending:
+            own = {name: values[join(path, name)] for name in m._parameters if join(path, name) in values}
+            size = m._size_in(own)
+            if size is None:
+                missing += [join(path, name) for name in m._parameters]
+                continue
+            found = [tensors for other, tensors, _ in made if other is m]       # (a layer with two paths)
+            made += [] if found else [(m, m._make(size), size)]
+            tensors = {**m.__dict__, **(found[0] if found else made[-1][1])}
+        for name in (*m._parameters, *m._buffers):
+            if tensors[name] is not None and is_saved(m, name): targets[join(path, name)] = tensors[name]
+    return targets, missing, made
+
+
+def misfits(targets, values, names):
+    """The faults of values, as a dict of headings and lists."""
+    shapes, dtypes, differing, readonly = [], [], [], []
+    for name, x in targets.items():
+        value = values.get(name)
+        if value is None: continue
+        if value.shape != x.shape: shapes.append(f"{name!r} is {x.shape} in the module and {value.shape} in the state")
+        elif value.dtype != x.dtype:
+            dtypes.append(f"{name!r} is {x.dtype} in the module and {value.dtype} in the state")
+        if not x.detach().numpy().flags.writeable: readonly.append(repr(name))
+    for same in names.values():
+        given = [name for name in same if name in values]
+        if any(not np.array_equal(values[given[0]].numpy(), values[name].numpy(), equal_nan=True)
+               for name in given[1:] if values[name].shape == values[given[0]].shape):
+            differing.append(" and ".join(map(repr, given)))
+    return {"another shape": shapes, "another dtype (convert the module or the state with astype)": dtypes,
+            "different values of one tied parameter": differing, "read-only memory in the module": readonly}
+
+
+def apart(values, targets):
+    """The values, of which those that begin in the memory of another target are copied, because it may be written
+    first."""
+    spans = sorted((*span(x), id(x)) for x in {id(x): x for x in targets.values()}.values())
+    starts, found = [first for first, _, _ in spans], {}
+    for name, value in values.items():
+        begin = span(value)[0]
+        at = bisect_right(starts, begin) - 1
+        inside = at >= 0 and begin < spans[at][1] and spans[at][2] != id(targets[name])
+        found[name] = value.copy() if inside else value
+    return found
+
+
+def span(x):
+    """The first address of a contiguous tensor, and the one after its end."""
+    a = x.detach().numpy()
+    first = a.__array_interface__["data"][0]
+    return first, first + a.nbytes
+
+
+# ---- casts and freezing ----------------------------------------------------------------------------------------------
+
+def cast(module, dtype):
+    """See Module.astype."""
+    dtype = np.dtype(read_dtype(dtype))
+    if dtype.kind != "f":
+        raise TypeError(f"astype: a module can be float32 or float64, got {dtype}")
+    new, frozen = {}, []
+    found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
+    for m, name, x in found:
+        if id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
+        y = new[id(x)] = x.detach().astype(dtype)
+        if name not in m._parameters: continue
+        if x.grad_req == "write": y.attach_grad()
+        else: y.requires_grad_()
+        if kind_of(x) != "variable": frozen.append(y)
+    for y in frozen: y.drop_grad()
+    for m, name, x in found:
+        if id(x) in new: m.__dict__[name] = new[id(x)]
+
+
+def selected(module, which, caller):
+    """{id: (tensor, [(module, name) of each of its places])} of the parameters that names and functions select."""
+    wanted = {}
+    found = list(places(module, ("_parameters",)))
+    for w in which or ("",):
+        if not isinstance(w, str) and not callable(w):
+            raise TypeError(f"{caller} takes names of parameters and modules, and functions of (name, parameter), got "
+                            f"{described(w)}")
+        chosen = [(m, name) for m, name, path in found
+                  if (path == w or w == "" or path.startswith(w + ".") if isinstance(w, str)
+                      else w(path, m.__dict__[name]))]
+        if isinstance(w, str) and w and not chosen:
+            known = ", ".join(repr(path) for _, _, path in found[:MOST]) + ", ..." * (len(found) > MOST) or "none"
+            raise ValueError(f"{caller}: no parameter is {w!r} or below it; the parameters are {known}")
+        for m, name in chosen: wanted[id(m.__dict__[name])] = m.__dict__[name], []
+    for m, name, _ in found:
+        if id(m.__dict__[name]) in wanted: wanted[id(m.__dict__[name])][1].append((m, name))
+    return wanted
+
+
+def freeze(module, which):
+    """See Module.freeze."""
+    for x, found in selected(module, which, "freeze").values():
+        if kind_of(x) != "variable": continue
+        for m, name in found: m._parameters[name] = x.grad_req
+        x.drop_grad()
+
+
+def unfreeze(module, which):
+    """See Module.unfreeze."""
+    for x, found in selected(module, which, "unfreeze").values():
+        if kind_of(x) == "variable": continue
+        if any(m._parameters[name] == "write" for m, name in found): x.attach_grad()
+        else: x.requires_grad_()
+
+
+# ---- repr ------------------------------------------------------------------------------------------------------------
+
+def text(module):
+    """See Module.__repr__."""
+    extra = module.extra_repr()
+    lines = [line for name, child in module._modules.items() for line in f"({name}): {child!r}".split("\n")]
+    waiting = any(m._pending for m in module.modules())
+    found = [] if waiting else list(module.parameters())
+    size = ""
+    if waiting: size = "  # waits for its input size"
+    elif found: size = f"  # {sum(x.size for x in found):,} parameters, {sum(x.nbytes for x in found):,} bytes"
+    if not lines: return f"{type(module).__name__}({extra}){size}"
+    return "\n".join([f"{type(module).__name__}({extra}{size}", *("  " + line for line in lines), ")"])

@@ -1,0 +1,121 @@
+"""Comparison of the layers of cygrad.nn with PyTorch's modules on PyTorch's own sample inputs (ModuleInfo). Each layer
+is made with the arguments of PyTorch's sample, loads its state_dict, and has its mode.
+
+`python tests/support/layers.py` compares everything and prints the counts of tests/support/layers.txt. Write them there
+when layers are added. The comparison is that of modules.py."""
+
+import sys
+
+import cygrad as cg
+from cygrad import nn
+from conventions import NO_AXIS, refuse
+from modules import Module, after_log_softmax, main, refuse_all_ignored, without_options
+
+RENAMED = {"dim": "axis", "dtype": None, "device": None}    # arguments of PyTorch: ours; None: left out
+
+
+def made(m, cls, first=(), without=()):
+    """The layer of class `cls` for PyTorch's module `m`: the same arguments, state and mode."""
+    import torch
+
+    def converted(v):
+        return cg.tensor(v.numpy(force=True)) if isinstance(v, torch.Tensor) else v
+
+    args, kwargs = m.made_with
+    named = {RENAMED.get(name, name): converted(v) for name, v in kwargs.items()
+             if RENAMED.get(name, name) and name not in without}
+    default = cg.get_default_dtype()
+    cg.set_default_dtype("float64")
+    try:
+        layer = cls(*first, *map(converted, args), **named)
+    finally:
+        cg.set_default_dtype(default)
+    layer.load_state_dict({name: x.numpy(force=True) for name, x in m.state_dict().items()})
+    return layer.train(m.training)
+
+
+def holding(layer, tensors):
+    """The layer with these tensors, by path, as its parameters and buffers."""
+    for path, x in tensors.items():
+        where, _, name = path.rpartition(".")
+        setattr(layer.get_submodule(where), name, x)
+    return layer
+
+
+def layer(name, ours=None, theirs=None, call=None, check=None, second=True, first=(), without=()):
+    """The comparison of the module `name` with cygrad.nn's class of the same name, or of the name `ours`. `call`(layer,
+    *inputs) calls it, `theirs`(m, *inputs) PyTorch's. `check`(m, *inputs) refuses samples. `first`: arguments of cygrad
+    before PyTorch's; `without`: arguments of PyTorch that cygrad does not have."""
+    def compute(m, p, *inputs, **named):
+        if check is not None: check(m, *inputs)
+        found = holding(made(m, getattr(nn, ours or name), first, without), p)
+        if "input" in named: inputs = named.pop("input"), *inputs       # (Linear's first sample)
+        with (cg.train_mode if m.training else cg.predict_mode)():
+            return call(found, *inputs, **named) if call else found(*inputs, **named)
+    return Module(name, compute, *([theirs] if theirs else []), second=second)
+
+
+# ---- what cygrad refuses ---------------------------------------------------------------------------------------------
+
+def softplus(m, x):
+    refuse(m.threshold != 20, "threshold=")
+
+
+def some_axis(m, x):
+    refuse(not x.shape, NO_AXIS)
+
+
+def cross_entropy(m, x, target):
+    refuse_all_ignored(m, target)
+
+
+def linear_cross_entropy(m, x, target):
+    refuse(m.out_features != (), "out_features=")
+    refuse(m.weight is not None, "weight=")
+    refuse(target.dtype.kind == "f", "probabilities as the target")
+    refuse_all_ignored(m, target)
+
+
+def kl_div(m, x, target):
+    refuse(m.reduction == "batchmean" and not x.shape, "batchmean of a 0-d tensor")
+
+
+LAYERS = [
+    layer("Linear"),
+    layer("Bilinear"),
+    layer("Embedding"),
+
+    *map(layer, ("Hardswish", "LogSigmoid", "Mish", "ReLU", "SELU", "SiLU", "Sigmoid", "Softsign", "Tanh", "CELU",
+                 "ELU", "GELU", "GLU", "Hardtanh", "LeakyReLU", "PReLU", "ReLU6", "Tanhshrink", "Threshold",
+                 "Softmax2d")),
+    layer("Softplus", check=softplus),
+    *(layer(name, check=some_axis) for name in ("Softmax", "LogSoftmax", "Softmin")),
+
+    *map(layer, ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss", "NLLLoss", "GaussianNLLLoss", "PoissonNLLLoss",
+                 "HingeEmbeddingLoss", "SoftMarginLoss", "MarginRankingLoss", "CosineEmbeddingLoss",
+                 "MultiLabelSoftMarginLoss", "BCELoss", "BCEWithLogitsLoss")),
+    layer("KLDivLoss", check=kl_div),
+    layer("MultiMarginLoss", second=False),
+    layer("MultiLabelMarginLoss", second=False),
+    layer("CrossEntropyLoss", check=cross_entropy, second=False),       # (modules.py compares the second ones)
+    layer("LinearCrossEntropyLoss", check=linear_cross_entropy, theirs=without_options, second=False,
+          without=("out_features", "weight", "options")),
+    layer("CTCLoss", call=lambda loss, x, *args: loss(cg.log_softmax(x), *args), theirs=after_log_softmax,
+          second=False),
+]
+
+WITHOUT = {
+    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "Hardshrink", "Softshrink", "LocalResponseNorm"),
+                    "cygrad has no such function"),
+    **dict.fromkeys([
+        *[f"{name}{d}d" for d in (1, 2, 3) for name in (
+            "Conv", "LazyConv", "ConvTranspose", "LazyConvTranspose", "MaxPool", "AvgPool", "AdaptiveMaxPool",
+            "AdaptiveAvgPool", "LPPool", "BatchNorm", "InstanceNorm", "ZeroPad", "ConstantPad", "ReflectionPad",
+            "ReplicationPad", "CircularPad")],
+        "GroupNorm", "LayerNorm", "RMSNorm", "RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell",
+        "MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoderLayer",
+        "Transformer"], "there is no such layer yet"),
+}
+
+if __name__ == "__main__":
+    sys.exit(main(LAYERS))

@@ -1,0 +1,114 @@
+"""The wording of errors: modules and containers."""
+
+import numpy as np
+
+import cygrad as cg
+from cygrad import nn
+
+
+def layer(n=2):
+    """A module with the parameter `w` and the buffer `b`."""
+    m = nn.Module()
+    m.w = nn.Parameter(cg.ones(n))
+    m.register_buffer("b", cg.zeros((), dtype="int64"))
+    return m
+
+
+def net():
+    return nn.Sequential(layer(), layer(3))
+
+
+def state(**changes):
+    """The state of net() with changes: _0_w is "0.w", and None removes a name."""
+    found = {**net().state_dict(), **{name.replace("_", "", 1).replace("_", "."): v for name, v in changes.items()}}
+    return {name: v for name, v in found.items() if v is not None}
+
+
+def tied():
+    m = net()
+    m[1].w = m[0].w
+    return m
+
+
+def result():
+    with cg.record():
+        return nn.Parameter(cg.ones(2)) * 2
+
+
+def waiting():
+    m = nn.Module()
+    m._pending = True
+    return nn.Sequential(m)
+
+
+LOAD = "load_state_dict of Sequential: the state does not fit, and nothing was loaded."
+
+CASES = [
+    (lambda: setattr(layer(), "w", cg.ones(2)), TypeError,
+     "Module.w is a parameter and cannot become a float32 tensor of shape (2,); assign nn.Parameter(data) or None, "
+     "write into it with w.detach().copy_(value), or delete it first"),
+    (lambda: setattr(layer(), "b", 3), TypeError,
+     "Module.b is a buffer and cannot become 3; assign a tensor or None, or delete it first"),
+    (lambda: setattr(nn.Sequential(layer()), "0", "relu"), TypeError,
+     "Sequential.0 is a module and cannot become 'relu'; assign a module or None, or delete it first"),
+    (lambda: layer().register_parameter("a.b", None), ValueError,
+     "Module: the name of a parameter, buffer or module must be a string without dots, got 'a.b'"),
+    (lambda: setattr(layer(), "forward", nn.Module()), ValueError,
+     "Module.forward is a method or a property of the class, so it cannot be the name of a parameter, buffer or "
+     "module; choose another name"),
+    (lambda: layer().register_parameter("v", np.ones(2)), TypeError,
+     "register_parameter: 'v' must be a variable or None, got a float64 array of shape (2,); make one with "
+     "nn.Parameter(data)"),
+    (lambda: layer().register_parameter("v", result()), TypeError,
+     "register_parameter: 'v' must be a variable or None, got a recorded result; make one with nn.Parameter(data)"),
+    (lambda: layer().register_buffer("v", 1.5), TypeError,
+     "register_buffer: 'v' must be a tensor or None, got 1.5"),
+    (lambda: layer().register_module("v", cg.ones(2)), TypeError,
+     "register_module: 'v' must be a module or None, got a float32 tensor of shape (2,)"),
+    (lambda: net().get_submodule("1.x"), AttributeError,
+     "get_submodule('1.x'): Module has no child 'x'; its children are none"),
+    (lambda: net().get_parameter(3), TypeError,
+     "get_parameter: the path must be a string such as \"encoder.0\", got 3"),
+    (lambda: net().get_submodule("2"), AttributeError,
+     "get_submodule('2'): Sequential has no child '2'; its children are '0', '1'"),
+    (lambda: net().get_parameter("0.v"), AttributeError,
+     "get_parameter('0.v'): Module has no parameter 'v'; it has 'w'"),
+    (lambda: net().get_buffer("0.w"), AttributeError,
+     "get_buffer('0.w'): Module has no buffer 'w'; it has 'b'"),
+    (lambda: net().astype("int64"), TypeError, "astype: a module can be float32 or float64, got int64"),
+    (lambda: net().freeze("2"), ValueError,
+     "freeze: no parameter is '2' or below it; the parameters are '0.w', '1.w'"),
+    (lambda: net().unfreeze(3), TypeError,
+     "unfreeze takes names of parameters and modules, and functions of (name, parameter), got 3"),
+    (lambda: net().train(1), TypeError, "train: mode must be True, False or None, got 1"),
+    (lambda: layer().train()._training(), RuntimeError,
+     "Module: train() was called on this module, but the thread is in predict mode; call it inside `with "
+     "cygrad.train_mode():`, or call train(None), after which it follows the thread"),
+    (lambda: net().register_forward_hook(3), TypeError, "register_forward_hook takes a function, got 3"),
+    (lambda: net().register_forward_pre_hook(None), TypeError, "register_forward_pre_hook takes a function, got None"),
+    (lambda: nn.Module()(1), NotImplementedError,
+     "Module has no forward; implement forward(self, ...) in the class"),
+    (lambda: list(waiting().parameters()), RuntimeError,
+     "Module() at '0' has no parameters yet, because its input size is unknown; call the model once on an example, or "
+     "load a state_dict, first"),
+    (lambda: layer().to("cuda"), AttributeError, "a Module has no to: use astype(dtype); all memory is the CPU's"),
+
+    (lambda: net().load_state_dict([1]), TypeError,
+     "load_state_dict of Sequential takes a dict of names and arrays, got [1]"),
+    (lambda: net().load_state_dict(state(_0_w=[1.0, 2.0])), TypeError,
+     "load_state_dict of Sequential: the value of '0.w' must be a tensor or an array, got [1.0, 2.0]"),
+    (lambda: net().load_state_dict(state(_0_b=None, _2_w=cg.ones(1))), ValueError,
+     LOAD + "\n  missing: '0.b'\n  unexpected: '2.w'"),
+    (lambda: net().load_state_dict(state(_0_w=cg.ones(2, 1), _1_w=np.ones(3)), strict=False), ValueError,
+     LOAD + "\n  another shape: '0.w' is (2,) in the module and (2, 1) in the state"
+     "\n  another dtype (convert the module or the state with astype): '1.w' is float32 in the module and float64 in "
+     "the state"),
+    (lambda: tied().load_state_dict(state(_0_w=cg.ones(2), _1_w=cg.zeros(2))), ValueError,
+     LOAD + "\n  different values of one tied parameter: '0.w' and '1.w'"),
+
+    (lambda: nn.Sequential(layer(), cg.tanh), TypeError, "Sequential takes modules, got a value of type <*>"),
+    (lambda: nn.ModuleList().append(None), TypeError, "ModuleList.append takes modules, got None"),
+    (lambda: nn.ModuleDict({"a": 1}), TypeError, "ModuleDict takes modules, got 1"),
+    (lambda: net()[2], IndexError, "Sequential: index 2 is out of range for 2 modules"),
+    (lambda: net()["0"], TypeError, "Sequential: the index must be an int, got '0'"),
+]
