@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 import numpy as _np
 
 with bundles.alone:
-    from cygrad import autograd, memory, ops, optim, random, testing
+    from cygrad import autograd, memory, ops, random, testing
     from cygrad.autograd import (
         GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
         predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
@@ -50,7 +50,7 @@ for _family, _names in ops.COMPOSED.items():
 
 
 def __getattr__(name):
-    if name == "linalg": return _import_module("cygrad.linalg")
+    if name in ("linalg", "optim"): return _import_module("cygrad." + name)
     if name not in _late: raise AttributeError(_of_module(name))
     family, function = _late[name]
     found = globals()[name] = getattr(_import_module("cygrad.ops." + family), function)
@@ -58,7 +58,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_late, "linalg"})
+    return sorted({*globals(), *_late, "linalg", "optim"})
 
 
 def get_include():

@@ -1,0 +1,137 @@
+"""The states of a solver as dicts and in files.
+
+A file has the tensors "NAME.STATE" and "NAME.t", the number of updates of the parameter NAME, as int64. No state is
+called t and no name of a state has a dot, so the names are unambiguous. The metadata has the class of the solver and
+its learning rates."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import tensor
+
+if TYPE_CHECKING:
+    from cygrad.optim.solver import Solver
+
+FORMAT = "cygrad.optim"
+LARGEST = 2**63 - 1
+
+
+def checked_states(keys: tuple[str, ...], own: dict[str, Any], given: Any) -> dict[str, tuple[dict[str, Tensor], int]]:
+    """The states in `given` by name of the parameter, in the order of `own`: (tensors by name of the state, number of
+    updates). `keys` are the names of the states. Raises TypeError or ValueError unless they fit those in `own`."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type(given).__name__}")
+    check_names("the states", own, given)
+    out = {}
+    for name, (mine, _) in own.items():
+        try:
+            pstate, t = (given[name].pstate, given[name].t) if hasattr(given[name], "pstate") else given[name]
+        except (TypeError, ValueError):
+            raise TypeError(f"the state of {name!r} must be a SolverState or a pair (states by name, number of "
+                            f"updates), got {described(given[name])}") from None
+        if not isinstance(pstate, Mapping) or pstate.keys() != set(keys):
+            got = (", ".join(map(str, pstate)) or "none") if isinstance(pstate, Mapping) else described(pstate)
+            raise ValueError(f"the state of {name!r} must have {', '.join(keys) or 'no tensors'}, got {got}")
+        if not isinstance(t, int) or isinstance(t, bool) or not 0 <= t <= LARGEST:
+            raise ValueError(f"the number of updates of {name!r} must be an int of at least 0, got {described(t)}")
+        for key in keys:
+            v, wanted = pstate[key], mine[key]
+            if not isinstance(v, Tensor) or v.shape != wanted.shape or v.dtype != wanted.dtype:
+                got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else type(v).__name__
+                raise ValueError(f"the state {key} of {name!r} must be a {wanted.dtype} tensor of shape "
+                                 f"{wanted.shape} like the parameter, got {got}")
+        out[name] = {key: pstate[key] for key in keys}, t
+    return out
+
+
+def check_names(what: str, own: Any, given: Any) -> None:
+    """Raise ValueError unless both have the same names."""
+    missing, extra = [key for key in own if key not in given], [key for key in given if key not in own]
+    if missing or extra:
+        said = [f"{label} {', '.join(map(repr, names))}" for label, names in (("missing", missing), ("unknown", extra))
+                if names]
+        raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
+
+
+# ---- PyTorch's dicts -------------------------------------------------------------------------------------------------
+
+def state_dict(solver: "Solver") -> dict[str, Any]:
+    """As Solver.state_dict."""
+    names = {id(v): name for name, v in solver.get_parameters().items()}
+    groups = [{**group, "params": [names[id(v)] for v in group["params"]]} for group in solver.param_groups]
+    state = {name: {**pstate, "step": t} for name, (pstate, t) in solver.get_states().items()}
+    return {"state": state, "param_groups": groups, "rates": [solver.learning_rate(), *solver._rates()]}
+
+
+def load_state_dict(solver: "Solver", given: Any) -> None:
+    """As Solver.load_state_dict."""
+    if not isinstance(given, Mapping) or not {"state", "param_groups", "rates"} <= given.keys():
+        raise ValueError("load_state_dict takes what state_dict() returned, a dict with \"state\", \"param_groups\" and "
+                         "\"rates\"")
+    now = state_dict(solver)
+    if [group["params"] for group in now["param_groups"]] != [group["params"] for group in given["param_groups"]]:
+        raise ValueError("load_state_dict: the groups have other parameters than those of the solver")
+    states = {}
+    for name, entry in given["state"].items():
+        states[name] = {key: v for key, v in entry.items() if key != "step"}, entry.get("step")
+    lr, *rates = check_rates(given["rates"], now["rates"])
+    solver.set_states(states) if now["state"] else check_names("the states", {}, states)
+    for group, settings in zip(solver.param_groups, given["param_groups"], strict=True):
+        for key in ("weight_decay", "wd_mult"): group[key] = settings[key]
+    solver._set_rates(lr, rates)
+
+
+def check_rates(given: Any, own: list[Any]) -> list[Any]:
+    """Rates of a file or dict, checked for their form: one number, then three for each group."""
+    def number(v: Any) -> bool:
+        return isinstance(v, int | float) and 0 <= v < float("inf")
+
+    fits = isinstance(given, list) and len(given) == len(own) and number(given[0]) and all(
+        isinstance(group, list) and len(group) == 3 and all(map(number, group)) for group in given[1:])
+    if not fits: raise ValueError(f"the learning rates must be those of a solver with {len(own) - 1} groups")
+    return given
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+def save(solver: "Solver", path: Any) -> None:
+    """As Solver.save_states."""
+    from cygrad import io
+
+    tensors = {}
+    for name, (pstate, t) in solver.get_states().items():
+        tensors |= {f"{name}.{key}": v for key, v in pstate.items()}
+        tensors[f"{name}.t"] = tensor(np.int64(t))
+    rates = json.dumps([solver.learning_rate(), *solver._rates()])
+    io.save(path, tensors, {"format": FORMAT, "solver": type(solver).__name__, "rates": rates})
+
+
+def load(solver: "Solver", path: Any) -> None:
+    """As Solver.load_states."""
+    from cygrad import io
+
+    metadata, tensors = io.metadata(path), io.load(path)
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"load_states: {described(str(path))} is not a file of save_states()")
+    kind = type(solver).__name__
+    if metadata.get("solver") != kind:
+        raise ValueError(f"load_states: the file has the states of {metadata.get('solver')}, not of {kind}")
+    own = solver.get_states()
+    check_names("the tensors of the file", {f"{name}.{key}" for name, (pstate, _) in own.items()
+                                            for key in (*pstate, "t")}, tensors)
+    states = {}
+    for name, (pstate, _) in own.items():
+        t = tensors[f"{name}.t"]
+        if t.shape != () or t.dtype != np.int64:
+            raise ValueError(f"load_states: '{name}.t' must be one int64, got {t.dtype} {t.shape}")
+        states[name] = {key: tensors[f"{name}.{key}"] for key in pstate}, t.item()
+    try: rates = json.loads(metadata.get("rates", ""))
+    except ValueError: rates = None
+    lr, *rates = check_rates(rates, [0, *solver._rates()])
+    solver.set_states(states)
+    solver._set_rates(lr, rates)
