@@ -71,8 +71,8 @@ def state_dict(solver: "Solver") -> dict[str, Any]:
 def load_state_dict(solver: "Solver", given: Any) -> None:
     """As Solver.load_state_dict."""
     if not isinstance(given, Mapping) or not {"state", "param_groups", "rates"} <= given.keys():
-        raise ValueError("load_state_dict takes what state_dict() returned, a dict with \"state\", \"param_groups\" and "
-                         "\"rates\"")
+        raise ValueError("load_state_dict takes what state_dict() returned, a dict with \"state\", \"param_groups\" "
+                         "and \"rates\"")
     now = state_dict(solver)
     if [group["params"] for group in now["param_groups"]] != [group["params"] for group in given["param_groups"]]:
         raise ValueError("load_state_dict: the groups have other parameters than those of the solver")

@@ -91,7 +91,9 @@ cdef class Solver:
         for i, key in enumerate(rule.settings): base.value[i] = settings.get(key, 0)
         if fuses: base.decay = settings.get("wd", 0)
         if base.decay and base.lr: base.weight_decay = base.decay / base.lr if self.converts else base.decay
-        if weight_decay is not None: self.set_decay(base, not_negative("weight_decay", weight_decay))
+        if weight_decay is not None:
+            self.set_decay(base, not_negative("weight_decay", weight_decay))
+            if fuses and "wd" in settings: settings["wd"] = base.decay
         self.refresh(base)
         self.the_rule, self.lr, self.given, self.groups = rule, base.lr, settings, [base]
         if params is not None: self.set_parameters(params)
@@ -326,12 +328,14 @@ cdef class Solver:
         cdef list done = []
         cdef dict names = {id(p): name for name, p in self.parameters.items()}
         try:
-            for p, _g in ready:
+            for pair in ready:
+                p = pair[0]
                 if before is not None: before()
-                now = [pair for pair in self.ready() if pair[0] is p]
+                name = names[id(p)]
+                now = reached({name: p}, "update", self.refuses) if self.parameters.get(name) is p else None
                 if not now: continue                # the hook has zeroed its gradient or removed it
                 self.apply(now)
-                done.append(names[id(p)])
+                done.append(name)
                 if after is not None: after()
         except BaseException as e:
             e.add_note(f"update: a hook failed, or a check after it; updated before: "
@@ -469,6 +473,7 @@ cdef class Solver:
             "groups": [((<Group>h).lr, (<Group>h).first_lr, (<Group>h).lr_mult, (<Group>h).decay,
                         (<Group>h).weight_decay, (<Group>h).wd_mult) for h in groups],
             "group_of": {name: groups.index((<Parameter>q).group) for name, q in self.parameters.items()},
+            "uses_base": self.base in self.groups,
             "pending": self.pending,
             "attributes": dict(getattr(self, "__dict__", ())),          # of a subclass written in Python
         }
@@ -496,12 +501,13 @@ cdef class Solver:
             g.lr, g.first_lr, g.lr_mult, g.decay, g.weight_decay, g.wd_mult = numbers
             groups.append(g)
         if groups: self.base = groups[0]
-        self.groups = [self.base, *groups[1:]]
+        self.groups = ([self.base] if state.get("uses_base", True) else []) + groups[1:]
+        groups = groups or [self.base]
         self.set_pending(state.get("pending", -1))
         if not state["parameters"]: return
         made = {}
         for name, (tensor, _, _) in state["parameters"].items():
-            self.add_to(made, {name: tensor}, <Group>self.groups[state.get("group_of", {}).get(name, 0)], False, False)
+            self.add_to(made, {name: tensor}, <Group>groups[state.get("group_of", {}).get(name, 0)], False, False)
         check_distinct(made)
         self.parameters = made
         self.set_states({name: (states, t) for name, (_, states, t) in state["parameters"].items()})

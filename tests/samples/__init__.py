@@ -46,8 +46,8 @@ class Sampled:
 from . import (  # noqa: E402  (they import Sampled)
     activations, attention, channels, compare, conv, ctc, decompose, determinant, diagonal, einsum, elementwise,
     embedding, entropy, functions, gradient, index, join, likelihoods, linalg, linear_entropy, loss, masks, minmax,
-    normalize, pool, random, recurrent, reduce, resize, rules, scan, shape, slices, softmax, solve, sort, special, spectra,
-    statistics, window,
+    normalize, pool, random, recurrent, reduce, resize, rules, scan, shape, slices, softmax, solve, sort, special,
+    spectra, statistics, window,
 )
 
 TABLE = [

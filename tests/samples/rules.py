@@ -158,7 +158,8 @@ STATES = {"sgd": 0, "sgdw": 1, "momentum": 1, "nesterov": 1, "lars": 1, "adagrad
 SETTINGS = {                                        # of the second and third sample
     "sgd": [dict(weight_decay=0.5)], "sgdw": [dict(momentum=0.5, wd=0.25, first_lr=0.2)],
     "momentum": [dict(momentum=0.5, weight_decay=0.5)], "nesterov": [dict(momentum=0.5, weight_decay=0.5)],
-    "lars": [dict(momentum=0.5, coefficient=0.5, wd=0.25), dict(eps=100.0)], "adagrad": [dict(eps=0.5, weight_decay=0.5)],
+    "lars": [dict(momentum=0.5, coefficient=0.5, wd=0.25), dict(eps=100.0)],
+    "adagrad": [dict(eps=0.5, weight_decay=0.5)],
     "adadelta": [dict(decay=0.5, eps=0.1, weight_decay=0.5)], "rmsprop": [dict(decay=0.5, eps=0.5, weight_decay=0.5)],
     "rmsprop_graves": [dict(decay=0.5, momentum=0.5, eps=5.0, weight_decay=0.5)],
     "adam": [dict(beta1=0.5, beta2=0.75, eps=0.5, weight_decay=0.5)],
