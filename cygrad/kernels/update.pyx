@@ -287,6 +287,7 @@ cdef void lion(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
 # ---- rules with norms ------------------------------------------------------------------------------------------------
 
 cdef enum:
+    TILE = 256              # elements on the stack
     LANES = 8               # partial sums of squares, so that the compiler can vectorize them in a fixed order
 
 cdef inline double sum_of_lanes(const double* lane) noexcept nogil:
@@ -335,23 +336,21 @@ cdef inline real lamb_step(real m, real v, real w, real rate1, real rate2, real 
 cdef void lamb_sums(real* w, const real* g, real** s, const double* c, Py_ssize_t n, double* sums) noexcept nogil:
     """m, v as in adam; the squares of w and of r"""
     cdef real beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], rate1 = <real>c[6], rate2 = <real>c[7], decay = <real>c[8], r
+    cdef real eps = <real>c[5], rate1 = <real>c[6], rate2 = <real>c[7], decay = <real>c[8]
+    cdef real r[TILE]
+    cdef Py_ssize_t i, start = 0, count
     cdef real* m = s[0]
     cdef real* v = s[1]
-    cdef double lane[LANES]
-    cdef Py_ssize_t i, k
-    for k in range(LANES): lane[k] = 0
-    for i in range(n):
-        m[i] = beta1 * m[i] + rest1 * g[i]
-        v[i] = beta2 * v[i] + rest2 * g[i] * g[i]
-    for i in range(n // LANES):
-        for k in range(LANES):
-            r = lamb_step(m[i * LANES + k], v[i * LANES + k], w[i * LANES + k], rate1, rate2, eps, decay)
-            lane[k] += <double>r * <double>r
-    for i in range(n - n % LANES, n):
-        r = lamb_step(m[i], v[i], w[i], rate1, rate2, eps, decay)
-        lane[0] += <double>r * <double>r
-    sums[0], sums[1] = squares(w, n), sum_of_lanes(lane)
+    sums[0], sums[1] = squares(w, n), 0
+    while start < n:
+        count = min(n - start, <Py_ssize_t>TILE)
+        for i in range(count):
+            m[i] = beta1 * m[i] + rest1 * g[i]
+            v[i] = beta2 * v[i] + rest2 * g[i] * g[i]
+            r[i] = lamb_step(m[i], v[i], w[i], rate1, rate2, eps, decay)
+        sums[1] += squares(<const real*>r, count)
+        w, g, m, v = w + count, g + count, m + count, v + count
+        start += count
 
 
 cdef double lamb_rate(const double* c, const double* norms) noexcept nogil:
@@ -535,9 +534,6 @@ cdef double sum_of_squares(int dtype, const char* x, Py_ssize_t n) noexcept nogi
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
-
-cdef enum:
-    TILE = 256              # elements of a row that are summed on the stack
 
 cdef struct Rows:
     Update* update
