@@ -14,6 +14,7 @@ cdef class Settings(Attributes):
 cdef class Rule(Operator):
     cdef readonly tuple states      # the names of the states of a parameter
     cdef readonly tuple settings    # the names of the settings, in the order of their values
+    cdef int n_states
     cdef const Kernel* kernel
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil

@@ -395,6 +395,7 @@ OPERATORS = {rule.name: rule for rule in (
     AMSGRADUpdate("amsgrad"), AdaBoundUpdate("adabound"), AMSBoundUpdate("amsbound"), AdaBeliefUpdate("adabelief"),
     AdaBeliefMaxUpdate("adabelief_max"), LambUpdate("lamb"), LionUpdate("lion"),
 )}
+for _rule in OPERATORS.values(): (<Rule>_rule).n_states = len((<Rule>_rule).states)
 
 
 cdef object update(str name, w, g, lr, t, tuple states, tuple settings):

@@ -13,22 +13,23 @@ from cygrad.core.store.buffer cimport READONLY
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
-from cygrad.kernels.grouping cimport Groups, group
+from cygrad.kernels.grouping cimport Groups, group, group_bytes
 from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, run, run_rows, sum_of_squares
 from cygrad.optim.parameters cimport Parameter
 
 from cygrad.core.errors import InplaceError
 
 
-cdef list reached(dict parameters, str what, str refuses):
+cdef list reached(dict parameters, str what, str refuses, size_t* workspace_bytes):
     """[(parameter, gradient)] for the parameters that a backward pass has reached; the gradient is a tensor or a
-    GradientSlice, and contiguous. `refuses` names a solver that takes no GradientSlice. Raises for incomplete gradients
-    and for those that do not fit."""
+    GradientSlice, and contiguous. `refuses` names a solver that takes no GradientSlice. `workspace_bytes`, unless
+    NULL, becomes what run_slice() needs. Raises for incomplete gradients and for those that do not fit."""
     cdef Parameter p
     cdef Tensor w, g
     cdef GradientSlice rows
     cdef Leaf leaf
     cdef list ready = []
+    cdef size_t nbytes = 0
     if flags().capture != NULL: refuse_capture(f"{'an update' if what == 'update' else what} of a solver")
     for name, p in parameters.items():
         w = p.tensor
@@ -49,11 +50,13 @@ cdef list reached(dict parameters, str what, str refuses):
             rows = <GradientSlice>leaf.rows
             check_range(rows, w.layout.shape[0])
             if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
+            nbytes = max(nbytes, group_bytes(rows.indices.layout.size))
             ready.append((p, rows))
             continue
         g = leaf.grad
         data_of(g)                                  # (allocates zeros that have no memory yet)
         ready.append((p, g if g.layout.dense else copy_plain(g)))
+    if workspace_bytes != NULL: workspace_bytes[0] = nbytes
     return ready
 
 
@@ -87,7 +90,7 @@ cdef list targets(dict parameters, str what, bint once):
     cdef list out = []
     cdef set seen = set()
     cdef dict names = {id(q): name for name, q in parameters.items()}
-    for p, g in reached(parameters, what, None):
+    for p, g in reached(parameters, what, None, NULL):
         leaf = <Leaf>node_of(p.tensor)
         t = Target.__new__(Target)
         t.p = p
@@ -186,7 +189,7 @@ cdef tuple check(dict parameters, str what):
     """(whether a gradient has an infinite element, whether one has a NaN)"""
     cdef bint inf = False, nan = False
     cdef Tensor values
-    for _, g in reached(parameters, what, None):
+    for _, g in reached(parameters, what, None, NULL):
         values = g.deduplicate().values if type(g) is GradientSlice else <Tensor>g
         find_inf_nan(values.dtype, data_of(values), values.layout.size, &inf, &nan)
     return inf, nan

@@ -6,6 +6,7 @@ What can fail runs before the first write: an update changes all parameters or n
 
 cimport cython
 
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from copyreg import __newobj__
@@ -17,7 +18,6 @@ from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.grouping cimport group_bytes
 from cygrad.kernels.update cimport Update, run
 from cygrad.memory.log cimport begin_update, end_update
 from cygrad.ops.rules cimport Rule
@@ -277,41 +277,38 @@ cdef class Solver:
         GradientSlice unless the solver takes them; then nothing has changed. What a hook raises arrives with a note
         that lists the parameters that were updated before."""
         cdef list ready
+        cdef size_t workspace_bytes = 0
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
-        ready = self.ready()
+        ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         if not ready:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
                  "has changed", UserWarning, 1)
-        elif update_pre_hook is None and update_post_hook is None: self.apply(ready)
+        elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
         else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
         if self.pending >= 0: self.set_pending(-1)  # weight_decay() of a rule with a decay holds for one update
 
-    cdef list ready(self):
-        return reached(self.parameters, "update", self.refuses)
-
-    cdef int apply(self, list ready) except -1:
-        """Update the parameters of `ready`, a list of (parameter, gradient) with contiguous gradients."""
+    cdef int apply(self, list ready, size_t workspace_bytes) except -1:
+        """Update the parameters of reached(). `workspace_bytes` are for row-sparse gradients."""
         cdef Parameter p
         cdef Update u
-        cdef size_t workspace_bytes = 0
-        cdef Buffer* workspace = NULL
+        cdef Group group = None
+        cdef Buffer* workspace = allocate(workspace_bytes, WORKSPACE) if workspace_bytes else NULL
         cdef Tensor w
+        cdef uint64_t t = 0
         cdef int i
-        for p, gradient in ready:
-            if type(gradient) is GradientSlice:
-                workspace_bytes = max(workspace_bytes, group_bytes((<GradientSlice>gradient).indices.layout.size))
-        if workspace_bytes: workspace = allocate(workspace_bytes, WORKSPACE)
         memset(&u, 0, sizeof(u))
         u.kernel = self.the_rule.kernel
         begin_update()
         for p, gradient in ready:
             w = p.tensor
             p.t += 1
-            self.the_rule.coefficients(p.group.value, p.group.lr, <double>p.t, u.c)
+            if p.t != t or p.group is not group:    # (two powers cost as much as the update of 100 elements)
+                t, group = p.t, p.group
+                self.the_rule.coefficients(group.value, group.lr, <double>t, u.c)
             u.dtype, u.n, u.w = w.dtype, w.layout.size, data_of(w)
-            for i in range(len(p.states)): u.s[i] = data_of(<Tensor>p.states[i])
+            for i in range(self.the_rule.n_states): u.s[i] = data_of(<Tensor>p.states[i])
             if type(gradient) is GradientSlice: run_slice(&u, w, <GradientSlice>gradient, workspace.data)
             else:
                 u.g = data_of(<Tensor>gradient)
@@ -325,6 +322,7 @@ cdef class Solver:
     cdef int apply_with_hooks(self, list ready, before, after) except -1:
         """Update the parameters one by one. A hook may change gradients, parameters and settings."""
         cdef Parameter p
+        cdef size_t workspace_bytes
         cdef list done = []
         cdef dict names = {id(p): name for name, p in self.parameters.items()}
         try:
@@ -332,9 +330,10 @@ cdef class Solver:
                 p = pair[0]
                 if before is not None: before()
                 name = names[id(p)]
-                now = reached({name: p}, "update", self.refuses) if self.parameters.get(name) is p else None
-                if not now: continue                # the hook has zeroed its gradient or removed it
-                self.apply(now)
+                if self.parameters.get(name) is not p: continue
+                now = reached({name: p}, "update", self.refuses, &workspace_bytes)
+                if not now: continue                # the hook has zeroed its gradient
+                self.apply(now, workspace_bytes)
                 done.append(name)
                 if after is not None: after()
         except BaseException as e:
@@ -360,7 +359,7 @@ cdef class Solver:
         if not self.fuses:
             gradients.decay(self.parameters, value)
             return
-        reached(self.parameters, "weight_decay", None)
+        reached(self.parameters, "weight_decay", None, NULL)
         self.set_pending(value)
 
     def weight_decay_is_fused(self):
