@@ -77,7 +77,7 @@ def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[s
     """[(parameters by name, the settings of the group, or None if no groups are given)]"""
     listed = hasattr(parameters, "__iter__") and not hasattr(parameters, "items")
     if listed and not isinstance(parameters, Tensor | str):
-        parameters = list(parameters)
+        if not isinstance(parameters, list | tuple): parameters = [*parameters]
         if parameters and all(isinstance(group, dict) for group in parameters):
             made = []
             for group in parameters:

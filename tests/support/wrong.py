@@ -431,11 +431,11 @@ def returned_by_a_hook(value, sparse=False):
     y.backward()
 
 
-def slice_for_adam():
+def slice_for_nesterov():
     w = cg.zeros((3, 2)).requires_grad_()
     with cg.record():
         y = cg.embedding([0], w, sparse=True)
     y.backward()
-    solver = cg.optim.Adam()
+    solver = cg.optim.Nesterov()
     solver.set_parameters({"w": w})
     solver.update()
