@@ -11,51 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cygrad.core.errors import described
-from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
+from cygrad.optim.parameters import check_names
 
 if TYPE_CHECKING:
     from cygrad.optim.solver import Solver
 
 FORMAT = "cygrad.optim"
-LARGEST = 2**63 - 1
-
-
-def checked_states(keys: tuple[str, ...], own: dict[str, Any], given: Any) -> dict[str, tuple[dict[str, Tensor], int]]:
-    """The states in `given` by name of the parameter, in the order of `own`: (tensors by name of the state, number of
-    updates). `keys` are the names of the states. Raises TypeError or ValueError unless they fit those in `own`."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type(given).__name__}")
-    check_names("the states", own, given)
-    out = {}
-    for name, (mine, _) in own.items():
-        try:
-            pstate, t = (given[name].pstate, given[name].t) if hasattr(given[name], "pstate") else given[name]
-        except (TypeError, ValueError):
-            raise TypeError(f"the state of {name!r} must be a SolverState or a pair (states by name, number of "
-                            f"updates), got {described(given[name])}") from None
-        if not isinstance(pstate, Mapping) or pstate.keys() != set(keys):
-            got = (", ".join(map(str, pstate)) or "none") if isinstance(pstate, Mapping) else described(pstate)
-            raise ValueError(f"the state of {name!r} must have {', '.join(keys) or 'no tensors'}, got {got}")
-        if not isinstance(t, int) or isinstance(t, bool) or not 0 <= t <= LARGEST:
-            raise ValueError(f"the number of updates of {name!r} must be an int of at least 0, got {described(t)}")
-        for key in keys:
-            v, wanted = pstate[key], mine[key]
-            if not isinstance(v, Tensor) or v.shape != wanted.shape or v.dtype != wanted.dtype:
-                got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else type(v).__name__
-                raise ValueError(f"the state {key} of {name!r} must be a {wanted.dtype} tensor of shape "
-                                 f"{wanted.shape} like the parameter, got {got}")
-        out[name] = {key: pstate[key] for key in keys}, t
-    return out
-
-
-def check_names(what: str, own: Any, given: Any) -> None:
-    """Raise ValueError unless both have the same names."""
-    missing, extra = [key for key in own if key not in given], [key for key in given if key not in own]
-    if missing or extra:
-        said = [f"{label} {', '.join(map(repr, names))}" for label, names in (("missing", missing), ("unknown", extra))
-                if names]
-        raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
 
 
 # ---- PyTorch's dicts -------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ cdef Group copied(Group other)
 cdef int check_parameter(name, v) except -1
 cdef int check_distinct(dict made) except -1
 cdef Tensor zeros(Tensor like)
+cdef dict checked_states(tuple keys, dict own, given)
 cdef double number(str name, value) except? -1
 cdef double bound(str name, value) except? -1
 cdef tuple pair(betas)

@@ -24,7 +24,7 @@ from cygrad.ops.rules cimport Rule
 from cygrad.optim cimport gradients
 from cygrad.optim.gradients cimport reached, run_slice
 from cygrad.optim.parameters cimport (
-    Group, Parameter, bound, check_distinct, check_parameter, copied, number, pair, zeros,
+    Group, Parameter, bound, check_distinct, check_parameter, checked_states, copied, number, pair, zeros,
 )
 
 from cygrad.core.dtypes import DTYPES
@@ -415,7 +415,7 @@ cdef class Solver:
         cdef Array a
         if not self.parameters:
             raise RuntimeError("set_states: this solver has no parameters; call set_parameters() first")
-        checked = files.checked_states(state_names(self), self.get_states(), states)
+        checked = checked_states(state_names(self), self.get_states(), states)
         for pstate, _ in checked.values():
             for given in pstate.values(): data_of(<Tensor>given)
         for name, (pstate, t) in checked.items():
