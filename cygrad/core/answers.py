@@ -47,8 +47,8 @@ SOLVER = {
     "nesterov": "use Nesterov(lr, momentum)",
     "dampening": "there is none; use Momentum(lr, momentum)",
     "amsgrad": "use AMSGRAD(alpha, bias_correction=True), whose eps is outside the bias correction",
-    "rho": "it is called decay",
-    "alpha": "the smoothing constant is called decay, and the learning rate lr",
+    "rho": "use decay",
+    "alpha": "the learning rate is called lr, and PyTorch's alpha of RMSprop is decay",
     "centered": "use RMSpropGraves",
     "lr_decay": "call set_learning_rate(lr) before update()",
     "initial_accumulator_value": "set the states with set_states()",
@@ -175,7 +175,8 @@ def of_solver(cls, given, named):
         return f"{name}: pass the arguments after the parameters by name: {name}(parameters, lr=...)"
     for key in named:
         if key in names: continue
-        if key in SOLVER: return f"{name} takes no {key}: {SOLVER[key].format(name)}"
+        known = key in SOLVER and ("decay" in settings or not SOLVER[key].endswith("decay"))
+        if known: return f"{name} takes no {key}: {SOLVER[key].format(name)}"
         return f"{name} takes no {key}; it takes {', '.join(names)}"
     if "params" in first and "params" in named and given: return f"{name}: the parameters are given twice"
     if rate != "lr" and "lr" in named and (rate in named or given and "params" not in first):

@@ -12,7 +12,7 @@ import numpy as np
 
 from cygrad.core.errors import described
 from cygrad.core.interop.numpy import tensor
-from cygrad.optim.parameters import check_names
+from cygrad.optim.parameters import check_names, not_negative
 
 if TYPE_CHECKING:
     from cygrad.optim.solver import Solver
@@ -38,13 +38,15 @@ def load_state_dict(solver: "Solver", given: Any) -> None:
     now = state_dict(solver)
     if [group["params"] for group in now["param_groups"]] != [group["params"] for group in given["param_groups"]]:
         raise ValueError("load_state_dict: the groups have other parameters than those of the solver")
-    states = {}
+    states, settings = {}, []
     for name, entry in given["state"].items():
-        states[name] = {key: v for key, v in entry.items() if key != "step"}, entry.get("step")
+        states[name] = ({key: v for key, v in entry.items() if key != "step"}, entry.get("step")) if isinstance(
+            entry, Mapping) else entry
+    for group, saved in zip(solver.param_groups, given["param_groups"], strict=True):
+        settings += [(group, key, not_negative(key, saved.get(key))) for key in ("weight_decay", "wd_mult")]
     lr, *rates = check_rates(given["rates"], now["rates"])
-    solver.set_states(states) if now["state"] else check_names("the states", {}, states)
-    for group, settings in zip(solver.param_groups, given["param_groups"], strict=True):
-        for key in ("weight_decay", "wd_mult"): group[key] = settings[key]
+    if states or now["state"]: solver.set_states(states)
+    for group, key, value in settings: group[key] = value
     solver._set_rates(lr, rates)
 
 
@@ -53,9 +55,10 @@ def check_rates(given: Any, own: list[Any]) -> list[Any]:
     def number(v: Any) -> bool:
         return isinstance(v, int | float) and 0 <= v < float("inf")
 
+    n = len(own) - 1
     fits = isinstance(given, list) and len(given) == len(own) and number(given[0]) and all(
         isinstance(group, list) and len(group) == 3 and all(map(number, group)) for group in given[1:])
-    if not fits: raise ValueError(f"the learning rates must be those of a solver with {len(own) - 1} groups")
+    if not fits: raise ValueError(f"the learning rates must be those of a solver with {n} group{'s' if n != 1 else ''}")
     return given
 
 

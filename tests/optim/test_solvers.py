@@ -228,7 +228,7 @@ def test_other_solvers_refuse_row_sparse_gradients(name):
     x.grad = None
     solver = getattr(cg.optim, name)([x])
     sparse_push(x, [0, 2], np.ones((2, 2)))
-    with pytest.raises(TypeError, match=f"update: the gradient of '0' is a GradientSlice, and {name} takes only tensors"):
+    with pytest.raises(TypeError, match=f"update: the gradient of '0' is a GradientSlice, and {name} takes only"):
         solver.update()
     assert x.numpy().all() == 1 and solver.get_states()["0"].t == 0 and x.version == 0
     x.grad = x.grad.to_dense()
@@ -293,7 +293,7 @@ def test_failing_allocations_change_nothing(name):
 
     def state():
         return [[v.numpy().tobytes() for v in (x, y, z)], [v.version for v in (x, y, z)], list(solver.get_parameters()),
-                {key: ([v.numpy().tobytes() for v in s.pstate.values()], s.t) for key, s in solver.get_states().items()},
+                [(*(v.numpy().tobytes() for v in s.pstate.values()), s.t) for s in solver.get_states().values()],
                 [cg.ensure_dense(v.grad).numpy().tobytes() for v in (x, y, z)], cg.memory.stats()["live_bytes"]]
 
     for call in (lambda: solver.set_parameters({"x": x, "y": y, "z": z}), lambda: solver.scale_grad(2.0),

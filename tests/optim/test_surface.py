@@ -57,7 +57,8 @@ def test_parameters_are_added_replaced_and_retained():
 
 def test_retained_states_must_fit():
     solver, model = trained("a", "b")
-    for v, text in ((variable([1.0, 2.0, 3.0]), r"float64 \(3,\)"), (variable([1.0, 2.0], "float32"), r"float32 \(2,\)")):
+    for v, text in ((variable([1.0, 2.0, 3.0]), r"float64 \(3,\)"),
+                    (variable([1.0, 2.0], "float32"), r"float32 \(2,\)")):
         with pytest.raises(ValueError, match=rf"'a' is {text}, and the state to retain is float64 \(2,\)"):
             solver.set_parameters({"c": variable([1.0]), "a": v}, reset=False, retain_state=True)
     with pytest.raises(ValueError, match="'c' is the same tensor as 'a'"):
@@ -378,9 +379,12 @@ def test_states_that_do_not_fit_change_nothing():
     with pytest.raises(RuntimeError, match="set_states: this solver has no parameters"):
         cg.optim.Momentum().set_states(good)
     state = solver.state_dict()
-    for change, text in ((dict(rates=[0.1]), "rates of a solver with 1 groups|learning rates"),
-                         (dict(param_groups=[]), "other parameters"), (dict(state={}), "missing 'a', 'b'")):
+    for change, text in ((dict(rates=[0.1]), "the learning rates must be those of a solver with 1 group$"),
+                         (dict(param_groups=[]), "other parameters"),
+                         (dict(param_groups=[dict(state["param_groups"][0]) | {"wd_mult": -1}]), "wd_mult must be at"),
+                         (dict(state={}), "missing 'a', 'b'")):
         with pytest.raises(ValueError, match=text): solver.load_state_dict(state | change)
+        assert velocity(solver, "a") == ([0.1, 0.1], 1) and solver.learning_rate() == 0.1
     with pytest.raises(ValueError, match="takes what state_dict"): solver.load_state_dict({})
 
 
@@ -421,7 +425,8 @@ def test_files(make, suffix, tmp_path):
         with pytest.raises(ValueError, match=text): other.load_states(path)
         assert all(s.t == 0 for s in other.get_states().values())
     if len(solver.get_states()["w"].pstate):
-        with pytest.raises(ValueError, match="like the parameter"): make({"w": variable([1.0], "float32")}).load_states(path)
+        short = make({"w": variable([1.0], "float32")})
+        with pytest.raises(ValueError, match="like the parameter"): short.load_states(path)
     with pytest.raises(ValueError): solver.save_states(tmp_path / "states.h5")
     cg.io.save(path, {"w.t": cg.tensor(np.int64(3))})
     with pytest.raises(ValueError, match="is not a file of save_states"): twin.load_states(path)
