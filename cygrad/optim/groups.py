@@ -1,12 +1,9 @@
 """What a user passes as parameters, and the groups that a solver shows."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from cygrad.core.graph.tensor import Tensor
-
-if TYPE_CHECKING:
-    from cygrad.optim.solver import Solver
 
 Parameters: TypeAlias = (
     Tensor | Mapping[str, Tensor] | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
@@ -24,7 +21,7 @@ class ParameterGroup(MutableMapping[str, Any]):
     """A group of a solver's parameters: "params", a list, which cannot be assigned; "lr", "lr_mult", "weight_decay" and
     "wd_mult", which can."""
 
-    def __init__(self, solver: "Solver", group: Any, names: list[str]):
+    def __init__(self, solver: Any, group: Any, names: list[str]):
         self._solver, self._group, self._names = solver, group, names
 
     def __getitem__(self, key: str) -> Any:

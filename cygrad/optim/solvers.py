@@ -4,6 +4,8 @@ Every solver takes its parameters as first argument too, as in PyTorch: Adam(par
 arguments by name. "lr" is another name for the learning rate, "betas" for (beta1, beta2). "weight_decay" is PyTorch's:
 g + weight_decay w takes the place of g, or, in a rule with a decay of its own (wd), w decays by lr weight_decay w."""
 
+from __future__ import annotations
+
 from typing import TypedDict, Unpack
 
 from cygrad.optim.groups import Parameters

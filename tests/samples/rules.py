@@ -192,6 +192,7 @@ def all_outputs(like):
     def joined(w, g, lr, t, *states, **settings):
         ys = like(w, g, float(lr), int(t), *states, **settings)
         return np.concatenate([y.reshape(-1) for y in ys]).astype(w.dtype)
+    joined.__name__ = like.__name__                 # for the operator page
     return joined
 
 
