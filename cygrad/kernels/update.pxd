@@ -34,5 +34,5 @@ cdef struct Update:         # one parameter, or one array of a gradient, and wha
 cdef const Kernel* kernel(str name) except NULL
 cdef void run(Update* u) noexcept nogil
 cdef void run_rows(Update* u, const Groups* groups, Py_ssize_t row) noexcept nogil
-cdef double sum_of_squares(int dtype, const char* x, Py_ssize_t n) noexcept nogil
+cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil
 cdef void find_inf_nan(int dtype, const char* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil

@@ -526,11 +526,22 @@ cdef void sum_blocks(Update* u, double* norms) noexcept nogil:
     norms[0], norms[1] = root(j.sums[0][0]), root(j.sums[0][1])
 
 
-cdef double sum_of_squares(int dtype, const char* x, Py_ssize_t n) noexcept nogil:
+cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil:
+    """The Euclidean norm of x. It is scaled where squares would overflow or vanish."""
     cdef Blocks j
     j.update, j.x, j.n, j.dtype = NULL, x, n, dtype
     run_blocks(&j)
-    return j.sums[0][0]
+    if dtype == FLOAT32 or 1e-280 < j.sums[0][0] < INFINITY or j.sums[0][0] != j.sums[0][0]: return root(j.sums[0][0])
+    return scaled_norm(<const double*>x, n)
+
+
+cdef double scaled_norm(const double* x, Py_ssize_t n) noexcept nogil:
+    cdef double largest = 0, sum_ = 0
+    cdef Py_ssize_t i
+    for i in range(n): largest = max(largest, fabs(x[i]))
+    if largest == 0 or largest == INFINITY: return largest
+    for i in range(n): sum_ += (x[i] / largest) * (x[i] / largest)
+    return largest * root(sum_)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

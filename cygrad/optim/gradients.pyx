@@ -1,7 +1,7 @@
 """The gradients of a solver's parameters: which of them a backward pass has reached, and their decay, clipping, scaling
 and checks. What can fail, copies and other allocations included, precedes the first write."""
 
-from libc.math cimport sqrt
+from libc.math cimport hypot
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -14,7 +14,7 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
 from cygrad.kernels.grouping cimport Groups, group, group_bytes
-from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, run, run_rows, sum_of_squares
+from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, norm, run, run_rows
 from cygrad.optim.parameters cimport Parameter
 
 from cygrad.core.errors import InplaceError
@@ -149,10 +149,10 @@ cdef int clip_by_norm(dict parameters, double bound) except -1:
     """g *= bound / max(bound, |g|)"""
     cdef Target t
     cdef const Kernel* k = kernel("scale")
-    cdef double norm
+    cdef double size
     for t in targets(parameters, "clip_grad_by_norm", True):
-        norm = sqrt(sum_of_squares(t.values.dtype, data_of(t.values), t.values.layout.size))
-        if not norm <= bound: write(t, k, bound / norm)
+        size = norm(t.values.dtype, data_of(t.values), t.values.layout.size)
+        if not size <= bound: write(t, k, bound / size)
     return 0
 
 
@@ -160,13 +160,12 @@ cdef double clip_by_global_norm(dict parameters, double bound) except? -1:
     """g *= bound / max(bound, norm). Returns the norm of all gradients together."""
     cdef Target t
     cdef const Kernel* k = kernel("scale")
-    cdef double norm = 0
+    cdef double size = 0
     cdef list all_targets = targets(parameters, "clip_grad_by_global_norm", True)
-    for t in all_targets: norm += sum_of_squares(t.values.dtype, data_of(t.values), t.values.layout.size)
-    norm = sqrt(norm)
-    if not norm <= bound:
-        for t in all_targets: write(t, k, bound / norm)
-    return norm
+    for t in all_targets: size = hypot(size, norm(t.values.dtype, data_of(t.values), t.values.layout.size))
+    if not size <= bound:
+        for t in all_targets: write(t, k, bound / size)
+    return size
 
 
 cdef int clip_by_value(dict parameters, double bound) except -1:

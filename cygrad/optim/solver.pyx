@@ -229,6 +229,7 @@ cdef class Solver:
         if key == "weight_decay": self.set_decay(group, value)
         elif key == "wd_mult": group.wd_mult = value
         elif key == "lr_mult": self.set_rate(group, self.lr * value, value)
+        elif self.groups == [group] and group is self.base: self.set_learning_rate(value)
         elif self.lr or not value: self.set_rate(group, value, value / self.lr if self.lr else group.lr_mult)
         else: self.set_rate(group, value, group.lr_mult)
         self.refresh(group)

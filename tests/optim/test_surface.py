@@ -313,6 +313,28 @@ def test_clipping_and_checks():
         with pytest.raises(TypeError, match="must be a number"): function("1")
 
 
+def test_norms_of_far_numbers():
+    for size in (1e200, 1e-200, 5e-324):
+        x = variable([3 * size, 4 * size])
+        solver = cg.optim.Sgd([x])
+        push(x, [3 * size, 4 * size])
+        assert solver.clip_grad_by_global_norm(float("inf")) == pytest.approx(5 * size)
+        solver.clip_grad_by_norm(1.0)
+        if size == 1e200: np.testing.assert_allclose(x.grad.numpy(), [0.6, 0.8])
+    push(x, [np.inf, 1.0])
+    assert solver.clip_grad_by_global_norm(1.0) == np.inf
+    push(x, [np.nan, np.inf])
+    assert np.isnan(solver.clip_grad_by_global_norm(1.0))
+
+
+def test_the_rate_of_the_only_group_is_that_of_the_solver():
+    solver = cg.optim.Sgd([variable([1.0])], lr=0.5)
+    solver.param_groups[0]["lr"] = 0.25
+    assert solver.learning_rate() == 0.25 and dict(solver.param_groups[0])["lr_mult"] == 1
+    solver.set_learning_rate(0.125)
+    assert solver.param_groups[0]["lr"] == 0.125
+
+
 def test_a_shared_and_a_strided_gradient_is_scaled_once():
     x, y = variable(np.ones((2, 3))), variable(np.ones((2, 3)))
     g = cg.tensor(np.full((3, 2), 4.0)).T
