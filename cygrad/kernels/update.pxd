@@ -1,5 +1,6 @@
 """Updates of parameters by solvers (update.pyx)."""
 
+from cygrad.kernels.array cimport real
 from cygrad.kernels.grouping cimport Groups
 
 cdef enum:
@@ -31,8 +32,14 @@ cdef struct Update:         # one parameter, or one array of a gradient, and wha
     char* s[MAX_STATES]
     double c[MAX_COEFFICIENTS]
 
+cdef int add_kernel(const char* name, void* f32, void* f64) except -1
 cdef const Kernel* kernel(str name) except NULL
 cdef void run(Update* u) noexcept nogil
 cdef void run_rows(Update* u, const Groups* groups, Py_ssize_t row) noexcept nogil
 cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil
 cdef void find_inf_nan(int dtype, const char* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil
+
+
+cdef inline real bounded(real x, real low, real high) noexcept nogil:
+    x = low if x < low else x
+    return high if x > high else x

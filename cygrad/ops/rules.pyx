@@ -23,6 +23,8 @@ from cygrad.kernels.update cimport L2, Update, kernel, run
 
 import numpy as np
 
+import cygrad.kernels.rules  # no-cython-lint: registers its loops
+
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.interop.numpy import asarray
 
