@@ -84,7 +84,7 @@ FIRST = {
         softmax sort statistics window""".split(),
     "cygrad.kernels.": """
         bits blas choose compare driver elementwise folds functions grouping index laws loss random reduce rows scan
-        search softmax sort threads update""".split(),
+        search softmax sort threads""".split(),
 }
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")

@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 import numpy as _np
 
 with bundles.alone:
-    from cygrad import autograd, memory, ops, optim, random, testing
+    from cygrad import autograd, memory, ops, random, testing
     from cygrad.autograd import (
         GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
         predict_mode, record, set_recording, set_training, stop_gradient, train_mode,

@@ -12,16 +12,20 @@ import re
 import sys
 
 import surface
+from cygrad.optim import Solver
 from surface import Answer
 
 NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the name of a parameter without annotation, in any function
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
-    "Adam.lr": "float | None",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
     "capped": "bool",
-    "alpha": "float", "beta1": "float", "beta2": "float", "eps": "float", "lr": "float",
+    "eps": "float", "lr": "float", "clip_norm": "float", "clip_value": "float", "rate": "float",
+    "scale_grad.scale": "float",
+    "reset": "bool", "retain_state": "bool", "keys": "str | Iterable[str]", "param_group": "dict[str, Any]",
+    "update_pre_hook": "Callable[[], object] | None", "update_post_hook": "Callable[[], object] | None",
+    "closure": "Callable[[], Any] | None", "states": "Mapping[str, Any]", "state_dict": "Mapping[str, Any]",
     "create_graph": "bool", "endpoint": "bool",
     "x": "_Data",
     "dtype": "npt.DTypeLike | None",
@@ -58,7 +62,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "table.by": "Literal['operation', 'category', 'line', 'stack', 'why']", "path": "str | PathLike[str]",
     "compare.by": "Literal['operation', 'category', 'line']", "compare.other": "profile | str | PathLike[str]",
     "plot.axis": "Literal['events', 'time']",
-    "parameters": "Mapping[str, Tensor] | Iterable[Tensor]",
+    "parameters": "_Parameters",
     "retain_graph": "bool | None",
     "shape": "int | Sequence[int]",
 }
@@ -87,8 +91,14 @@ RESULTS = {                 # `Class.member` or the function's name, for results
        for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent views "
        "data_dependent_shape shows_part signs joint_formula".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
-    "Solver.set_parameters": "None", "Solver.update": "None", "Solver.zero_grad": "None", "Solver.lr": "float",
-    "Adam.beta1": "float", "Adam.beta2": "float", "Adam.eps": "float",
+    **{f"Solver.{name}": "None" for name in (
+       "add_param_group clear_parameters clip_grad_by_norm clip_grad_by_value load_state_dict load_states "
+       "remove_parameters save_states scale_grad set_parameters set_states update weight_decay zero_grad").split()},
+    **{f"Solver.{name}": "bool" for name in
+       "check_inf_grad check_nan_grad check_inf_or_nan_grad weight_decay_is_fused".split()},
+    "Solver.lr": "float", "Solver.clip_grad_by_global_norm": "float", "Solver.step": "Any",
+    "Solver.get_states": "dict[str, SolverState]", "Solver.state_dict": "dict[str, Any]",
+    "Solver.param_groups": "list[ParameterGroup]",
     "Tape.nodes": "int", "Tape.saved_bytes": "int",
     "Tensor.T": "Tensor", "Tensor.mT": "Tensor",
     "Tensor.dtype": "np.dtype[Any]", "Tensor.fresh_grad": "bool", "Tensor.grad": "Tensor | None",
@@ -185,7 +195,8 @@ ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "GradientCollector"
            "saved_tensors_hooks": "Self", "Handle": "Self", "fail_allocation": "Failure", "assert_no_leak": "None"}
 SILENT = {                  # of every class, or without meaning for a type checker; 3.12 added the buffer protocol
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
-    "static_attributes buffer release_buffer pyx_vtable reduce_cython setstate_cython test".split()}
+    "static_attributes getattr getattribute buffer release_buffer pyx_vtable reduce_cython setstate_cython "
+    "test".split()}
 OVERRIDES = {"__eq__", "__ne__"}                    # object declares a bool
 
 ALIASES = {                 # name: definition; the tables below list names to import
@@ -196,14 +207,18 @@ ALIASES = {                 # name: definition; the tables below list names to i
     "_float": "_float: TypeAlias = float",
     "_Head": "_Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None",
     "_Data": "_Data: TypeAlias = Tensor | npt.ArrayLike",
+    "_Parameters": "_Parameters: TypeAlias = (Tensor | Mapping[str, Tensor] | Iterable[Tensor] | "
+                   "Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]])",
+    "_Rate": "_Rate: TypeAlias = float | _Parameters",
     "_F": "_F = TypeVar('_F', bound=Callable[..., Any])",
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
 }
 SHORT = re.compile(rf"(?<![\w.'])({'|'.join(name[1:] for name in ALIASES if name != '_float')})\b")
 SOURCES = {
     "os": ["PathLike"],
-    "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "Sequence"],
-    "typing": ["Any", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypeVar", "final", "overload"],
+    "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence"],
+    "typing": ["Any", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypedDict", "TypeVar", "Unpack", "final",
+               "overload"],
     "typing_extensions": ["disjoint_base"],
 }
 
@@ -248,7 +263,7 @@ class Stub:
         return "Any"
 
     def parameters(self, owner, parameters, strict, method=False):
-        out, star = [], False
+        out, star, parameters, compiled = [], False, list(parameters), surface.is_compiled(self.module)
         for i, p in enumerate(parameters):
             if i == 0 and (method or p.name == "self"):     # functions that are also Tensor methods call it x
                 out.append(p.name if method else f"{p.name}: Any")
@@ -259,8 +274,10 @@ class Stub:
                 out.append(f"*{p.name}: {kind}")
                 star = True
                 continue
+            if i and not compiled and parameters[i - 1].kind is p.POSITIONAL_ONLY is not p.kind: out.append("/")
             if p.kind is p.VAR_KEYWORD:
-                out.append(f"**{p.name}: {'Never' if p.name == '__' else 'Any'}")
+                typed = p.annotation is not p.empty and self.annotated(p.annotation)
+                out.append(f"**{p.name}: {'Never' if p.name == '__' else typed or 'Any'}")
                 continue
             if p.kind is p.KEYWORD_ONLY and not star:
                 out.append("*")
@@ -309,6 +326,11 @@ class Stub:
             self.lines.append(f"class {name}(NamedTuple):")
             self.lines += [f"    {field}: {kind.__name__}" for field, kind in cls.__annotations__.items()]
             return None
+        if hasattr(cls, "__total__"):
+            self.lines.append(f"class {name}(TypedDict, total=False):")
+            self.lines += [f"    {field}: {self.annotated(getattr(kind, '__forward_arg__', kind))}"
+                           for field, kind in cls.__annotations__.items()]
+            return None
         strict = id(cls) in self.shown
         base = cls.__bases__[0]
         if surface.is_compiled(self.module) and not cls.__flags__ & 1 << 9:         # not a heap type of Python's
@@ -318,6 +340,8 @@ class Stub:
         self.lines.append(f"class {name}{bases}:")
         body = Stub(self.module, self.shown, self.untyped)
         body.lines += INSTANCE.get(name, [])
+        if issubclass(cls, Solver):                 # settings, which have no value in the class
+            body.lines += [f"{key}: {kind}" for key, kind in vars(cls).get("__annotations__", {}).items()]
         for member, value in vars(cls).items(): body.member(name, cls, member, value, strict)
         if "float" in vars(cls):                    # a method of that name hides the type in its class
             body.lines = [re.sub(r"(?<![\w.])float(?![\w(])", "_float", line) for line in body.lines]

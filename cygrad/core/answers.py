@@ -38,13 +38,28 @@ WITHOUT = {
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
 }
 MEANING = {"correction": ", where the divisor is n - correction"}
-# Arguments of solvers.
+# Arguments of solvers in PyTorch and MXNet.
+FUSED = "leave it out; every update is fused"
 SOLVER = {
-    "params": "set its parameters afterwards: {0}().set_parameters(parameters)",
-    "parameters": "set its parameters afterwards: {0}().set_parameters(parameters)",
-    "betas": "pass them separately: {0}(beta1=0.9, beta2=0.999)",
-    "weight_decay": "call weight_decay(rate) after backward and before update()",
-    "momentum": "the solvers are {solvers}",
+    "parameters": "pass them first, {0}(parameters, lr=0.01), or call set_parameters(parameters)",
+    "betas": "its rule has no beta1 and beta2",
+    "momentum": "use Momentum(lr, momentum), in which v contains the learning rate, SgdW, Nesterov or RMSpropGraves",
+    "nesterov": "use Nesterov(lr, momentum)",
+    "dampening": "there is none; use Momentum(lr, momentum)",
+    "amsgrad": "use AMSGRAD(alpha, bias_correction=True), whose eps is outside the bias correction",
+    "rho": "use decay",
+    "alpha": "the learning rate is called lr, and PyTorch's alpha of RMSprop is decay",
+    "centered": "use RMSpropGraves",
+    "lr_decay": "call set_learning_rate(lr) before update()",
+    "initial_accumulator_value": "set the states with set_states()",
+    "maximize": "differentiate the negative loss",
+    "foreach": FUSED, "fused": FUSED, "capturable": FUSED,
+    "differentiable": "updates are not recorded",
+    "wd": "use weight_decay, as in PyTorch, or call weight_decay(rate) before update()",
+    "learning_rate": "it is called lr",
+    "rescale_grad": "call scale_grad(scale) before update()",
+    "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
+    "lr_scheduler": "call set_learning_rate(lr) before update()",
 }
 CPU = "all memory is the CPU's; leave it out"
 IN_PLACE = "x {0}= y writes in place"
@@ -91,8 +106,7 @@ LAYER = {
     "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
     "_weight": "use from_pretrained(weight)",
 }
-SOLVERS = {"step": "use update()", "param_groups": "use get_parameters()", "add_param_group": "use set_parameters()",
-           "setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
+SOLVERS = {"setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
 
 
 class Answer:
@@ -155,15 +169,27 @@ def of_module(name):
     return f"module 'cygrad' has no attribute {described(name)}{advice}"
 
 
-def of_solver(name, given, named, settings):
-    """The message for wrong arguments of the solver `name`, or None if there are none. `settings` lists its keywords;
-    None means that it may take any."""
-    if given and hasattr(given[0], "__iter__") and not isinstance(given[0], str) and getattr(given[0], "ndim", 1):
-        return solver_message(name, "params")
+def of_solver(cls, given, named):
+    """The message for wrong arguments of a solver, or None if there are none."""
+    rate, *settings = cls.settings
+    name, names = cls.__name__, [*dict.fromkeys((rate, "lr")), *settings, "params", "weight_decay"]
+    if "beta1" in settings: names.append("betas")
+    first = {"params"} if given and hasattr(given[0], "__iter__") and getattr(given[0], "ndim", 1) else {rate}
+    if "params" in first and len(given) > 1:
+        return f"{name}: pass the arguments after the parameters by name: {name}(parameters, lr=...)"
     for key in named:
-        if settings is not None and key not in settings:
-            if key in SOLVER: return solver_message(name, key)
-            return f"{name} takes no {key}; it takes {', '.join(settings)}"
+        if key in names: continue
+        known = key in SOLVER and ("decay" in settings or not SOLVER[key].endswith("decay"))
+        if known: return f"{name} takes no {key}: {SOLVER[key].format(name)}"
+        return f"{name} takes no {key}; it takes {', '.join(names)}"
+    if "params" in first and "params" in named and given: return f"{name}: the parameters are given twice"
+    if rate != "lr" and "lr" in named and (rate in named or given and "params" not in first):
+        return f"{name}: lr is another name for {rate}; give one of them"
+    if rate == "lr" and "lr" in named and given and "params" not in first: return f"{name}: lr is given twice"
+    if rate != "lr" and rate in named and given and "params" not in first: return f"{name}: {rate} is given twice"
+    if "betas" in named and {"beta1", "beta2"} & {*named}: return f"{name}: give betas, or beta1 and beta2"
+    if named.get("weight_decay") is not None and "wd" in settings and "wd" in named:
+        return f"{name}: weight_decay is PyTorch's, which decays by lr weight_decay w; give wd or weight_decay"
     return None
 
 
@@ -180,9 +206,3 @@ def of_layer(cls, given, named):
         listed = f"; it takes {', '.join(names)}" if names else ""
         return f"{cls.__name__} takes no {key}" + (f": {advice}" if advice else listed)
     return f"{cls.__name__} takes no arguments" if given and code is None else None
-
-
-def solver_message(name, key):
-    solvers = ", ".join(sorted({f.__name__ for f in vars(sys.modules["cygrad"].optim).values() if hasattr(f, "rate")}
-                               - {"Solver"}))
-    return f"{name} takes no {key}: {SOLVER[key].format(name, solvers=solvers)}"

@@ -1,6 +1,45 @@
+"""Updates of parameters by solvers (update.pyx)."""
+
+from cygrad.kernels.array cimport real
 from cygrad.kernels.grouping cimport Groups
 
-cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil
-cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v, double rate, double beta1,
-               double beta2, double eps) noexcept nogil
-cdef void sgd_rows(int dtype, const Groups* groups, Py_ssize_t row, char* w, const char* g, double lr) noexcept nogil
+cdef enum:
+    MAX_STATES = 3          # of one parameter
+    MAX_COEFFICIENTS = 14   # of one rule, these two included:
+    LOCAL = 12              # the rate of a rule with norms, which run() computes
+    L2 = 13                 # g stands for g + L2 w, except in rules with a decay of their own
+
+# The serial loop of a rule, over n elements. c are the coefficients.
+ctypedef void (*loop_t)(void* w, const void* g, void** s, const double* c, Py_ssize_t n) noexcept nogil
+
+# The first pass of a rule with norms: adds two sums of squares to `sums`, and may write to the states.
+ctypedef void (*sums_t)(void* w, const void* g, void** s, const double* c, Py_ssize_t n, double* sums) noexcept nogil
+
+cdef struct Kernel:
+    const char* name
+    loop_t f32
+    loop_t f64
+    sums_t sums_f32         # NULL: the rule has no norms
+    sums_t sums_f64
+    double (*local_rate)(const double* c, const double* norms) noexcept nogil
+
+cdef struct Update:         # one parameter, or one array of a gradient, and what is done to it
+    const Kernel* kernel
+    int dtype
+    Py_ssize_t n
+    char* w
+    const char* g
+    char* s[MAX_STATES]
+    double c[MAX_COEFFICIENTS]
+
+cdef int add_kernel(const char* name, void* f32, void* f64) except -1
+cdef const Kernel* kernel(str name) except NULL
+cdef void run(Update* u) noexcept nogil
+cdef void run_rows(Update* u, const Groups* groups, Py_ssize_t row) noexcept nogil
+cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil
+cdef void find_inf_nan(int dtype, const char* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil
+
+
+cdef inline real bounded(real x, real low, real high) noexcept nogil:
+    x = low if x < low else x
+    return high if x > high else x

@@ -1,119 +1,306 @@
-"""Update steps of solvers for one parameter: fused, in place, without temporaries. Each is one pass over dense memory,
-with one range of elements for each thread."""
+"""Updates of parameters by solvers, in place and without temporaries: run() distributes the ranges of a parameter among
+the threads, run_rows() the rows of a row-sparse gradient. The rules are serial loops, in rules.pyx and here.
 
-from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
+Two rules have norms of whole parameters. Their first pass sums squares in float64 over blocks whose size depends on n
+only, and the sums of the blocks are added in order, so the norms have the same bits for any number of threads."""
+
+from libc.math cimport INFINITY
+from libc.math cimport sqrt as root
+from libc.string cimport strcmp
+
+from cygrad.kernels.array cimport FLOAT32, itemsize, real
 from cygrad.kernels.grouping cimport Groups
 from cygrad.kernels.threads cimport parallel_for, threads_for
-from cygrad.kernels.mathematics cimport sqrt
+from cygrad.kernels.mathematics cimport fabs, sqrt
 
 
-cdef void sgd_(real[::1] w, real[::1] g, real lr) noexcept nogil:
-    """w -= lr g"""
+# ---- rules with norms ------------------------------------------------------------------------------------------------
+
+cdef enum:
+    TILE = 256              # elements on the stack
+    LANES = 8               # partial sums of squares, so that the compiler can vectorize them in a fixed order
+
+cdef inline double sum_of_lanes(const double* lane) noexcept nogil:
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
+
+
+cdef double squares(const real* x, Py_ssize_t n) noexcept nogil:
+    """The sum of x^2 in float64."""
+    cdef double lane[LANES]
+    cdef Py_ssize_t i, k
+    for k in range(LANES): lane[k] = 0
+    for i in range(n // LANES):
+        for k in range(LANES): lane[k] += <double>x[i * LANES + k] * <double>x[i * LANES + k]
+    for i in range(n - n % LANES, n): lane[0] += <double>x[i] * <double>x[i]
+    return sum_of_lanes(lane)
+
+
+cdef void lars_sums(real* w, const real* g, real** s, const double* c, Py_ssize_t n, double* sums) noexcept nogil:
+    """The squares of w and of g."""
+    sums[0], sums[1] = squares(w, n), squares(g, n)
+
+
+cdef double lars_rate(const double* c, const double* norms) noexcept nogil:
+    """lr coefficient |w| / (|g| + decay |w|), or lr where |w| < eps"""
+    cdef double lr = c[0], decay = c[2], coefficient = c[3], eps = c[4]
+    cdef double x = norms[1] + decay * norms[0]
+    if norms[0] < eps: return lr
+    return lr * coefficient * norms[0] / (x + eps if x < eps else x)
+
+
+cdef void lars(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """v = momentum v + local_rate (g + decay w); w -= v"""
+    cdef real rate = <real>c[LOCAL], momentum = <real>c[1], decay = <real>c[2]
+    cdef real* v = s[0]
     cdef Py_ssize_t i
-    for i in range(w.shape[0]):
-        w[i] -= lr * g[i]
+    for i in range(n):
+        v[i] = momentum * v[i] + rate * (g[i] + decay * w[i])
+        w[i] -= v[i]
 
 
-cdef void adam_(real[::1] w, real[::1] g, real[::1] m, real[::1] v, real rate, real beta1, real beta2,
-                real eps) noexcept nogil:
-    """m, v: running means of g and g^2; w -= rate m / (sqrt(v) + eps), rate = lr sqrt(1 - beta2^t) / (1 - beta1^t)
-    (Kingma and Ba 2015, section 2, with eps outside the correction)."""
+cdef inline real lamb_step(real m, real v, real w, real rate1, real rate2, real eps, real decay) noexcept nogil:
+    """r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + decay w; the rates are the reciprocals."""
+    return rate1 * m / (sqrt(rate2 * v) + eps) + decay * w
+
+
+cdef void lamb_sums(real* w, const real* g, real** s, const double* c, Py_ssize_t n, double* sums) noexcept nogil:
+    """m, v as in adam; the squares of w and of r"""
+    cdef real beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
+    cdef real eps = <real>c[5], rate1 = <real>c[6], rate2 = <real>c[7], decay = <real>c[8]
+    cdef real r[TILE]
+    cdef Py_ssize_t i, start = 0, count
+    cdef real* m = s[0]
+    cdef real* v = s[1]
+    sums[0], sums[1] = squares(w, n), 0
+    while start < n:
+        count = min(n - start, <Py_ssize_t>TILE)
+        for i in range(count):
+            m[i] = beta1 * m[i] + rest1 * g[i]
+            v[i] = beta2 * v[i] + rest2 * g[i] * g[i]
+            r[i] = lamb_step(m[i], v[i], w[i], rate1, rate2, eps, decay)
+        sums[1] += squares(<const real*>r, count)
+        w, g, m, v = w + count, g + count, m + count, v + count
+        start += count
+
+
+cdef double lamb_rate(const double* c, const double* norms) noexcept nogil:
+    """eta clip(|w|, gamma_l, gamma_u) / |r|, or eta where |r| <= eps"""
+    cdef double low = c[9], high = c[10]
+    return c[0] * min(max(norms[0], low), high) / norms[1] if norms[1] > c[5] else c[0]
+
+
+cdef void lamb(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """w -= local_rate r"""
+    cdef real rate = <real>c[LOCAL], eps = <real>c[5], rate1 = <real>c[6], rate2 = <real>c[7], decay = <real>c[8]
+    cdef real* m = s[0]
+    cdef real* v = s[1]
     cdef Py_ssize_t i
-    cdef real a, b
-    for i in range(w.shape[0]):
-        a = beta1 * m[i] + (1 - beta1) * g[i]
-        b = beta2 * v[i] + (1 - beta2) * g[i] * g[i]
-        m[i] = a
-        v[i] = b
-        w[i] -= rate * a / (sqrt(b) + eps)
+    for i in range(n): w[i] -= rate * lamb_step(m[i], v[i], w[i], rate1, rate2, eps, decay)
+
+
+# ---- gradients: w is the gradient, g the parameter -------------------------------------------------------------------
+
+cdef void scale(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    cdef real factor = <real>c[0]
+    cdef Py_ssize_t i
+    for i in range(n): w[i] *= factor
+
+
+cdef void clip(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """Clip to [-bound, bound]. A NaN stays."""
+    cdef real bound = <real>c[0]
+    cdef Py_ssize_t i
+    for i in range(n): w[i] = bounded(w[i], -bound, bound)
+
+
+cdef void decay(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """gradient += rate parameter"""
+    cdef real rate = <real>c[0]
+    cdef Py_ssize_t i
+    for i in range(n): w[i] += rate * g[i]
+
+
+cdef void find_bad(const real* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int infs = 0, nans = 0
+    for i in range(n):
+        infs |= fabs(x[i]) == <real>INFINITY
+        nans |= x[i] != x[i]
+    if infs: inf[0] = True
+    if nans: nan[0] = True
+
+
+cdef void find_inf_nan(int dtype, const char* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil:
+    """Set `inf` if an element is infinite, and `nan` if one is NaN."""
+    if dtype == FLOAT32: find_bad[float](<const float*>x, n, inf, nan)
+    else: find_bad[double](<const double*>x, n, inf, nan)
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------------
 
-cdef struct Step:
+cdef Kernel kernels[24]
+cdef int n_kernels = 0
+
+cdef int add_kernel(const char* name, void* f32, void* f64) except -1:
+    """Make the loop of a rule known to kernel()."""
+    global n_kernels
+    cdef Kernel* k = &kernels[n_kernels]
+    k.name, k.f32, k.f64 = name, <loop_t>f32, <loop_t>f64
+    n_kernels += 1
+    return 0
+
+add_kernel("lamb", <void*>lamb[float], <void*>lamb[double])
+kernels[n_kernels - 1].sums_f32, kernels[n_kernels - 1].sums_f64 = <sums_t>lamb_sums[float], <sums_t>lamb_sums[double]
+kernels[n_kernels - 1].local_rate = lamb_rate
+add_kernel("lars", <void*>lars[float], <void*>lars[double])
+kernels[n_kernels - 1].sums_f32, kernels[n_kernels - 1].sums_f64 = <sums_t>lars_sums[float], <sums_t>lars_sums[double]
+kernels[n_kernels - 1].local_rate = lars_rate
+add_kernel("scale", <void*>scale[float], <void*>scale[double])
+add_kernel("clip", <void*>clip[float], <void*>clip[double])
+add_kernel("decay", <void*>decay[float], <void*>decay[double])
+
+
+cdef const Kernel* kernel(str name) except NULL:
+    """The kernel of this name. Raises ValueError for an unknown name."""
+    cdef bytes wanted = name.encode()
+    cdef int i
+    for i in range(n_kernels):
+        if strcmp(kernels[i].name, wanted) == 0: return &kernels[i]
+    raise ValueError(f"there is no update kernel {name!r}")
+
+
+cdef void run(Update* u) noexcept nogil:
+    """Update a dense parameter in place. Sets u.c[LOCAL] for a rule with norms."""
+    cdef int t = threads_for(u.n)
+    cdef double norms[2]
+    if u.kernel.local_rate != NULL:
+        sum_blocks(u, norms)
+        u.c[LOCAL] = u.kernel.local_rate(u.c, norms)
+    if t == 1: update_range(u, 0, u.n)
+    else: parallel_for(update_range, u, u.n, (u.n + t - 1) // t, t)
+
+
+cdef void update_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef Update* u = <Update*>job
+    cdef int size = itemsize(u.dtype), k
+    cdef void* s[MAX_STATES]
+    for k in range(MAX_STATES): s[k] = u.s[k] + a * size
+    (u.kernel.f32 if u.dtype == FLOAT32 else u.kernel.f64)(u.w + a * size, u.g + a * size, s, u.c, b - a)
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+cdef enum:
+    MAX_BLOCKS = 512        # of one array; their sums are on the stack
+
+cdef struct Blocks:         # the first pass of `update`, or, where that is NULL, the sum of squares of x
+    Update* update
+    const char* x
+    Py_ssize_t n, block
     int dtype
-    char* w
-    const char* g
-    char* m
-    char* v
-    double rate, beta1, beta2, eps
+    double sums[MAX_BLOCKS][2]
 
 
-cdef void sgd(int dtype, Py_ssize_t n, char* w, const char* g, double lr) noexcept nogil:
-    cdef Step step = Step(dtype, w, g, NULL, NULL, lr, 0, 0, 0)
-    cdef int t = threads_for(n)
-    parallel_for(sgd_range, &step, n, (n + t - 1) // t, t)
+cdef void sum_range(void* job, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """The sums of the blocks from `first` to `last`."""
+    cdef Blocks* j = <Blocks*>job
+    cdef int size = itemsize(j.dtype), i
+    cdef Py_ssize_t k, a, count
+    cdef void* s[MAX_STATES]
+    for k in range(first, last):
+        a = k * j.block
+        count = min(j.block, j.n - a)
+        if j.update == NULL:
+            j.sums[k][0] = (squares[float](<const float*>j.x + a, count) if j.dtype == FLOAT32 else
+                            squares[double](<const double*>j.x + a, count))
+            continue
+        for i in range(MAX_STATES): s[i] = j.update.s[i] + a * size
+        (j.update.kernel.sums_f32 if j.dtype == FLOAT32 else j.update.kernel.sums_f64)(
+            j.update.w + a * size, j.update.g + a * size, s, j.update.c, count, &j.sums[k][0])
 
 
-cdef void sgd_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef Step* s = <Step*>job
-    if s.dtype == FLOAT32: sgd_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), <float>s.rate)
-    else:                  sgd_[double](view1d(<double*>s.w + a, b - a), view1d(<double*>s.g + a, b - a), s.rate)
+cdef void run_blocks(Blocks* j) noexcept nogil:
+    """Compute the sums of all blocks, and add them in order: the first block then has the totals."""
+    cdef int t = threads_for(j.n)
+    cdef Py_ssize_t count, k
+    j.block = max(<Py_ssize_t>4096, (j.n + MAX_BLOCKS - 1) // MAX_BLOCKS)
+    count = (j.n + j.block - 1) // j.block
+    j.sums[0][0] = j.sums[0][1] = 0
+    parallel_for(sum_range, j, count, (count + t - 1) // t, t)
+    for k in range(1, count):
+        j.sums[0][0] += j.sums[k][0]
+        j.sums[0][1] += j.sums[k][1]
 
 
-cdef void adam(int dtype, Py_ssize_t n, char* w, const char* g, char* m, char* v, double rate, double beta1,
-               double beta2, double eps) noexcept nogil:
-    cdef Step step = Step(dtype, w, g, m, v, rate, beta1, beta2, eps)
-    cdef int t = threads_for(n)
-    parallel_for(adam_range, &step, n, (n + t - 1) // t, t)
+cdef void sum_blocks(Update* u, double* norms) noexcept nogil:
+    """The first pass of a rule with norms."""
+    cdef Blocks j
+    j.update, j.n, j.dtype = u, u.n, u.dtype
+    run_blocks(&j)
+    norms[0], norms[1] = root(j.sums[0][0]), root(j.sums[0][1])
 
 
-cdef void adam_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef Step* s = <Step*>job
-    if s.dtype == FLOAT32:
-        adam_[float](view1f(<float*>s.w + a, b - a), view1f(<float*>s.g + a, b - a), view1f(<float*>s.m + a, b - a),
-                     view1f(<float*>s.v + a, b - a), <float>s.rate, <float>s.beta1, <float>s.beta2, <float>s.eps)
-    else:
-        adam_[double](view1d(<double*>s.w + a, b - a), view1d(<double*>s.g + a, b - a), view1d(<double*>s.m + a, b - a),
-                      view1d(<double*>s.v + a, b - a), s.rate, s.beta1, s.beta2, s.eps)
+cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil:
+    """The Euclidean norm of x. It is scaled where squares would overflow or vanish."""
+    cdef Blocks j
+    j.update, j.x, j.n, j.dtype = NULL, x, n, dtype
+    run_blocks(&j)
+    if dtype == FLOAT32 or 1e-280 < j.sums[0][0] < INFINITY or j.sums[0][0] != j.sums[0][0]: return root(j.sums[0][0])
+    return scaled_norm(<const double*>x, n)
+
+
+cdef double scaled_norm(const double* x, Py_ssize_t n) noexcept nogil:
+    cdef double largest = 0, sum_ = 0
+    cdef Py_ssize_t i
+    for i in range(n): largest = max(largest, fabs(x[i]))
+    if largest == 0 or largest == INFINITY: return largest
+    for i in range(n): sum_ += (x[i] / largest) * (x[i] / largest)
+    return largest * root(sum_)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
-cdef enum:
-    TILE = 64               # elements of a row that are summed on the stack
-
-cdef struct RowStep:
+cdef struct Rows:
+    Update* update
     const Groups* groups
-    char* w
-    const char* g
     Py_ssize_t row
-    int dtype
-    double rate
 
 
-cdef void sgd_rows(int dtype, const Groups* groups, Py_ssize_t row, char* w, const char* g, double lr) noexcept nogil:
-    """w[index] -= lr g for the rows of a row-sparse gradient; those of equal indices are summed before."""
-    cdef RowStep step = RowStep(groups, w, g, row, dtype, lr)
+cdef void run_rows(Update* u, const Groups* groups, Py_ssize_t row) noexcept nogil:
+    """Update the rows of a row-sparse gradient, whose values are u.g and have `row` elements each. Rows of equal
+    indices are summed first, and the rule is applied to each row once."""
+    cdef Rows rows = Rows(u, groups, row)
     cdef int t = threads_for(groups.starts[groups.n] * row)
-    parallel_for(sgd_rows_range, &step, groups.n, (groups.n + t - 1) // t, t)
+    parallel_for(rows_range, &rows, groups.n, (groups.n + t - 1) // t, t)
 
 
-cdef void sgd_rows_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    cdef RowStep* s = <RowStep*>job
-    if s.dtype == FLOAT32: sgd_rows_[float](s, <float*>s.w, <const float*>s.g, a, b, <float>s.rate)
-    else:                  sgd_rows_[double](s, <double*>s.w, <const double*>s.g, a, b, s.rate)
+cdef void rows_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
+    cdef Rows* r = <Rows*>job
+    if r.update.dtype == FLOAT32: update_rows[float](r, <const float*>r.update.g, a, b)
+    else: update_rows[double](r, <const double*>r.update.g, a, b)
 
 
-cdef void sgd_rows_(const RowStep* s, real* w, const real* g, Py_ssize_t a, Py_ssize_t b, real lr) noexcept nogil:
+cdef void update_rows(const Rows* r, const real* g, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef real total[TILE]
-    cdef const Groups* groups = s.groups
+    cdef void* s[MAX_STATES]
+    cdef const Groups* groups = r.groups
+    cdef Update* u = r.update
+    cdef loop_t loop = u.kernel.f32 if u.dtype == FLOAT32 else u.kernel.f64
     cdef const real* x
-    cdef real* y
-    cdef Py_ssize_t k, j, i, start, count, first
+    cdef Py_ssize_t k, j, i, start, count, first, at
     for k in range(a, b):
         first = groups.starts[k]
-        y = w + groups.index[groups.order[first]] * s.row
-        if groups.starts[k + 1] == first + 1:
-            x = g + groups.order[first] * s.row
-            for i in range(s.row): y[i] -= lr * x[i]
-            continue
+        at = groups.index[groups.order[first]] * r.row
         start = 0
-        while start < s.row:
-            count = min(s.row - start, <Py_ssize_t>TILE)
-            for i in range(count): total[i] = 0
-            for j in range(first, groups.starts[k + 1]):
-                x = g + groups.order[j] * s.row + start
-                for i in range(count): total[i] += x[i]
-            for i in range(count): y[start + i] -= lr * total[i]
-            start += TILE
+        while start < r.row:
+            count = min(r.row - start, <Py_ssize_t>TILE)
+            x = g + groups.order[first] * r.row + start
+            if groups.starts[k + 1] > first + 1:
+                for i in range(count): total[i] = x[i]
+                for j in range(first + 1, groups.starts[k + 1]):
+                    x = g + groups.order[j] * r.row + start
+                    for i in range(count): total[i] += x[i]
+                x = total
+            for i in range(MAX_STATES): s[i] = <real*>u.s[i] + at + start
+            loop(<real*>u.w + at + start, x, s, u.c, count)
+            start += count

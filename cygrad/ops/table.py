@@ -324,6 +324,26 @@ TABLE = [
     Row(random.dropout_identity, public=False),
 
     Row(gradient.scale_gradient, methods=("scale_gradient",)),
+
+    Row("rules.sgd_update", public=False),
+    Row("rules.sgdw_update", public=False),
+    Row("rules.momentum_update", public=False),
+    Row("rules.nesterov_update", public=False),
+    Row("rules.lars_update", public=False),
+    Row("rules.adagrad_update", public=False),
+    Row("rules.adadelta_update", public=False),
+    Row("rules.rmsprop_update", public=False),
+    Row("rules.rmsprop_graves_update", public=False),
+    Row("rules.adam_update", public=False),
+    Row("rules.adamw_update", public=False),
+    Row("rules.adamax_update", public=False),
+    Row("rules.amsgrad_update", public=False),
+    Row("rules.adabound_update", public=False),
+    Row("rules.amsbound_update", public=False),
+    Row("rules.adabelief_update", public=False),
+    Row("rules.adabelief_max_update", public=False),
+    Row("rules.lamb_update", public=False),
+    Row("rules.lion_update", public=False),
 ]
 
 ROWS = {row.name: row for row in TABLE}

@@ -3,11 +3,22 @@
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from importlib import import_module as _import_module
 
-from cygrad.optim.solver import Adam, Sgd, Solver
+from cygrad.optim import solver as _solver
+from cygrad.optim.groups import SolverState
+from cygrad.optim.solver import Solver
+from cygrad.optim.solvers import (
+    AMSGRAD, AdaBelief, AdaBound, Adadelta, Adagrad, Adam, Adamax, AdamW, AMSBound, Lamb, Lars, Lion, Momentum,
+    Nesterov, RMSprop, RMSpropGraves, Sgd, SgdW,
+)
 
 SGD = Sgd
+_solver.Adam, _solver.Sgd = Adam, Sgd               # pickles of version 0.1 have these paths
 
-__all__ = ["SGD", "Adam", "Sgd", "Solver"]
+__all__ = [
+    "AMSBound", "AMSGRAD", "AdaBelief", "AdaBound", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lamb", "Lars",
+    "Lion", "Momentum", "Nesterov", "RMSprop", "RMSpropGraves", "SGD", "Sgd", "SgdW", "Solver",
+    "SolverState",
+]
 
 _SCHEDULES = (                                      # loaded at first use
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler",

@@ -1,184 +1,462 @@
-"""Solvers, which other libraries call optimizers. An update rule is one fused in-place kernel over (parameter,
-gradient, states), and a solver is a class of a few lines. The states are allocated when the parameters are set, so an
-update allocates nothing, except workspace for a row-sparse gradient.
+"""Solvers, which other libraries call optimizers. A solver has a rule (cygrad/ops/rules.pyx), whose kernel updates a
+parameter and its states in place. The states are allocated when the parameters are set, so an update allocates nothing,
+except workspace for row-sparse gradients and copies of gradients that are not contiguous.
 
-Names, defaults and rules follow nnabla. In Adam, eps is added after the bias correction is factored out."""
+What can fail runs before the first write: an update changes all parameters or none. The solvers are in solvers.py."""
 
 cimport cython
 
-from libc.math cimport INFINITY, sqrt
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from copyreg import __newobj__
+from warnings import warn
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.gradient_slice cimport GradientSlice, check_range
-from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
-from cygrad.core.store.buffer cimport OPTIMIZER, READONLY, WORKSPACE, Buffer, allocate, drop
-from cygrad.core.thread_state cimport flags
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport fresh
-from cygrad.kernels cimport update
+from cygrad.core.graph.gradient_slice cimport GradientSlice
+from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, node_of
+from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.grouping cimport Groups, group, group_bytes
+from cygrad.kernels.update cimport Update, run
 from cygrad.memory.log cimport begin_update, end_update
+from cygrad.ops.rules cimport Rule
+from cygrad.optim cimport gradients
+from cygrad.optim.gradients cimport reached, run_slice
+from cygrad.optim.parameters cimport (
+    Group, Parameter, bound, check_distinct, check_parameter, checked_states, copied, number, pair, zeros,
+)
 
 from cygrad.core.dtypes import DTYPES
 
 from cygrad.core.answers import SOLVERS, attributes, of_solver
 from cygrad.core.errors import described
 from cygrad.core.late_bound import bind_methods
-
-
-cdef class Parameter:
-    """A parameter of a solver: the variable, its states, and the number of updates."""
-    cdef Tensor tensor
-    cdef list states
-    cdef uint64_t t
+from cygrad.ops.rules import OPERATORS
+from cygrad.optim import files
+from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters
+from cygrad.optim.parameters import CHECKS, not_negative
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Solver:
-    """The base class of solvers (optimizers). `states` lists the names of the states that a solver stores for each
-    parameter; a state has the parameter's shape and dtype and is zeros at first. `step` is the update rule, `rate` the
-    solver's name for the learning rate, and `settings` lists the arguments of the constructor. `row_sparse` says
-    that a gradient may be a GradientSlice. A pickled solver contains its parameters, their states and their numbers of
+    """The base class of solvers (optimizers). `rule` is the name of the rule in cygrad.ops.rules, and `settings` are
+    the names of the constructor's arguments, the learning rate first, whose default is `default`. With `row_sparse`, a
+    gradient may be a GradientSlice. A pickled solver contains its parameters, their states and their numbers of
     updates. If a model and its solver are in one pickle, they share the same tensors after loading."""
-    cdef readonly double lr
-    cdef dict parameters
 
-    states = ()
-    rate = "lr"
+    cdef readonly double lr
+    cdef Rule the_rule
+    cdef dict parameters, given     # by name: the parameters; the settings but the learning rate
+    cdef Group base                 # of parameters without a group of their own
+    cdef list groups                # those in use
+    cdef double pending             # the decay of the next update, where the rule has one; -1: that of the group
+    cdef int decay_at, first_at     # the places of the decay and of the first rate among the settings, or -1
+    cdef bint fuses, converts       # the rule has a decay of its own; it is first_lr times PyTorch's
+    cdef str refuses                # the name of a solver that takes no GradientSlice, else None
+
+    rule = ""
     settings = ("lr",)
+    default = 1e-3
     row_sparse = False
 
     def __cinit__(self, *given, **named):
-        self.parameters = {}
-        name = type(self).__name__
-        ours = type(self).__module__ == __name__    # (a subclass elsewhere may take more)
-        answer = of_solver(name, given, named, (*dict.fromkeys((self.rate, *self.settings)),) if ours else None)
+        self.parameters, self.groups, self.given, self.pending = {}, [], {}, -1
+        self.base = Group.__new__(Group)
+        self.refuses = None if self.row_sparse else type(self).__name__
+        ours = type(self).__module__.startswith("cygrad.")      # (a subclass elsewhere may take more)
+        answer = of_solver(type(self), given, named) if ours else None
         if answer is not None: raise TypeError(answer)
-        if self.rate != "lr" and "lr" in named and (given or self.rate in named):
-            raise TypeError(f"{name}: lr is another name for {self.rate}; give one of them")
 
-    def set_parameters(self, parameters):
-        """Replace the parameters with `parameters`: a dict of names and variables, an iterable of variables, which are
-        named by position, or one variable. Raises TypeError for other arguments, ValueError for a tensor that is not a
-        variable, is read-only, is not contiguous or occurs twice; then nothing has changed."""
-        cdef Tensor x
-        cdef Parameter p
-        if isinstance(parameters, Tensor): parameters = [parameters]
-        if not hasattr(parameters, "__iter__"):
-            raise TypeError(f"set_parameters takes a dict of names and variables, or a list of variables, got "
-                            f"{type(parameters).__name__}")
-        if not hasattr(parameters, "items"):
-            parameters = {str(i): v for i, v in enumerate(parameters)}
-        names = {}
-        for name, v in parameters.items():
-            if not isinstance(v, Tensor):
-                raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
-            x = <Tensor>v
-            if not is_variable(x):
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not a variable; call "
-                                 f"attach_grad() or requires_grad_() on it first")
-            if x.buffer.flags & READONLY:
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, has read-only memory and cannot be "
-                                 f"updated; use a copy()")
-            if not x.layout.dense:
-                raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
-            if id(v) in names:
-                raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; a tensor is "
-                                 f"updated once, so list it once")
-            names[id(v)] = name
-        made = {}
-        for name, v in parameters.items():
-            p = Parameter.__new__(Parameter)
-            p.tensor = <Tensor>v
-            p.states = [zeros(p.tensor) for _ in self.states]
-            made[name] = p
+    def _start(self, first, dict settings, *, params=None, betas=None, weight_decay=None, **rate):
+        """Set the settings of a constructor. `first` is its first argument: the learning rate, or the parameters."""
+        cdef Rule rule = OPERATORS[self._rule(settings)]
+        cdef Group base = self.base
+        cdef int i
+        name = type(self).settings[0]
+        if is_parameters(first): params, first = first, self.default
+        for key in (name, "lr"):
+            if key in rate: first = rate.pop(key)
+        if rate: raise TypeError(f"{type(self).__name__} takes no {', '.join(rate)}")
+        if betas is not None: settings["beta1"], settings["beta2"] = pair(betas)
+        settings = {key: CHECKS[key](key, value) for key, value in settings.items()}
+        base.lr = base.first_lr = not_negative(name, first)
+        base.lr_mult = base.wd_mult = 1
+        fuses = "wd" in rule.settings and settings.get("weight_decouple", True)
+        self.decay_at = rule.settings.index("wd" if fuses else "weight_decay")
+        self.first_at = rule.settings.index("first_lr") if "first_lr" in rule.settings else -1
+        self.fuses, self.converts = fuses, fuses and self.first_at >= 0
+        if settings.get("fixed_decay") and fuses: self.converts = True
+        for i, key in enumerate(rule.settings): base.value[i] = settings.get(key, 0)
+        if fuses: base.decay = settings.get("wd", 0)
+        if base.decay and base.lr: base.weight_decay = base.decay / base.lr if self.converts else base.decay
+        if weight_decay is not None:
+            self.set_decay(base, not_negative("weight_decay", weight_decay))
+            if fuses and "wd" in settings: settings["wd"] = base.decay
+        self.refresh(base)
+        self.the_rule, self.lr, self.given, self.groups = rule, base.lr, settings, [base]
+        if params is not None: self.set_parameters(params)
+
+    def _rule(self, settings):
+        """The name of the rule for these settings."""
+        if not self.rule:
+            raise NotImplementedError(f"{type(self).__name__} has no rule; a solver names its rule, a row of "
+                                      f"cygrad.ops.rules")
+        return self.rule
+
+    cdef int set_decay(self, Group group, double weight_decay) except -1:
+        """Set the weight decay of a group in PyTorch's unit. Where nnabla decays by lr / first_lr wd, wd is that."""
+        group.weight_decay = weight_decay
+        group.decay = weight_decay * group.first_lr if self.converts else weight_decay
+        return 0
+
+    cdef int refresh(self, Group group) except -1:
+        """Write what can change into the settings of a group."""
+        group.value[self.decay_at] = (self.pending if self.pending >= 0 else group.decay) * group.wd_mult
+        if self.first_at >= 0: group.value[self.first_at] = group.first_lr
+        return 0
+
+    def __getattr__(self, name):
+        if name in self.given: return self.given[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    # ---- parameters
+
+    def set_parameters(self, parameters, reset=True, retain_state=False):
+        """Set the parameters: a dict of names and variables, an iterable of variables, which are named by position, or
+        of pairs (name, variable), one variable, or a list of groups (see add_param_group). With reset=False the other
+        parameters stay, and a variable replaces the one of its name; with retain_state=True too it takes over that
+        one's state and number of updates, else both start anew. Raises TypeError for other arguments, ValueError for a
+        tensor that is not a variable, is read-only, is not contiguous or occurs twice, or whose shape or dtype differs
+        from that of a retained state; then nothing has changed."""
+        cdef dict made = {} if reset else dict(self.parameters)
+        cdef list groups = [] if reset else list(self.groups)
+        cdef Group group
+        for names, settings in each_group(parameters, len(made)):
+            group = self.base if settings is None else self.group_from(settings)
+            if group not in groups: groups.append(group)
+            self.add_to(made, names, group, retain_state, reset)
+        check_distinct(made)
+        self.parameters, self.groups = made, groups
+
+    def add_param_group(self, param_group):
+        """Add parameters with their own settings, a dict: "params", as in set_parameters, and optionally "lr",
+        "weight_decay", as in PyTorch, "lr_mult" and "wd_mult", which multiply the rate and the decay of the solver.
+        set_learning_rate() keeps the ratio of the group's rate to the solver's. Raises as set_parameters does; then
+        nothing has changed."""
+        cdef dict made = dict(self.parameters)
+        if not isinstance(param_group, dict):
+            raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
+        [(names, settings)] = each_group([param_group], len(made))
+        group = self.group_from(settings)
+        for name in names:
+            if name in made: raise ValueError(f"add_param_group: there is a parameter {name!r} already")
+        self.add_to(made, names, group, False, False)
+        check_distinct(made)
         self.parameters = made
+        self.groups.append(group)
+
+    cdef Group group_from(self, dict settings):
+        """A new group with the settings of a dict."""
+        cdef Group group = copied(self.base)
+        for key in settings:
+            if key not in GROUP:
+                raise ValueError(f"a group takes params, {', '.join(GROUP)}, got {described(key)}; make a second "
+                                 f"solver for other settings")
+        mult = not_negative("lr_mult", settings.get("lr_mult", 1))
+        lr = not_negative("lr", settings.get("lr", self.lr)) * mult
+        if self.lr: mult = lr / self.lr if "lr" in settings else mult
+        elif lr: raise ValueError(f"a group cannot have lr {lr} in a solver whose rate is 0: set_learning_rate() keeps "
+                                  f"the ratio of the two")
+        group.lr, group.first_lr, group.lr_mult = lr, lr, mult
+        if self.converts: self.set_decay(group, group.weight_decay)
+        if "weight_decay" in settings:
+            self.set_decay(group, not_negative("weight_decay", settings["weight_decay"]))
+        group.wd_mult = not_negative("wd_mult", settings.get("wd_mult", 1))
+        self.refresh(group)
+        return group
+
+    cdef int add_to(self, dict made, dict names, Group group, bint retain, bint reset) except -1:
+        """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
+        cdef Parameter p, old
+        for name, v in names.items():
+            check_parameter(name, v)
+            if reset and name in made: raise ValueError(f"set_parameters: two groups have a parameter {name!r}")
+            p = Parameter.__new__(Parameter)
+            p.tensor, p.group = <Tensor>v, group
+            old = made.get(name)
+            if old is not None: p.group = old.group
+            if old is not None and retain:
+                if old.tensor.dtype != p.tensor.dtype or not lay.same_shape(old.tensor.layout, p.tensor.layout):
+                    raise ValueError(
+                        f"set_parameters: {name!r} is {DTYPES[p.tensor.dtype]} {p.tensor.shape}, and the state to "
+                        f"retain is {DTYPES[old.tensor.dtype]} {old.tensor.shape}; pass retain_state=False")
+                p.states, p.t = old.states, old.t
+            else:
+                p.states = [zeros(p.tensor) for _ in (self.the_rule.states if self.the_rule is not None else ())]
+            made[name] = p
+        return 0
 
     def get_parameters(self):
         """The parameters, as a dict by name."""
         return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
 
-    def zero_grad(self):
-        """Set every parameter's gradient to zeros. update() skips a parameter until a backward pass has
-        reached it again."""
-        for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
+    def remove_parameters(self, keys):
+        """Remove the parameters of these names, a list or one name, and their states. Other names are ignored."""
+        cdef set names = {keys} if isinstance(keys, str) else set(keys)
+        self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
+
+    def clear_parameters(self):
+        """Remove all parameters and their states, and all groups."""
+        self.parameters, self.groups = {}, [self.base]
+
+    @property
+    def param_groups(self):
+        """The groups of parameters, as in PyTorch: each is a mapping with "params", "lr", "lr_mult", "weight_decay"
+        and "wd_mult". All but "params" can be assigned."""
+        return [ParameterGroup(self, group, [name for name, p in self.parameters.items()
+                                             if (<Parameter>p).group is group]) for group in self.groups]
+
+    def _read_group(self, Group group):
+        return {"lr": group.lr, "lr_mult": group.lr_mult, "weight_decay": group.weight_decay, "wd_mult": group.wd_mult}
+
+    def _write_group(self, Group group, key, value):
+        """Assign to a group of param_groups."""
+        if key not in GROUP:
+            raise KeyError(f"a group has {', '.join(GROUP)} to assign, not {described(key)}")
+        value = not_negative(key, value)
+        if key == "weight_decay": self.set_decay(group, value)
+        elif key == "wd_mult": group.wd_mult = value
+        elif key == "lr_mult": self.set_rate(group, self.lr * value, value)
+        elif self.groups == [group] and group is self.base: self.set_learning_rate(value)
+        elif self.lr or not value: self.set_rate(group, value, value / self.lr if self.lr else group.lr_mult)
+        else: self.set_rate(group, value, group.lr_mult)
+        self.refresh(group)
+
+    cdef int set_rate(self, Group group, double lr, double lr_mult) except -1:
+        group.lr, group.lr_mult = lr, lr_mult
+        if not group.first_lr:                      # decays and bounds refer to the first rate above 0
+            group.first_lr = lr
+            if self.converts and group.weight_decay: self.set_decay(group, group.weight_decay)
+        return 0
+
+    # ---- the learning rate and the update
+
+    cdef list every_group(self):
+        return self.groups if self.base in self.groups else [self.base, *self.groups]
+
+    cdef int set_pending(self, double decay) except -1:
+        """Set the decay of the next update; -1: that of the groups."""
+        self.pending = decay
+        for group in self.every_group(): self.refresh(group)
+        return 0
 
     def learning_rate(self):
         """The learning rate."""
         return self.lr
 
     def set_learning_rate(self, lr):
-        """Set the learning rate from the next update on. Raises TypeError unless it is a number, ValueError unless it
-        is finite and at least 0."""
-        self.lr = not_negative("lr", lr)
+        """Set the learning rate from the next update on. Groups with a rate of their own keep its ratio to this one.
+        Raises TypeError unless it is a number, ValueError unless it is finite and at least 0."""
+        cdef Group group
+        cdef double rate = not_negative("lr", lr)
+        self.lr = rate
+        for group in self.every_group():
+            self.set_rate(group, rate * group.lr_mult if group.lr_mult != 1 else rate, group.lr_mult)
+            self.refresh(group)
 
-    def update(self):
+    def zero_grad(self):
+        """Set every parameter's gradient to zeros. update() skips a parameter until a backward pass has
+        reached it again."""
+        for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
+
+    def update(self, update_pre_hook=None, update_post_hook=None):
         """Apply the update rule to every parameter that a backward pass has reached since the last update or
-        zero_grad(). Raises RuntimeError if there are no parameters or if a gradient is incomplete; then nothing has
-        changed."""
-        cdef Parameter p
-        cdef Tensor w, g
-        cdef GradientSlice rows
+        zero_grad(); warns if there is none. The hooks are called without arguments before and after the update of each
+        of them. Raises RuntimeError if there are no parameters or if a gradient is incomplete, TypeError for a
+        GradientSlice unless the solver takes them; then nothing has changed. What a hook raises arrives with a note
+        that lists the parameters that were updated before."""
+        cdef list ready
         cdef size_t workspace_bytes = 0
-        cdef Buffer* workspace = NULL
-        cdef Leaf leaf
-        cdef list ready = []
-        if flags().capture != NULL: refuse_capture("an update of a solver")
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
-        for name, p in self.parameters.items():     # everything that can fail runs before the first write
-            w = p.tensor
-            if not is_variable(w): continue
-            leaf = <Leaf>node_of(w)
-            if leaf.incomplete:
-                raise RuntimeError(
-                    f"update: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was "
-                    f"zeroed or assigned by a hook, after some of its contributions had been added; call zero_grad() "
-                    f"and run the backward pass again, or assign a gradient")
-            if not leaf.fresh or (leaf.grad is None and leaf.rows is None): continue
-            if leaf.rows is not None:
-                if not self.row_sparse:
-                    raise TypeError(f"update: the gradient of {name!r} is a GradientSlice, and {type(self).__name__} "
-                                    f"takes only tensors; assign its to_dense(), or use embedding() with sparse=False "
-                                    f"and attach_grad() without stype")
-                rows = <GradientSlice>leaf.rows
-                data_of(w)
-                check_range(rows, w.layout.shape[0])
-                if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
-                workspace_bytes = max(workspace_bytes, group_bytes(rows.indices.layout.size))
-                ready.append((p, rows))
-                continue
-            g = leaf.grad
-            if not g.layout.dense: g = g.copy()
-            data_of(w)
-            data_of(g)                              # (allocates zeros that have no memory yet)
-            ready.append((p, g))
-        if workspace_bytes: workspace = allocate(workspace_bytes, WORKSPACE)
+        if self.the_rule is None: self._rule({})
+        ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
+        if not ready:
+            warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
+                 "has changed", UserWarning, 1)
+        elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
+        else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
+        if self.pending >= 0: self.set_pending(-1)  # weight_decay() of a rule with a decay holds for one update
+
+    cdef int apply(self, list ready, size_t workspace_bytes) except -1:
+        """Update the parameters of reached(). `workspace_bytes` are for row-sparse gradients."""
+        cdef Parameter p
+        cdef Update u
+        cdef Group group = None
+        cdef Buffer* workspace = allocate(workspace_bytes, WORKSPACE) if workspace_bytes else NULL
+        cdef Tensor w
+        cdef uint64_t t = 0
+        cdef int i
+        memset(&u, 0, sizeof(u))
+        u.kernel = self.the_rule.kernel
         begin_update()
+        for p, gradient in ready:
+            w = p.tensor
+            p.t += 1
+            if p.t != t or p.group is not group:    # (two powers cost as much as the update of 100 elements)
+                t, group = p.t, p.group
+                self.the_rule.coefficients(group.value, group.lr, <double>t, u.c)
+            u.dtype, u.n, u.w = w.dtype, w.layout.size, data_of(w)
+            for i in range(self.the_rule.n_states): u.s[i] = data_of(<Tensor>p.states[i])
+            if type(gradient) is GradientSlice: run_slice(&u, w, <GradientSlice>gradient, workspace.data)
+            else:
+                u.g = data_of(<Tensor>gradient)
+                run(&u)
+            w.buffer.version += 1
+            (<Leaf>node_of(w)).fresh = False
+        end_update()
+        if workspace != NULL: drop(workspace)
+        return 0
+
+    cdef int apply_with_hooks(self, list ready, before, after) except -1:
+        """Update the parameters one by one. A hook may change gradients, parameters and settings."""
+        cdef Parameter p
+        cdef size_t workspace_bytes
+        cdef list done = []
+        cdef dict names = {id(p): name for name, p in self.parameters.items()}
         try:
-            for p, gradient in ready:
-                p.t += 1
-                if type(gradient) is GradientSlice: self.step_rows(p, <GradientSlice>gradient, workspace.data)
-                else: self.step(p, data_of(p.tensor), data_of(<Tensor>gradient))
-                p.tensor.buffer.version += 1
-                (<Leaf>node_of(p.tensor)).fresh = False
-        finally:
-            end_update()
-            if workspace != NULL: drop(workspace)
+            for pair in ready:
+                p = pair[0]
+                if before is not None: before()
+                name = names[id(p)]
+                if self.parameters.get(name) is not p: continue
+                now = reached({name: p}, "update", self.refuses, &workspace_bytes)
+                if not now: continue                # the hook has zeroed its gradient
+                self.apply(now, workspace_bytes)
+                done.append(name)
+                if after is not None: after()
+        except BaseException as e:
+            e.add_note(f"update: a hook failed, or a check after it; updated before: "
+                       f"{', '.join(map(repr, done)) or 'no parameter'}")
+            raise
+        return 0
 
-    cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        raise NotImplementedError(f"{type(self).__name__} has no step; a solver implements step in Cython")
+    def step(self, closure=None):
+        """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned."""
+        loss = closure() if closure is not None else None
+        self.update()
+        return loss
 
-    cdef int step_rows(self, Parameter p, GradientSlice g, char* workspace) except -1:
-        """Update the rows of a row-sparse gradient; solvers with `row_sparse` have it. `workspace` is for group()."""
-        raise NotImplementedError(f"{type(self).__name__} has no step_rows")
+    # ---- gradients
+
+    def weight_decay(self, rate):
+        """g += rate w for every parameter that a backward pass has reached. A rule with a decay of its own
+        (weight_decay_is_fused) uses `rate` instead in the next update. Of a GradientSlice, the rows that are present
+        decay. Raises TypeError or ValueError unless the rate is a number of at least 0, RuntimeError for an incomplete
+        gradient, InplaceError for one with a graph; then nothing has changed."""
+        cdef double value = not_negative("rate", rate)
+        if not self.fuses:
+            gradients.decay(self.parameters, value)
+            return
+        reached(self.parameters, "weight_decay", None, NULL)
+        self.set_pending(value)
+
+    def weight_decay_is_fused(self):
+        """Whether weight_decay() sets the decay of the next update, instead of changing the gradients."""
+        return bool(self.fuses)
+
+    def clip_grad_by_norm(self, clip_norm):
+        """g *= clip_norm / max(clip_norm, |g|) for each parameter by itself, |g| being its Euclidean norm. Rows of a
+        GradientSlice with equal indices are summed first. Raises TypeError or ValueError unless the bound is a number
+        greater than 0, else as weight_decay does."""
+        gradients.clip_by_norm(self.parameters, bound("clip_norm", clip_norm))
+
+    def clip_grad_by_global_norm(self, clip_norm):
+        """g *= clip_norm / max(clip_norm, norm), where `norm` is that of all gradients together, which is returned.
+        Raises as clip_grad_by_norm does."""
+        return gradients.clip_by_global_norm(self.parameters, bound("clip_norm", clip_norm))
+
+    def clip_grad_by_value(self, clip_value):
+        """g = clip(g, -clip_value, clip_value), element by element. Raises as clip_grad_by_norm does."""
+        gradients.clip_by_value(self.parameters, bound("clip_value", clip_value))
+
+    def scale_grad(self, scale):
+        """g *= scale. Raises TypeError unless it is a number, else as weight_decay does."""
+        gradients.scale(self.parameters, number("scale", scale))
+
+    def check_inf_grad(self):
+        """Whether a gradient has an infinite element. Only parameters that a backward pass has reached count."""
+        return gradients.check(self.parameters, "check_inf_grad")[0]
+
+    def check_nan_grad(self):
+        """Whether a gradient has a NaN. Only parameters that a backward pass has reached count."""
+        return gradients.check(self.parameters, "check_nan_grad")[1]
+
+    def check_inf_or_nan_grad(self):
+        """Whether a gradient has an infinite element or a NaN. Only parameters that a backward pass has reached count.
+        """
+        return any(gradients.check(self.parameters, "check_inf_or_nan_grad"))
+
+    # ---- states
+
+    def get_states(self):
+        """By name of the parameter, a SolverState: `pstate`, its states by name, and `t`, the number of its updates.
+        The tensors are the solver's own; copy() them to keep their values."""
+        return {name: SolverState(dict(zip(state_names(self), (<Parameter>p).states, strict=True)), (<Parameter>p).t)
+                for name, p in self.parameters.items()}
+
+    def set_states(self, states):
+        """Copy the states from what get_states() returns, or from pairs (pstate, t). Raises RuntimeError if the solver
+        has no parameters, ValueError or TypeError unless there is a state of the same shape and dtype for each
+        parameter and no other; then nothing has changed."""
+        cdef Parameter p
+        cdef Tensor own, new
+        cdef Array a
+        if not self.parameters:
+            raise RuntimeError("set_states: this solver has no parameters; call set_parameters() first")
+        checked = checked_states(state_names(self), self.get_states(), states)
+        for pstate, _ in checked.values():
+            for given in pstate.values(): data_of(<Tensor>given)
+        for name, (pstate, t) in checked.items():
+            p = self.parameters[name]
+            for own, new in zip(p.states, pstate.values(), strict=True):
+                a = array_of(new)
+                if a.data != own.buffer.data: gather(own.buffer.data, &a, 0, own.layout.size)
+            p.t = t
+
+    def state_dict(self):
+        """As in PyTorch: "state", which by name of the parameter has its states and "step", the number of its updates,
+        and "param_groups". The tensors are the solver's own."""
+        return files.state_dict(self)
+
+    def load_state_dict(self, state_dict):
+        """Set states, rates and decays from what state_dict() returns. Raises as set_states does."""
+        files.load_state_dict(self, state_dict)
+
+    def save_states(self, path):
+        """Write the states, the numbers of updates and the learning rates to a .safetensors or .npz file. Raises
+        ValueError for another suffix."""
+        files.save(self, path)
+
+    def load_states(self, path):
+        """Read the states, the numbers of updates and the learning rates from a file of save_states(). Names match
+        exactly. Raises ValueError unless the file is of this kind of solver and fits its parameters; then nothing has
+        changed."""
+        files.load(self, path)
+
+    def _rates(self):
+        return [[(<Group>g).lr, (<Group>g).first_lr, (<Group>g).lr_mult] for g in self.groups]
+
+    def _set_rates(self, double lr, list rates):
+        cdef Group group
+        self.lr = lr
+        for group, (rate, first, mult) in zip(self.groups, rates, strict=True):
+            group.lr, group.first_lr, group.lr_mult = rate, first, mult
+            self.refresh(group)
+
+    # ---- pickling
 
     def __reduce__(self):
         return __newobj__, (type(self),), self.__getstate__()
@@ -186,136 +464,67 @@ cdef class Solver:
     def __getstate__(self):
         cdef Parameter p
         cdef dict parameters = {}
+        cdef list groups = [self.base, *[g for g in self.groups if g is not self.base]]
         for name, p in self.parameters.items():
-            parameters[name] = p.tensor, dict(zip(self.states, p.states, strict=True)), p.t
+            parameters[name] = p.tensor, dict(zip(state_names(self), p.states, strict=True)), p.t
         return {
-            "settings": {self.rate if name == "lr" else name: getattr(self, name) for name in self.settings},
+            "settings": {type(self).settings[0]: self.lr, **self.given},
             "parameters": parameters,
+            "groups": [((<Group>h).lr, (<Group>h).first_lr, (<Group>h).lr_mult, (<Group>h).decay,
+                        (<Group>h).weight_decay, (<Group>h).wd_mult) for h in groups],
+            "group_of": {name: groups.index((<Parameter>q).group) for name, q in self.parameters.items()},
+            "uses_base": self.base in self.groups,
+            "pending": self.pending,
             "attributes": dict(getattr(self, "__dict__", ())),          # of a subclass written in Python
         }
 
     def __setstate__(self, state):
         """Set the parameters of a pickle, with copies of its states. Raises TypeError or ValueError if they do not
-        fit."""
-        cdef Parameter p
-        cdef dict made
-        Solver.set_parameters(self, {name: tensor for name, (tensor, _, _) in state["parameters"].items()})
-        made, self.parameters = self.parameters, {}
-        for name, (_, states, t) in state["parameters"].items():
-            p = made[name]
-            if states.keys() != set(self.states):
-                raise ValueError(f"a pickled {type(self).__name__} must have {', '.join(self.states) or 'no states'} "
-                                 f"for each parameter; for {name!r} this one has {', '.join(states) or 'none'}")
-            for own, key in zip(p.states, self.states, strict=True): copy_state(name, key, own, states[key])
-            p.t = t
-        self._take_settings(**state["settings"])
+        fit. Pickles of version 0.1 have no groups."""
+        settings = dict(state["settings"])
+        wanted = type(self).settings
+        if settings.keys() != set(wanted):
+            raise ValueError(f"a pickled {type(self).__name__} must have the settings {', '.join(wanted)}; this one "
+                             f"has {', '.join(map(str, settings))}")
+        twin = type(self).__new__(type(self))
+        Solver._start(twin, settings.pop(wanted[0]), settings)
+        Solver._restore(twin, state)
         for name, value in state["attributes"].items(): setattr(self, name, value)
+        self._take(twin)
+
+    def _restore(self, state):
+        """Set groups, parameters and states from a pickle."""
+        cdef Group g
+        cdef list groups = []
+        for numbers in state.get("groups", ()):     # the first is the base
+            g = copied(self.base)
+            g.lr, g.first_lr, g.lr_mult, g.decay, g.weight_decay, g.wd_mult = numbers
+            groups.append(g)
+        if groups: self.base = groups[0]
+        self.groups = ([self.base] if state.get("uses_base", True) else []) + groups[1:]
+        groups = groups or [self.base]
+        self.set_pending(state.get("pending", -1))
+        if not state["parameters"]: return
+        made = {}
+        for name, (tensor, _, _) in state["parameters"].items():
+            self.add_to(made, {name: tensor}, <Group>groups[state.get("group_of", {}).get(name, 0)], False, False)
+        check_distinct(made)
         self.parameters = made
+        self.set_states({name: (states, t) for name, (_, states, t) in state["parameters"].items()})
 
-    def _take_settings(self, lr):
-        """The arguments of a solver, checked."""
-        self.lr = not_negative("lr", lr)
-
-
-cdef int copy_state(name, key, Tensor own, given) except -1:
-    """Copy a state from a pickle."""
-    cdef Array a
-    if not isinstance(given, Tensor) or given.shape != own.shape or given.dtype != DTYPES[own.dtype]:
-        got = f"a {given.dtype} tensor of shape {given.shape}" if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(f"the state {key} of the pickled parameter {name!r} must be a {DTYPES[own.dtype]} tensor of "
-                         f"shape {own.shape} like the parameter, got {got}")
-    a = array_of(<Tensor>given)
-    gather(own.buffer.data, &a, 0, own.layout.size)
-    return 0
+    def _take(self, Solver twin):
+        self.the_rule, self.lr, self.given = twin.the_rule, twin.lr, twin.given
+        self.base, self.groups = twin.base, twin.groups
+        self.decay_at, self.first_at, self.fuses, self.converts = (twin.decay_at, twin.first_at, twin.fuses,
+                                                                   twin.converts)
+        self.pending, self.parameters = twin.pending, twin.parameters
 
 
-cdef Tensor zeros(Tensor like):
-    cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
-    memset(t.buffer.data, 0, t.buffer.nbytes)
-    return t
+GROUP = ("lr", "weight_decay", "lr_mult", "wd_mult")
 
 
-cdef double number(str name, value) except? -1:
-    try:
-        return value
-    except TypeError:
-        raise TypeError(f"{name} must be a number, got {described(value)}") from None
-
-
-cdef double not_negative(str name, value) except? -1:
-    if not 0 <= number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be at least 0 and finite, got {described(value)}")
-    return value
-
-
-cdef double positive(str name, value) except? -1:
-    if not 0 < number(name, value) < INFINITY:
-        raise ValueError(f"{name} must be greater than 0 and finite, got {described(value)}")
-    return value
-
-
-cdef double fraction(str name, value) except? -1:
-    if not 0 <= number(name, value) < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, got {described(value)}")
-    return value
-
-
-@cython.binding(False)
-@cython.embedsignature.format("clinic")
-cdef class Sgd(Solver):
-    """w -= lr g
-
-    With a GradientSlice, only its rows are read and written. Rows of equal indices are summed first."""
-
-    row_sparse = True
-
-    @cython.embedsignature.format("c")
-    def __init__(self, lr=1e-3):
-        self._take_settings(lr)
-
-    cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        update.sgd(p.tensor.dtype, p.tensor.layout.size, w, g, self.lr)
-        return 0
-
-    cdef int step_rows(self, Parameter p, GradientSlice g, char* workspace) except -1:
-        cdef Array w = array_of(p.tensor), index = array_of(g.indices), values = array_of(g.values)
-        cdef Py_ssize_t n = index.layout.size
-        cdef Groups groups
-        if not n: return 0
-        group(&groups, <const int64_t*>index.data, n, w.layout.shape[0], workspace)
-        update.sgd_rows(w.dtype, &groups, values.layout.size // n, w.data, values.data, self.lr)
-        return 0
-
-
-@cython.binding(False)
-@cython.embedsignature.format("clinic")
-cdef class Adam(Solver):
-    """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
-    w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)        (Kingma and Ba 2015)
-
-    lr is another name for alpha."""
-    cdef readonly double beta1, beta2, eps
-
-    states = ("m", "v")
-    rate = "alpha"
-    settings = ("lr", "beta1", "beta2", "eps")
-
-    @cython.embedsignature.format("c")
-    def __init__(self, alpha=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, lr=None):
-        self._take_settings(alpha if lr is None else not_negative("lr", lr), beta1, beta2, eps)
-
-    def _take_settings(self, alpha, beta1, beta2, eps):
-        """The arguments of a solver, checked."""
-        self.lr = not_negative("alpha", alpha)
-        self.beta1, self.beta2 = fraction("beta1", beta1), fraction("beta2", beta2)
-        self.eps = positive("eps", eps)
-
-    cdef int step(self, Parameter p, char* w, const char* g) except -1:
-        cdef double rate = self.lr * sqrt(1 - self.beta2 ** p.t) / (1 - self.beta1 ** p.t)
-        cdef Tensor m = <Tensor>p.states[0], v = <Tensor>p.states[1]
-        update.adam(p.tensor.dtype, p.tensor.layout.size, w, g, data_of(m), data_of(v), rate, self.beta1, self.beta2,
-                    self.eps)
-        return 0
+cdef tuple state_names(Solver s):
+    return s.the_rule.states if s.the_rule is not None else ()
 
 
 bind_methods(Solver, **attributes("solver", SOLVERS))

@@ -92,22 +92,25 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     x, y = variable([1.0, 2.0]), variable([3.0])
     solver = make(0.1)
     solver.set_parameters([x, y])
-    solver.update()
+    idle = "update: no backward pass has reached a parameter since the last update or zero_grad"
+    with pytest.warns(UserWarning, match=idle) as warned: solver.update()
+    assert warned[0].filename == __file__
     push(x, [1.0, 1.0])
     assert x.fresh_grad and not y.fresh_grad
     solver.update()
     moved = x.tolist()
     assert moved != [1.0, 2.0] and y.tolist() == [3.0] and (x.version, y.version) == (1, 0)
     assert not x.fresh_grad
-    solver.update()                                 # the gradient is used already
+    with pytest.warns(UserWarning, match=idle): solver.update()     # the gradient is used already
     assert x.tolist() == moved
     push(x, [1.0, 1.0])
     solver.zero_grad()
     assert x.grad.tolist() == [0.0, 0.0]
-    solver.update()
+    with pytest.warns(UserWarning, match=idle): solver.update()
     assert x.tolist() == moved
     x.grad = None
-    solver.zero_grad(), solver.update()
+    solver.zero_grad()
+    with pytest.warns(UserWarning, match=idle): solver.update()
     assert x.tolist() == moved
 
 
@@ -269,16 +272,18 @@ def test_pickles_of_solvers_that_lie():
         return lambda state, p: p[1].update(given)
 
     for change, error, words in [
-            (states(m=cg.zeros(3, "float64")), ValueError, r"the state m of the pickled parameter '0' must be a "
+            (states(m=cg.zeros(3, "float64")), ValueError, r"the state m of '0' must be a "
              r"float64 tensor of shape \(2,\) like the parameter, got a float64 tensor of shape \(3,\)"),
             (states(v=cg.zeros(2)), ValueError, "got a float32 tensor"),
             (states(v=[1, 2]), ValueError, "got list"),
-            (states(u=cg.zeros(2)), ValueError, "must have m, v for each parameter; for '0' this one has m, v, u"),
+            (states(u=cg.zeros(2)), ValueError, "the state of '0' must have m, v, got m, v, u"),
             (lambda state, p: state["settings"].update(beta1=2), ValueError, "beta1 must be at least 0"),
             (lambda state, p: state["parameters"].update(w=(cg.ones(2), {}, 0)), ValueError, "is not a variable"),
             (lambda state, p: state["parameters"].update(w=(3, {}, 0)), TypeError, "'w' must be a tensor"),
-            (lambda state, p: state["parameters"].update(w=(variable([1.0, 2.0]), p[1], -1)), OverflowError,
-             "negative")]:
+            (lambda state, p: state["parameters"].update(w=(variable([1.0, 2.0]), p[1], -1)), ValueError,
+             "the number of updates of 'w' must be an int of at least 0, got -1"),
+            (lambda state, p: state["settings"].pop("eps"), ValueError, "must have the settings alpha, beta1, beta2, "
+             "eps; this one has alpha, beta1, beta2")]:
         with pytest.raises(error, match=words):
             tampered(change)
 
@@ -292,6 +297,6 @@ def test_a_solver_without_a_rule_says_so():
     with cg.record():
         y = (x * x).sum()
     y.backward()
-    with pytest.raises(NotImplementedError, match="Nothing has no step; a solver implements step in Cython"):
+    with pytest.raises(NotImplementedError, match="Nothing has no rule; a solver names its rule"):
         solver.update()
     assert x.tolist() == [1, 1, 1]

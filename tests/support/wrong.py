@@ -261,6 +261,20 @@ def twice_in_a_solver():
     cg.optim.Sgd().set_parameters({"a": x, "b": x})
 
 
+def adam():
+    return cg.optim.Adam({"w": VARIABLE()})
+
+
+def scaled_with_a_graph():
+    w = VARIABLE()
+    solver = cg.optim.Sgd({"w": w})
+    with cg.record():
+        y = (w * w).sum()
+        y.backward(create_graph=True)
+    try: solver.scale_grad(2.0)
+    finally: w.grad = None                          # a cycle
+
+
 def without_a_rule():
     class Nothing(cg.optim.Solver):
         pass
@@ -431,12 +445,12 @@ def returned_by_a_hook(value, sparse=False):
     y.backward()
 
 
-def slice_for_adam():
+def slice_for_nesterov():
     w = cg.zeros((3, 2)).requires_grad_()
     with cg.record():
         y = cg.embedding([0], w, sparse=True)
     y.backward()
-    solver = cg.optim.Adam()
+    solver = cg.optim.Nesterov()
     solver.set_parameters({"w": w})
     solver.update()
 

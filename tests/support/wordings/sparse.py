@@ -3,7 +3,7 @@
 import numpy as np
 
 import cygrad as cg
-from wrong import kept_result, one_row, returned_by_a_hook, slice_for_adam, table
+from wrong import kept_result, one_row, returned_by_a_hook, slice_for_nesterov, table
 
 PAIRS = np.array([[0, 1], [2, 0]])
 
@@ -56,8 +56,8 @@ CASES = [
     (lambda: returned_by_a_hook(3, sparse=True), TypeError,
      "a hook on a variable returned int; it may return None or a tensor that replaces the gradient, or a "
      "GradientSlice"),
-    (lambda: slice_for_adam(), TypeError,
-     "update: the gradient of 'w' is a GradientSlice, and Adam takes only tensors; assign its to_dense(), or use "
+    (lambda: slice_for_nesterov(), TypeError,
+     "update: the gradient of 'w' is a GradientSlice, and Nesterov takes only tensors; assign its to_dense(), or use "
      "embedding() with sparse=False and attach_grad() without stype"),
 
     (lambda: cg.embedding([0], cg.zeros(3)), ValueError,

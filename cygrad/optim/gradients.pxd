@@ -1,0 +1,12 @@
+from cygrad.core.graph.gradient_slice cimport GradientSlice
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.kernels.update cimport Update
+
+cdef list reached(dict parameters, str what, str refuses, size_t* workspace_bytes)
+cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1
+cdef int decay(dict parameters, double rate) except -1
+cdef int clip_by_norm(dict parameters, double bound) except -1
+cdef double clip_by_global_norm(dict parameters, double bound) except? -1
+cdef int clip_by_value(dict parameters, double bound) except -1
+cdef int scale(dict parameters, double factor) except -1
+cdef tuple check(dict parameters, str what)

@@ -1,0 +1,194 @@
+"""The gradients of a solver's parameters: which of them a backward pass has reached, and their decay, clipping, scaling
+and checks. What can fail, copies and other allocations included, precedes the first write."""
+
+from libc.math cimport hypot
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from cygrad.core.graph.construct cimport copy_plain
+from cygrad.core.graph.gradient_slice cimport check_range
+from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of
+from cygrad.core.source cimport refuse_capture
+from cygrad.core.store.buffer cimport READONLY
+from cygrad.core.thread_state cimport flags
+from cygrad.kernels.array cimport Array, itemsize
+from cygrad.kernels.driver cimport scatter
+from cygrad.kernels.grouping cimport Groups, group, group_bytes
+from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, norm, run, run_rows
+from cygrad.optim.parameters cimport Parameter
+
+from cygrad.core.errors import InplaceError
+
+
+cdef list reached(dict parameters, str what, str refuses, size_t* workspace_bytes):
+    """[(parameter, gradient)] for the parameters that a backward pass has reached; the gradient is a tensor or a
+    GradientSlice, and contiguous. `refuses` names a solver that takes no GradientSlice. `workspace_bytes`, unless
+    NULL, becomes what run_slice() needs. Raises for incomplete gradients and for those that do not fit."""
+    cdef Parameter p
+    cdef Tensor w, g
+    cdef GradientSlice rows
+    cdef Leaf leaf
+    cdef list ready = []
+    cdef size_t nbytes = 0
+    if flags().capture != NULL: refuse_capture(f"{'an update' if what == 'update' else what} of a solver")
+    for name, p in parameters.items():
+        w = p.tensor
+        if not is_variable(w): continue
+        leaf = <Leaf>node_of(w)
+        if leaf.incomplete:
+            raise RuntimeError(
+                f"{what}: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was zeroed "
+                f"or assigned by a hook, after some of its contributions had been added; call zero_grad() and run the "
+                f"backward pass again, or assign a gradient")
+        if not leaf.fresh or (leaf.grad is None and leaf.rows is None): continue
+        data_of(w)
+        if leaf.rows is not None:
+            if refuses is not None:
+                raise TypeError(f"{what}: the gradient of {name!r} is a GradientSlice, and {refuses} takes only "
+                                f"tensors; assign its to_dense(), or use embedding() with sparse=False and "
+                                f"attach_grad() without stype")
+            rows = <GradientSlice>leaf.rows
+            check_range(rows, w.layout.shape[0])
+            if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
+            nbytes = max(nbytes, group_bytes(rows.indices.layout.size))
+            ready.append((p, rows))
+            continue
+        g = leaf.grad
+        data_of(g)                                  # (allocates zeros that have no memory yet)
+        ready.append((p, g if g.layout.dense else copy_plain(g)))
+    if workspace_bytes != NULL: workspace_bytes[0] = nbytes
+    return ready
+
+
+cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:
+    """Run an update of the rows of `w` that a gradient has. `workspace` has group_bytes() of its indices."""
+    cdef Array index = array_of(g.indices)
+    cdef Py_ssize_t n = index.layout.size
+    cdef Groups groups
+    if not n: return 0
+    u.g = data_of(g.values)
+    group(&groups, <const int64_t*>index.data, n, w.layout.shape[0], workspace)
+    run_rows(u, &groups, g.values.layout.size // n)
+    return 0
+
+
+# ---- writes to gradients ---------------------------------------------------------------------------------------------
+
+cdef class Target:
+    """The gradient of a parameter, to be written."""
+    cdef Parameter p
+    cdef Tensor values      # contiguous: the gradient, a copy of it, or the values of `rows`
+    cdef Tensor strided     # the gradient, if `values` is a copy
+    cdef GradientSlice rows     # the new gradient, in which no index repeats, or None
+
+
+cdef list targets(dict parameters, str what, bint once):
+    """The gradients that a backward pass has reached. With `once`, one that several parameters share occurs once."""
+    cdef Parameter p
+    cdef Target t
+    cdef Leaf leaf
+    cdef list out = []
+    cdef set seen = set()
+    cdef dict names = {id(q): name for name, q in parameters.items()}
+    for p, g in reached(parameters, what, None, NULL):
+        leaf = <Leaf>node_of(p.tensor)
+        t = Target.__new__(Target)
+        t.p = p
+        if leaf.rows is not None:
+            t.rows = g.deduplicate()
+            t.values = t.rows.values
+        else:
+            if is_result(leaf.grad):
+                raise InplaceError(f"{what}: the gradient of {names[id(p)]!r} has a graph (create_graph=True) and "
+                                   f"cannot be written; assign its detach() to .grad first")
+            if leaf.grad.buffer.flags & READONLY:
+                raise ValueError(f"{what}: the gradient of {names[id(p)]!r} has read-only memory; assign a copy()")
+            if once and id(leaf.grad) in seen: continue
+            seen.add(id(leaf.grad))
+            t.values = <Tensor>g
+            if t.values is not leaf.grad: t.strided = leaf.grad
+        out.append(t)
+    return out
+
+
+cdef int write(Target t, const Kernel* k, double c) except -1:
+    """Run a kernel over a gradient."""
+    cdef Update u
+    cdef Array a
+    cdef Leaf leaf = <Leaf>node_of(t.p.tensor)
+    cdef Py_ssize_t i, n = t.values.layout.size, rows = t.values.layout.shape[0] if t.rows is not None else 1
+    cdef char* parameter = data_of(t.p.tensor)
+    cdef char* values = data_of(t.values)
+    cdef const int64_t* index = <const int64_t*>data_of(t.rows.indices) if t.rows is not None else NULL
+    memset(&u, 0, sizeof(u))
+    u.kernel, u.dtype, u.n, u.w, u.g, u.c[0] = k, t.values.dtype, n, values, parameter, c
+    if t.rows is None: run(&u)
+    elif n:
+        u.n = n // rows
+        for i in range(rows):
+            u.w, u.g = values + i * u.n * itemsize(u.dtype), parameter + index[i] * u.n * itemsize(u.dtype)
+            run(&u)
+    if t.strided is not None:
+        a = array_of(t.strided)
+        scatter(values, &a, 0, n)
+        t.strided.buffer.version += 1
+    elif t.rows is None: t.values.buffer.version += 1
+    else: leaf.rows = t.rows
+    return 0
+
+
+cdef int decay(dict parameters, double rate) except -1:
+    """g += rate wd_mult w"""
+    cdef Target t
+    cdef const Kernel* k = kernel("decay")
+    for t in targets(parameters, "weight_decay", False): write(t, k, rate * t.p.group.wd_mult)
+    return 0
+
+
+cdef int clip_by_norm(dict parameters, double bound) except -1:
+    """g *= bound / max(bound, |g|)"""
+    cdef Target t
+    cdef const Kernel* k = kernel("scale")
+    cdef double size
+    for t in targets(parameters, "clip_grad_by_norm", True):
+        size = norm(t.values.dtype, data_of(t.values), t.values.layout.size)
+        if not size <= bound: write(t, k, bound / size)
+    return 0
+
+
+cdef double clip_by_global_norm(dict parameters, double bound) except? -1:
+    """g *= bound / max(bound, norm). Returns the norm of all gradients together."""
+    cdef Target t
+    cdef const Kernel* k = kernel("scale")
+    cdef double size = 0
+    cdef list all_targets = targets(parameters, "clip_grad_by_global_norm", True)
+    for t in all_targets: size = hypot(size, norm(t.values.dtype, data_of(t.values), t.values.layout.size))
+    if not size <= bound:
+        for t in all_targets: write(t, k, bound / size)
+    return size
+
+
+cdef int clip_by_value(dict parameters, double bound) except -1:
+    """g = clip(g, -bound, bound)"""
+    cdef Target t
+    cdef const Kernel* k = kernel("clip")
+    for t in targets(parameters, "clip_grad_by_value", True): write(t, k, bound)
+    return 0
+
+
+cdef int scale(dict parameters, double factor) except -1:
+    """g *= factor"""
+    cdef Target t
+    cdef const Kernel* k = kernel("scale")
+    for t in targets(parameters, "scale_grad", True): write(t, k, factor)
+    return 0
+
+
+cdef tuple check(dict parameters, str what):
+    """(whether a gradient has an infinite element, whether one has a NaN)"""
+    cdef bint inf = False, nan = False
+    cdef Tensor values
+    for _, g in reached(parameters, what, None, NULL):
+        values = g.deduplicate().values if type(g) is GradientSlice else <Tensor>g
+        find_inf_nan(values.dtype, data_of(values), values.layout.size, &inf, &nan)
+    return inf, nan

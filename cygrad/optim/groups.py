@@ -1,0 +1,87 @@
+"""What a user passes as parameters, and the groups that a solver shows."""
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeAlias
+
+from cygrad.core.graph.tensor import Tensor
+
+Parameters: TypeAlias = (
+    Tensor | Mapping[str, Tensor] | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
+)
+
+
+class SolverState(NamedTuple):
+    """The states of a parameter by name, and the number of its updates."""
+
+    pstate: dict[str, Tensor]
+    t: int
+
+
+class ParameterGroup(MutableMapping[str, Any]):
+    """A group of a solver's parameters: "params", a list, which cannot be assigned; "lr", "lr_mult", "weight_decay" and
+    "wd_mult", which can."""
+
+    def __init__(self, solver: Any, group: Any, names: list[str]):
+        self._solver, self._group, self._names = solver, group, names
+
+    def __getitem__(self, key: str) -> Any:
+        return self._dict()[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._solver._write_group(self._group, key, value)
+
+    def __delitem__(self, key: str) -> None:
+        raise TypeError("the settings of a group cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._dict())
+
+    def __len__(self) -> int:
+        return len(self._dict())
+
+    def _dict(self) -> dict[str, Any]:
+        parameters = self._solver.get_parameters()
+        return {"params": [parameters[name] for name in self._names if name in parameters],
+                **self._solver._read_group(self._group)}
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value}" for key, value in self.items() if key != "params")
+        return f"ParameterGroup(params=[{', '.join(self._names)}], {settings})"
+
+
+def is_parameters(v: Any) -> bool:
+    """Whether the first argument of a solver is its parameters, and not a learning rate."""
+    if isinstance(v, Tensor): return v.ndim > 0 or v.requires_grad
+    return hasattr(v, "__iter__") and not isinstance(v, str) and getattr(v, "ndim", 1) > 0
+
+
+def named(parameters: Any, start: int) -> dict[str, Any]:
+    """Parameters by name. Those without a name are named by position, from `start` on."""
+    if isinstance(parameters, Tensor): parameters = [parameters]
+    if isinstance(parameters, str) or not hasattr(parameters, "__iter__"):
+        raise TypeError(f"set_parameters takes a dict of names and variables, or a list of variables, got "
+                        f"{type(parameters).__name__}")
+    if hasattr(parameters, "items"): return dict(parameters.items())
+    made: dict[str, Any] = {}
+    for i, v in enumerate(parameters, start):
+        name, v = v if isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) else (str(i), v)
+        if name in made: raise ValueError(f"set_parameters: there are two parameters {name!r}")
+        made[name] = v
+    return made
+
+
+def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """[(parameters by name, the settings of the group, or None if no groups are given)]"""
+    listed = hasattr(parameters, "__iter__") and not hasattr(parameters, "items")
+    if listed and not isinstance(parameters, Tensor | str):
+        if not isinstance(parameters, list | tuple): parameters = [*parameters]
+        if parameters and all(isinstance(group, dict) for group in parameters):
+            made = []
+            for group in parameters:
+                if "params" not in group:
+                    raise ValueError(f"a group needs \"params\", got {', '.join(map(str, group)) or 'an empty dict'}")
+                names = named(group["params"], start)
+                start += len(names)
+                made.append((names, {key: value for key, value in group.items() if key != "params"}))
+            return made
+    return [(named(parameters, start), None)]

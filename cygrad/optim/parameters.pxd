@@ -1,0 +1,26 @@
+from libc.stdint cimport uint64_t
+
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.ops.rules cimport MAX_SETTINGS
+
+cdef class Group:
+    """Parameters that share a learning rate and a decay. `lr` is lr_mult times the rate of the solver. `decay` is the
+    weight decay in the unit of the rule, `weight_decay` in PyTorch's."""
+    cdef double lr, first_lr, lr_mult, decay, weight_decay, wd_mult
+    cdef double value[MAX_SETTINGS]         # the settings of the rule
+
+cdef class Parameter:
+    """A parameter of a solver: the variable, its states, the number of its updates, and its group."""
+    cdef Tensor tensor
+    cdef list states
+    cdef uint64_t t
+    cdef Group group
+
+cdef Group copied(Group other)
+cdef int check_parameter(name, v) except -1
+cdef int check_distinct(dict made) except -1
+cdef Tensor zeros(Tensor like)
+cdef dict checked_states(tuple keys, dict own, given)
+cdef double number(str name, value) except? -1
+cdef double bound(str name, value) except? -1
+cdef tuple pair(betas)

@@ -1,0 +1,159 @@
+"""The parameters of a solver, their groups, and checks of what a user passes."""
+
+from libc.math cimport INFINITY
+from libc.string cimport memset
+
+from cygrad.core.graph.construct cimport fresh
+from cygrad.core.graph.tensor cimport Tensor, is_variable
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
+
+from collections.abc import Mapping
+
+from cygrad.core.errors import described
+
+
+cdef class Group:
+    pass
+
+
+cdef class Parameter:
+    pass
+
+
+cdef Group copied(Group other):
+    """A group with the same settings."""
+    cdef Group group = Group.__new__(Group)
+    cdef int i
+    group.lr, group.first_lr, group.lr_mult = other.lr, other.first_lr, other.lr_mult
+    group.decay, group.weight_decay, group.wd_mult = other.decay, other.weight_decay, other.wd_mult
+    for i in range(MAX_SETTINGS): group.value[i] = other.value[i]
+    return group
+
+
+cdef int check_parameter(name, v) except -1:
+    """Raise TypeError or ValueError unless `v` can be a parameter."""
+    cdef Tensor x
+    if not isinstance(name, str):
+        raise TypeError(f"set_parameters: the names must be strings, got {described(name)}")
+    if not isinstance(v, Tensor):
+        raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
+    x = <Tensor>v
+    if not is_variable(x):
+        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not a variable; call attach_grad() or "
+                         f"requires_grad_() on it first")
+    if x.buffer.flags & READONLY:
+        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, has read-only memory and cannot be updated; "
+                         f"use a copy()")
+    if not x.layout.dense:
+        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
+    return 0
+
+
+cdef int check_distinct(dict made) except -1:
+    """Raise ValueError if a tensor occurs twice."""
+    cdef dict names = {}
+    for name, p in made.items():
+        v = (<Parameter>p).tensor
+        if id(v) in names:
+            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; a tensor is updated "
+                             f"once, so list it once")
+        names[id(v)] = name
+    return 0
+
+
+cdef Tensor zeros(Tensor like):
+    cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
+    memset(t.buffer.data, 0, t.buffer.nbytes)
+    return t
+
+
+# ---- checks of states ------------------------------------------------------------------------------------------------
+
+cdef dict checked_states(tuple keys, dict own, given):
+    """The states in `given` by name of the parameter, in the order of `own`: (tensors by name of the state, number of
+    updates). `keys` are the names of the states. Raises TypeError or ValueError unless they fit those in `own`."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type(given).__name__}")
+    check_names("the states", own, given)
+    out = {}
+    for name, (mine, _) in own.items():
+        try:
+            pstate, t = (given[name].pstate, given[name].t) if hasattr(given[name], "pstate") else given[name]
+        except (TypeError, ValueError):
+            raise TypeError(f"the state of {name!r} must be a SolverState or a pair (states by name, number of "
+                            f"updates), got {described(given[name])}") from None
+        if not isinstance(pstate, Mapping) or pstate.keys() != set(keys):
+            got = (", ".join(map(str, pstate)) or "none") if isinstance(pstate, Mapping) else described(pstate)
+            raise ValueError(f"the state of {name!r} must have {', '.join(keys) or 'no tensors'}, got {got}")
+        if not isinstance(t, int) or isinstance(t, bool) or not 0 <= t < 2**63:
+            raise ValueError(f"the number of updates of {name!r} must be an int of at least 0, got {described(t)}")
+        for key in keys:
+            v, wanted = pstate[key], mine[key]
+            if not isinstance(v, Tensor) or v.shape != wanted.shape or v.dtype != wanted.dtype:
+                got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else type(v).__name__
+                raise ValueError(f"the state {key} of {name!r} must be a {wanted.dtype} tensor of shape "
+                                 f"{wanted.shape} like the parameter, got {got}")
+        out[name] = {key: pstate[key] for key in keys}, t
+    return out
+
+
+def check_names(what, own, given):
+    """Raise ValueError unless both have the same names."""
+    missing, extra = [key for key in own if key not in given], [key for key in given if key not in own]
+    if missing or extra:
+        said = [f"{label} {', '.join(map(repr, names))}" for label, names in (("missing", missing), ("unknown", extra))
+                if names]
+        raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
+
+
+# ---- checks of numbers -----------------------------------------------------------------------------------------------
+
+cdef double number(str name, value) except? -1:
+    try:
+        return value
+    except TypeError:
+        raise TypeError(f"{name} must be a number, got {described(value)}") from None
+
+
+def not_negative(str name, value):
+    if not 0 <= number(name, value) < INFINITY:
+        raise ValueError(f"{name} must be at least 0 and finite, got {described(value)}")
+    return float(value)
+
+
+def positive(str name, value):
+    if not 0 < number(name, value) < INFINITY:
+        raise ValueError(f"{name} must be greater than 0 and finite, got {described(value)}")
+    return float(value)
+
+
+def fraction(str name, value):
+    if not 0 <= number(name, value) < 1:
+        raise ValueError(f"{name} must be at least 0 and less than 1, got {described(value)}")
+    return float(value)
+
+
+def truth(str name, value):
+    if not isinstance(value, bool): raise TypeError(f"{name} must be True or False, got {described(value)}")
+    return value
+
+
+cdef double bound(str name, value) except? -1:
+    if not number(name, value) > 0: raise ValueError(f"{name} must be greater than 0, got {described(value)}")
+    return value
+
+
+cdef tuple pair(betas):
+    try:
+        beta1, beta2 = betas
+    except (TypeError, ValueError):
+        raise TypeError(f"betas must be two numbers, (beta1, beta2), got {described(betas)}") from None
+    return beta1, beta2
+
+
+CHECKS = {
+    "beta1": fraction, "beta2": fraction, "decay": fraction, "momentum": fraction, "eps": positive, "wd": not_negative,
+    "gamma": positive, "gamma_l": not_negative, "gamma_u": positive, "final_lr": positive, "coefficient": positive,
+    "bias_correction": truth, "amsgrad": truth, "weight_decouple": truth, "fixed_decay": truth, "rectify": truth,
+}
