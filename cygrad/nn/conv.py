@@ -40,7 +40,8 @@ class Convolutions(Module):
     def _set_up(self, in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, generator):
         """Everything but the padding, which has to be set before, and the parameters."""
         self._how = bool(bias), floating(self, device, dtype), generator
-        for name in ("weight", "bias"): self.register_parameter(name, None)
+        self.bias = None
+        for name in ("weight", "bias")[:1 + self._how[0]]: self.register_parameter(name, None)
         self.out_channels = size(self, "out_channels", out_channels)
         self.kernel_size = sizes(self, "kernel_size", kernel_size, self.nd)
         self.stride = sizes(self, "stride", stride, self.nd)

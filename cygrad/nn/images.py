@@ -113,8 +113,8 @@ class Padding(Module):
         return with_margins(x, self._margins, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        """The padding, and the value of constant margins."""
-        return f"{self.padding}" + (f", value={self.value}" if "value" in self.__dict__ else "")
+        """The padding."""
+        return f"{self.padding}"
 
 
 class ConstantPadding(Padding):
@@ -123,6 +123,10 @@ class ConstantPadding(Padding):
     def __init__(self, padding: Sizes, value: float):
         super().__init__(padding)
         self.value = value
+
+    def extra_repr(self) -> str:
+        """The padding and the value."""
+        return f"padding={self.padding}, value={self.value}"
 
 
 class ZeroPad1d(Padding):

@@ -34,6 +34,17 @@ def scale(shape, bias, dtype):
     return made
 
 
+def wait_for(layer, bias):
+    """Register the parameters that scale() makes later."""
+    for name in ("weight", "bias")[:1 + bias]: layer.register_parameter(name, None)
+
+
+def count(batches):
+    """Add 1 to a counter. Through NumPy this takes 0.4 us, a fifth of what operators on int64 take."""
+    a = batches.numpy()
+    a[()] = a.item() + 1
+
+
 class ChannelNorm(Module):
     """The base of the layers with running statistics of channels. Subclasses set the numbers of dimensions that x may
     have, with words for them."""
@@ -47,8 +58,10 @@ class ChannelNorm(Module):
         self.momentum = None if momentum is None else number(self, "momentum", momentum)
         self.affine, self.track_running_stats = bool(affine), bool(track_running_stats)
         self._how = bool(bias), floating(self, device, dtype)
-        for name in ("weight", "bias"): self.register_parameter(name, None)
-        for name in ("running_mean", "running_var", "num_batches_tracked"): self.register_buffer(name, None)
+        self.weight = self.bias = self.running_mean = self.running_var = self.num_batches_tracked = None
+        if self.affine: wait_for(self, self._how[0])
+        for name in ("running_mean", "running_var", "num_batches_tracked") if self.track_running_stats else ():
+            self.register_buffer(name, None)
         self._pending = num_features is None and (self.affine or self.track_running_stats)
         if num_features is not None:
             n = size(self, "num_features", num_features)
@@ -107,7 +120,7 @@ class BatchNorm(ChannelNorm):
         if self._frozen or not self._training():
             return batch_norm(x, average, variance, self.weight, self.bias, False, 0.0, self.eps)
         y = batch_norm(x, average, variance, self.weight, self.bias, True, self._factor(), self.eps)
-        self.num_batches_tracked.numpy()[...] += 1
+        count(self.num_batches_tracked)
         return y
 
     def freeze_statistics(self, freeze: bool = True) -> BatchNorm:
@@ -184,7 +197,7 @@ class InstanceNorm(ChannelNorm):
             for kept, value in zip((average, variance), moved, strict=True): kept.copy_(value)
         finally:
             set_recording(recording)
-        self.num_batches_tracked.numpy()[...] += 1
+        count(self.num_batches_tracked)
         return y
 
 
@@ -224,7 +237,8 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels = size(self, "num_groups", num_groups), None
         self.eps, self.affine = number(self, "eps", eps), bool(affine)
         self._how = bool(bias), floating(self, device, dtype)
-        for name in ("weight", "bias"): self.register_parameter(name, None)
+        self.weight = self.bias = None
+        if self.affine: wait_for(self, self._how[0])
         self._pending = num_channels is None and self.affine
         if num_channels is not None:
             n = size(self, "num_channels", num_channels)
@@ -265,7 +279,8 @@ class LastAxesNorm(Module):
     def _set_up(self, normalized_shape, elementwise_affine, bias, device, dtype):
         self.normalized_shape, self.elementwise_affine = None, bool(elementwise_affine)
         self._how = bool(bias), floating(self, device, dtype)
-        self.register_parameter("weight", None)
+        self.weight = self.bias = None
+        if self.elementwise_affine: wait_for(self, self._how[0])
         self._pending = normalized_shape is None and self.elementwise_affine
         if normalized_shape is None: return
         given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
@@ -315,7 +330,6 @@ class LayerNorm(LastAxesNorm):
                  bias: bool = True, device: Any = None, dtype: Any = None):
         self.eps = number(self, "eps", eps)
         self._set_up(normalized_shape, elementwise_affine, bias, device, dtype)
-        if "bias" not in self._parameters: self.register_parameter("bias", None)
 
     def forward(self, x: Tensor) -> Tensor:
         """`x`, normalized."""

@@ -73,19 +73,19 @@ class Layers(Recurrence):
         parts = tuple((f"_l{i}{end}", hidden * len(ends) if i else None) for i in range(self.num_layers)
                       for end in ends)
         self._set_up(input_size, hidden_size, bias, device, dtype, generator, parts)
-        self._options = {"num_layers": self.num_layers, "bidirectional": self.bidirectional, "dropout": self.dropout}
-        self._drops = self.dropout > 0 and self.num_layers > 1
 
     def _run(self, x, states, lengths, **options):
         """The result and the last states, of a batch or of one sequence."""
-        if self._drops and self._mode is not None: self._training()
+        if self._mode is not None and self.dropout and self.num_layers > 1: self._training()
         if (x.ndim if type(x) is Tensor else np.ndim(x)) != 2:
-            return self.operator(x, self._weights(), *states, batch_first=self.batch_first, lengths=lengths,
-                                 **self._options, **options)
+            return self.operator(x, self._weights(), *states, num_layers=self.num_layers, lengths=lengths,
+                                 bidirectional=self.bidirectional, batch_first=self.batch_first, dropout=self.dropout,
+                                 **options)
         if lengths is not None:
             raise ValueError(f"{type(self).__name__}: lengths belong to a batch, but x has shape {np.shape(x)}")
         states = [None if h is None else asarray(h)[:, None] for h in states]
-        y, last = self.operator(asarray(x)[:, None], self._weights(), *states, **self._options, **options)
+        y, last = self.operator(asarray(x)[:, None], self._weights(), *states, num_layers=self.num_layers,
+                                bidirectional=self.bidirectional, dropout=self.dropout, **options)
         return y[:, 0], tuple(h[:, 0] for h in last) if type(last) is tuple else last[:, 0]
 
     def extra_repr(self) -> str:
