@@ -197,7 +197,6 @@ class InstanceNorm(ChannelNorm):
             for kept, value in zip((average, variance), moved, strict=True): kept.copy_(value)
         finally:
             set_recording(recording)
-        count(self.num_batches_tracked)
         return y
 
 
@@ -213,7 +212,7 @@ class InstanceNorm2d(InstanceNorm):
 
     With track_running_stats=True, predict mode uses running statistics, which in train mode move by the factor
     `momentum` towards the mean over the batch of the means and unbiased variances. The parameters and buffers are those
-    of BatchNorm2d. With num_features None the first call decides."""
+    of BatchNorm2d; num_batches_tracked stays 0, as in PyTorch. With num_features None the first call decides."""
 
     ndims, wanted = (3, 4), "(n, channels, height, width) or (channels, height, width)"
 
