@@ -21,6 +21,7 @@ class Recurrence(Module):
     """The base of the layers and the cells: the parameters, whose names _parts() yields."""
 
     gates = 1
+    ndims, wanted = (2, 3), "(steps, input_size) or, for a batch, have 3 dimensions"
 
     def _set_up(self, input_size, hidden_size, bias, device, dtype, generator, parts):
         """Make the parameters of `parts`: (suffix of the names, number of inputs, or None for input_size)."""
@@ -42,7 +43,11 @@ class Recurrence(Module):
         return made
 
     def _size_of(self, x, *args, **kwargs):
-        return np.shape(x)[-1] if np.ndim(x) else 0
+        if np.ndim(x) not in self.ndims: self._refuse(np.shape(x))
+        return np.shape(x)[-1]
+
+    def _refuse(self, shape):
+        raise ValueError(f"{type(self).__name__}: x must be {self.wanted}, got {shape}")
 
     def _size_in(self, state):
         weight = state.get(self._names[0])
@@ -187,14 +192,15 @@ def nonlinearity_of(layer, name):
 class Cell(Recurrence):
     """The base of LSTMCell, GRUCell and RNNCell."""
 
+    ndims, wanted = (1, 2), "(batch, input_size) or (input_size,)"
+
     def _set_up_cell(self, input_size, hidden_size, bias, device, dtype, generator):
         self._set_up(input_size, hidden_size, bias, device, dtype, generator, (("", None),))
 
     def _step(self, operator, x, states, **options):
         """The states after one step of a batch, or of one sample."""
         x = asarray(x)
-        if x.ndim not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: x must be (batch, input_size) or (input_size,), got {x.shape}")
+        if x.ndim not in self.ndims: self._refuse(x.shape)
         at = (None,) * (3 - x.ndim)
         states = [None if h is None else asarray(h)[at] for h in states]
         _, last = operator(x[at], self._weights(), *states, **options)
