@@ -132,8 +132,9 @@ def test_dropout_and_the_mode():
         assert 0.2 < (w.numpy() == 0).mean() < 0.8
         with pytest.raises(RuntimeError, match="MultiheadAttention: eval"): layer.eval()(x, x, x)
     with pytest.raises(RuntimeError, match="MultiheadAttention: train"): layer.train()(x, x, x)
-    block = nn.TransformerBlock(8, 2, 16, dropout=0.0)
-    with cg.train_mode(), pytest.raises(RuntimeError, match="eval"): block.eval()(x)
+    with cg.train_mode():
+        nn.TransformerBlock(8, 2, 16, dropout=0.0).eval()(x)      # which does not depend on the mode
+        with pytest.raises(RuntimeError, match="eval"): nn.TransformerBlock(8, 2, 16, dropout=0.5).eval()(x)
 
 
 @pytest.mark.parametrize("norm_first", (False, True))
@@ -150,6 +151,33 @@ def test_a_causal_block(norm_first, activation):
     hidden = torch.ones(5, 5).triu(1).bool()
     with cg.train_mode():
         compare(ours, theirs, [numbers(3, 5, 8)], lambda x: [ours(x)], lambda t: [theirs(t, hidden)])
+
+
+@pytest.mark.parametrize("activation", ("relu", "gelu"))
+def test_a_block_takes_the_memory_of_its_operators(activation):
+    """A step of a block and one of bare operators: equal allocations, equal peak, nothing left."""
+    block = nn.TransformerBlock(16, 4, 32, 0.0, activation, batch_first=True, norm_first=True)
+    x, g, p, counts = cg.ones(3, 9, 16), cg.ones(3, 9, 16), dict(block.named_parameters()), []
+
+    def heads(x): return x.reshape((3, 9, 4, 4)).permute((0, 2, 1, 3))
+
+    def bare(x):
+        n = cg.layer_norm(x, p["norm1.weight"], p["norm1.bias"])
+        q, k, v = cg.split(cg.linear(n, p["self_attn.in_proj_weight"], p["self_attn.in_proj_bias"]), 3, -1)
+        a = cg.scaled_dot_product_attention(heads(q), heads(k), heads(v)).permute((0, 2, 1, 3)).reshape((3, 9, 16))
+        x = x + cg.linear(a, p["self_attn.out_proj.weight"], p["self_attn.out_proj.bias"])
+        n = cg.layer_norm(x, p["norm2.weight"], p["norm2.bias"])
+        if activation == "relu": n = cg.linear(n, p["linear1.weight"], p["linear1.bias"], activation="relu")
+        else: n = cg.gelu(cg.linear(n, p["linear1.weight"], p["linear1.bias"]))
+        return x + cg.linear(n, p["linear2.weight"], p["linear2.bias"])
+    for f in (block, bare):
+        with cg.testing.fail_allocation(1 << 40) as counted, cg.memory.track() as tracked:
+            with cg.record(): y = f(x)
+            y.backward(g)
+            y = None
+            block.zero_grad()
+        counts.append((counted.allocations, tracked.peak_bytes, tracked.leaked_bytes))
+    assert counts[0] == counts[1] and counts[0][2] == 0
 
 
 def test_hooks_of_the_first_linear_layer_run():
