@@ -8,7 +8,7 @@ from cygrad.core.errors import described
 from cygrad.memory import profiling
 from cygrad.memory.paths import file_path
 from cygrad.memory.reports import WIDEST, cut
-from cygrad.memory.rows import BY, facts
+from cygrad.memory.rows import BY, OUTSIDE, facts
 from cygrad.memory.sizes import words
 
 
@@ -74,6 +74,7 @@ def facts_of(given):
             if text.endswith("[\n"): text += "]}"
             else: text += file.read()
         found = json.loads(text)["otherData"]["cygrad_peak"]
+        found["by"].setdefault("layer", {OUTSIDE: sum(found["by"]["operation"].values())})      # (version 0.1)
         return {"by": {by: {str(name): int(n) for name, n in found["by"][by].items()} for by in BY},
                 "passes": {phase: int(found["passes"][phase]) for phase in ("forward", "backward", "update")}}
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -52,9 +52,14 @@ cdef void observe(int kind, Buffer* b, int before) noexcept:
 
 
 cdef void observe_kept(void* node, Slot* s) noexcept:
-    """Record that a slot has saved a buffer for backward. (Parameters and external memory do not count as saved.)"""
-    cdef Buffer* b = buffer_in(s)
+    """Record a new node (`s` is NULL), or that its slot has saved a buffer for backward. (Parameters and external
+    memory do not count as saved.)"""
+    cdef Buffer* b
     cdef uint32_t site
+    if s == NULL:
+        about.recorded(<Node>node)
+        return
+    b = buffer_in(s)
     if b == NULL or b.category != SAVED or b.flags & EXTERNAL: return
     site = about.keeper(<Node>node, s)
     if site: write(SLOT_SAVED, <uintptr_t>b, <size_t>s, SAVED, SAVED, site)
@@ -117,7 +122,7 @@ cdef class EventLog(Open):
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
     cdef list removed                           # by phase: the number of entries removed from base_phases
     cdef State peak_state                       # the state at the peak, if that event was dropped
-    cdef readonly list sites, frames, shapes    # the objects that the numbers in events refer to (memory/sites.pyx)
+    cdef readonly list sites, frames, shapes, layers    # what the numbers in events refer to (memory/sites.pyx)
     cdef readonly list allocated                # by site: [allocations, bytes] of the dropped events
     cdef readonly tuple before                  # live bytes by category at the start
     cdef readonly size_t live, peak
@@ -137,7 +142,7 @@ cdef class EventLog(Open):
         cdef int c
         if logs == NULL: about.begin_sites()
         set_phase(flags())
-        self.sites, self.frames, self.shapes = about.sites, about.frames, about.shapes
+        self.sites, self.frames, self.shapes, self.layers = about.sites, about.frames, about.shapes, about.layers
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
         self.base = State()
         for c in range(<int>CATEGORIES): self.base.before[c] = self.base.totals[c] = counters.by_category[c]
@@ -361,6 +366,10 @@ cdef class EventLog(Open):
     def shape(self, site):
         """(sizes, name of the dtype) of the tensor that was allocated at a site; None if it was not a tensor."""
         return self.shapes[self.sites[site][3]]
+
+    def layer(self, site):
+        """The path of the layer of a site; "" if there is none."""
+        return self.layers[self.sites[site][4]]
 
     def reason(self, site):
         """The reason why a node saves a buffer, such as "gelu needs its input"."""

@@ -9,7 +9,7 @@ from cygrad.memory.paths import file_path
 
 MOST_EVENTS = 1 << 20       # the maximum number of events in memory, 32 bytes each; older ones are folded
 MOST_COUNTERS = 1 << 16     # the maximum number of counters of a trace; beyond, each is the maximum of an interval
-COLUMNS = ("operation", "category", "line", "stack", "why")
+COLUMNS = ("operation", "category", "line", "layer", "stack", "why")
 AXES = ("events", "time")
 
 
@@ -66,7 +66,8 @@ class profile(Logged):
         A row has further attributes: `buffers`, their number (0: unknown, because they were allocated before the
         scope); `shapes`, a dict from (shape, dtype) to a number of buffers; `kept_by`, a dict from reasons such as
         "gelu needs its input" to the number of times that they apply; `stacks`, a dict from Python stacks to bytes,
-        where a stack is a tuple of (file, line, function), the outermost first; `why`, the reasons as text. If a stack
+        where a stack is a tuple of (file, line, function), the outermost first; `layers`, a dict from paths of layers
+        of cygrad.nn to bytes; `why`, the reasons as text. If a stack
         has more than 256 frames, the innermost 256 are listed after ("", 0, "(callers beyond 256 frames)")."""
         return rows().at_peak(self._read())
 
@@ -76,8 +77,10 @@ class profile(Logged):
         return rows().allocations(self._read())
 
     def table(self, by="operation"):
-        """The peak as a text table. With by="operation", "category" or "line", a row has the bytes and the share at the
-        peak, the number of buffers ("-": unknown, allocated before the scope), and the allocations in the whole scope.
+        """The peak as a text table. With by="operation", "category", "line" or "layer", a row has the bytes and the
+        share at the peak, the number of buffers ("-": unknown, allocated before the scope), and the allocations in the
+        whole scope. A layer is the path of a module of cygrad.nn in the outermost one that was called, such as
+        "Net.encoder.0"; what backward allocates belongs to the layer that recorded the node.
         With "why" the rows are those of at_peak() with shapes and reasons. With "stack" they are Python functions, each
         below its caller; frames that recursion repeats are listed once with their number. Raises ValueError for another
         `by`."""
@@ -99,9 +102,9 @@ class profile(Logged):
     def compare(self, other, by="operation"):
         """Compare this peak with the peak of `other`, an earlier profile or the path of a .json that save() wrote.
         Returns a Comparison, whose `rows` are Difference (name, before, after, change) for each "operation",
-        "category", "line", "shape", "why" or "stack", the largest change first. The changes add up to the change of the
-        peak. Its `note` is empty unless the two ran different numbers of steps. It prints as a table. Raises TypeError
-        or ValueError if `other` is not a profile."""
+        "category", "line", "layer", "shape", "why" or "stack", the largest change first. The changes add up to the
+        change of the peak. Its `note` is empty unless the two ran different numbers of steps. It prints as a table.
+        Raises TypeError or ValueError if `other` is not a profile."""
         from cygrad.memory.comparing import compare
 
         return compare(other, self, by)

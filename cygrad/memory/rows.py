@@ -7,8 +7,9 @@ from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES
 from cygrad.memory.sites import BEYOND
 
-BY = ("operation", "category", "line", "shape", "why", "stack")     # the columns of compare()
+BY = ("operation", "category", "line", "layer", "shape", "why", "stack")    # the columns of compare()
 BEFORE = "before"         # the operation of buffers that were live when the scope was entered
+OUTSIDE = "(no layer)"    # the layer of everything else
 ALIVE = "(alive before the profile)"                # the same in compare(), which has a column "before"
 WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
                     "saved": "saved for backward", "workspace": "temporary workspace",
@@ -26,13 +27,13 @@ class Four(NamedTuple):
 
 class PeakRow(Four):
     """Live bytes at the peak: the category, the operation that allocated them, and its line in the program
-    ("file:line"). Further attributes are `buffers`, `shapes`, `kept_by`, `stacks` and `why`
+    ("file:line"). Further attributes are `buffers`, `shapes`, `kept_by`, `stacks`, `layers` and `why`
     (memory.profile.at_peak)."""
 
     buffers = 0
 
     def __init__(self, *_):
-        self.shapes, self.kept_by, self.stacks = {}, {}, {}
+        self.shapes, self.kept_by, self.stacks, self.layers = {}, {}, {}, {}
 
     @property
     def why(self):
@@ -79,6 +80,7 @@ class Piece(NamedTuple):
     reasons: list
     stack: tuple            # of (file, line, function)
     time: int               # when it was allocated, in the log's ticks; -1: before the log
+    layer: str              # the path of the layer of cygrad.nn
 
 
 class Branch:
@@ -123,7 +125,8 @@ def pieces(log):
     made = {entry[0] for entry in live}
     old = [reasons[site] for buffer, sites in kept.items() if buffer not in made for site in sites]
     for category, nbytes in zip(CATEGORY_NAMES, before, strict=True):
-        if nbytes: yield Piece(category, BEFORE, "", nbytes, 0, None, old if category == "saved" else [], (), -1)
+        if nbytes: yield Piece(category, BEFORE, "", nbytes, 0, None, old if category == "saved" else [], (), -1,
+                               BEFORE)
     names, staying = {}, stay(log)
     for buffer, nbytes, site, category, time in live:
         if not nbytes: continue
@@ -133,7 +136,7 @@ def pieces(log):
         if CATEGORY_NAMES[category] == "gradients" and staying is not None:
             why = ["a variable's gradient" if (buffer, time) in staying else "a pending gradient"]
         yield Piece(CATEGORY_NAMES[category], operation, shown_line(line), nbytes, 1, log.shape(site), why, stack,
-                    time)
+                    time, log.layer(site) or OUTSIDE)
 
 
 def stay(log):
@@ -155,6 +158,7 @@ def at_peak(log):
         for piece in those:
             if piece.shape: add(row.shapes, piece.shape, piece.buffers)
             if piece.stack: add(row.stacks, piece.stack, piece.bytes)
+            add(row.layers, piece.layer, piece.bytes)
             for reason in piece.reasons or [WITHOUT_A_REASON[piece.category]]: add(row.kept_by, reason, 1)
         rows.append(row)
     return sorted(rows, key=lambda r: (-r.bytes, r[:3]))
@@ -177,13 +181,19 @@ def allocations(log):
 
 
 def sums(log, by):
-    """[bytes at the peak, buffers, bytes in all, allocations] for each operation, category or line."""
+    """[bytes at the peak, buffers, bytes in all, allocations] for each operation, category, line or layer."""
     rows = {}
     for piece in pieces(log):
         row = rows.setdefault(getattr(piece, by) or piece.operation, [0, 0, 0, 0])
         row[0] += piece.bytes
         row[1] += piece.buffers
-    if by != "category":
+    if by == "layer":
+        for number, (count, nbytes) in enumerate(log.sums()):
+            if not count: continue
+            row = rows.setdefault(log.layer(number) or OUTSIDE, [0, 0, 0, 0])
+            row[2] += nbytes
+            row[3] += count
+    elif by != "category":
         for site in allocations(log):
             row = rows.setdefault(getattr(site, by) or site.operation, [0, 0, 0, 0])
             row[2] += site.bytes
@@ -201,6 +211,7 @@ def facts(log):
         if piece.stack not in stacks:
             stacks[piece.stack] = " > ".join(f"{line} {name}".lstrip() for name, line, _, _ in frames(piece.stack))
         names = {"operation": made, "category": piece.category, "line": piece.line or made,
+                 "layer": ALIVE if piece.operation == BEFORE else piece.layer,
                  "shape": shown_shape(piece.shape) or made, "stack": stacks[piece.stack] or made,
                  "why": "; ".join(sorted(set(piece.reasons))) or WITHOUT_A_REASON[piece.category]}
         for column in BY: add(by[column], names[column], piece.bytes)

@@ -1,11 +1,13 @@
-"""Sites: the subject of a memory event as a number. A site is an operation with its Python stack and the shape that it
-allocated. A stack is a path in a tree of frames. If it shares outer frames with the previous stack, each of these costs
-one comparison; a new frame is added to the tree once. Code objects stay alive, frames do not. Line numbers are computed
-when a report is made."""
+"""Sites: the subject of a memory event as a number. A site is an operation with its Python stack, the shape that it
+allocated, and the layer that runs or, in backward, that recorded the node. A stack is a path in a tree of frames. If it
+shares outer frames with the previous stack, each of these costs one comparison; a new frame is added to the tree once.
+Code objects stay alive, frames do not. Line numbers are computed when a report is made."""
 
-from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
-from libc.stdint cimport uintptr_t
-from libc.string cimport memcmp, memcpy
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport uint64_t, uintptr_t
+from libc.string cimport memcmp, memcpy, memmove
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport Node
@@ -29,10 +31,18 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
+cdef extern from *:
+    """
+    #include "cygrad/platform.h"
+    static CG_THREAD_LOCAL PyObject *cg_layer;
+    """
+    PyObject* cg_layer      # the layer that this thread runs, a tuple that begins with its path; NULL: none. Strong.
+
 cdef enum:
     DEEPEST = 256           # the maximum number of frames of a stack; the innermost ones are kept
     CUT = 1                 # the frame number that represents the frames beyond these
     RECENT = 512            # the size of the caches of recent sites and shapes
+    MOST_TURNS = 1 << 16    # the maximum number of turns in memory; older ones are forgotten
 
 cdef enum:                  # the role of a site: bits
     BACKWARD_SITE = 1       # the backward of the operation
@@ -55,7 +65,12 @@ cdef struct KnownSite:
     uint32_t role
     uint32_t stack
     uint32_t shape
+    uint32_t layer
     uint32_t number
+
+cdef struct Turn:           # nodes from this one on, in the order of recording, belong to a layer
+    uint64_t seq
+    uint32_t layer
 
 cdef struct KnownShape:
     uint32_t number         # 0: none
@@ -66,7 +81,7 @@ cdef struct KnownShape:
 cdef tuple UNNAMED = ("tensor", "gradient", "solver state", "tensor", "tensor", "tensor")   # without an operator
 
 cdef list others = []       # code objects of the package in the tree
-cdef dict numbers = {}      # (operator or name, role, stack, shape), the first by identity -> index into `sites`
+cdef dict numbers = {}      # (operator or name, role, stack, shape, layer), the first by identity -> index into `sites`
 cdef dict shape_numbers = {}        # (sizes, dtype) -> index into `shapes`
 cdef Child* children = NULL
 cdef size_t places = 0, taken = 0   # the capacity of `children`, a power of two, and how many are in use
@@ -75,20 +90,27 @@ cdef int depth = 0          # of `last`
 cdef bint cut = False       # whether the previous stack had more frames
 cdef KnownSite recent[RECENT]
 cdef KnownShape recent_shapes[RECENT]
+cdef dict layer_numbers = {}        # path -> index into `layers`
+cdef object known_layer = ""        # the path that was looked up last, and its number
+cdef uint32_t known_number = 0
+cdef Turn* turns = NULL
+cdef size_t n_turns = 0, most_turns = 0
 
-sites, frames, shapes = [], [], []
+sites, frames, shapes, layers = [], [], [], [""]
 
 
 cdef int begin_sites() except -1:
     """Reset all tables when the first log opens. Earlier logs keep their own lists."""
     global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth, cut
+    global layers, layer_numbers, known_layer, known_number, n_turns
     cdef int k
     cdef Child* fresh = <Child*>PyMem_RawCalloc(1024, sizeof(Child))
     if fresh == NULL: raise MemoryError("no memory for a profile")
     PyMem_RawFree(children)
     children, places, taken, depth, cut = fresh, 1024, 0, 0, False
-    sites, frames, shapes = [("", 0, 0, 0)], [None, None], [None]
+    sites, frames, shapes = [("", 0, 0, 0, 0)], [None, None], [None]
     others, numbers, shape_numbers = [], {}, {}
+    layers, layer_numbers, known_layer, known_number, n_turns = [""], {"": 0}, "", 0, 0
     for k in range(RECENT): recent[k].what, recent_shapes[k].number = NULL, 0
     return 0
 
@@ -195,25 +217,91 @@ cdef uint32_t shape_now() noexcept:
     return s.number
 
 
-cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack, uint32_t shape) noexcept:
-    """The number of the site of an operator or name, a role, a stack and a shape; 0 if there is no memory for it."""
-    cdef uintptr_t mixed = <uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5 ^ <uintptr_t>shape * 11
+cdef uint32_t site_of(void* what, uint32_t role, uint32_t stack, uint32_t shape, uint32_t layer) noexcept:
+    """The number of the site of an operator or name, a role, a stack, a shape and a layer; 0 if there is no memory for
+    it."""
+    cdef uintptr_t mixed = (<uintptr_t>what >> 4 ^ <uintptr_t>stack * 37 ^ <uintptr_t>role * 5 ^ <uintptr_t>shape * 11
+                            ^ <uintptr_t>layer * 73)
     cdef KnownSite* s = &recent[(mixed ^ mixed >> 9) % RECENT]
     cdef bint collects
-    if s.what == what and s.stack == stack and s.role == role and s.shape == shape: return s.number
+    if s.what == what and s.stack == stack and s.role == role and s.shape == shape and s.layer == layer:
+        return s.number
     collects = PyGC_Disable()
     try:
-        key = <uintptr_t>what, role, stack, shape
+        key = <uintptr_t>what, role, stack, shape, layer
         number = numbers.get(key)
         if number is None:
-            sites.append((<object>what, role, stack, shape))
+            sites.append((<object>what, role, stack, shape, layer))
             number = numbers[key] = len(sites) - 1
     except MemoryError:
         return 0
     finally:
         if collects: PyGC_Enable()
-    s.what, s.role, s.stack, s.shape, s.number = what, role, stack, shape, number
+    s.what, s.role, s.stack, s.shape, s.layer, s.number = what, role, stack, shape, layer, number
     return s.number
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
+
+cdef tuple set_layer(tuple layer):
+    """Set the layer that this thread runs: a tuple that begins with its path, or None. Returns the previous one.
+    cygrad.nn calls it while a log is open."""
+    global cg_layer
+    cdef tuple before = None if cg_layer == NULL else <tuple>cg_layer
+    Py_XDECREF(cg_layer)
+    cg_layer = NULL
+    if layer is not None:
+        Py_INCREF(layer)
+        cg_layer = <PyObject*>layer
+    return before
+
+
+cdef uint32_t layer_now() noexcept:
+    """The number of the layer that this thread runs; 0 if there is none, or no memory for it."""
+    global known_layer, known_number
+    cdef bint collects
+    if cg_layer == NULL: return 0
+    path = (<tuple>cg_layer)[0]
+    if path is known_layer: return known_number
+    collects = PyGC_Disable()                       # a collection could free tensors, which would add events here
+    try:
+        number = layer_numbers.get(path)
+        if number is None:
+            layers.append(path)
+            number = layer_numbers[path] = len(layers) - 1
+    except MemoryError:
+        return 0
+    finally:
+        if collects: PyGC_Enable()
+    known_layer, known_number = path, number
+    return known_number
+
+
+cdef void recorded(Node node) noexcept:
+    """Note which layer has recorded a node."""
+    global turns, n_turns, most_turns
+    cdef uint32_t layer = layer_now()
+    cdef Turn* more
+    if layer == (turns[n_turns - 1].layer if n_turns else 0): return
+    if n_turns == most_turns and most_turns < MOST_TURNS:
+        more = <Turn*>PyMem_RawRealloc(turns, (2 * most_turns + 64) * sizeof(Turn))
+        if more != NULL: turns, most_turns = more, 2 * most_turns + 64
+    if n_turns == most_turns:
+        n_turns -= n_turns // 2
+        memmove(turns, turns + most_turns - n_turns, n_turns * sizeof(Turn))
+        if not most_turns: return
+    turns[n_turns].seq, turns[n_turns].layer = node.seq, layer
+    n_turns += 1
+
+
+cdef uint32_t layer_of(Node node) noexcept:
+    """The number of the layer that has recorded a node; 0 if there is none or it is forgotten."""
+    cdef size_t low = 0, high = n_turns, middle     # turns before `low` begin at or before the node
+    while low < high:
+        middle = (low + high) // 2
+        if turns[middle].seq <= node.seq: low = middle + 1
+        else: high = middle
+    return turns[low - 1].layer if low else 0
 
 
 cdef uint32_t site_now(const Flags* f, int category) noexcept:
@@ -221,16 +309,17 @@ cdef uint32_t site_now(const Flags* f, int category) noexcept:
     cdef void* what
     if f.node != NULL: what = <void*>(<Node>f.node).op
     else: what = f.op if f.op != NULL else <void*>UNNAMED[category]
-    return site_of(what, BACKWARD_SITE if f.node != NULL else 0, stack_now(), shape_now())
+    if f.node != NULL: return site_of(what, BACKWARD_SITE, stack_now(), shape_now(), layer_of(<Node>f.node))
+    return site_of(what, 0, stack_now(), shape_now(), layer_now())
 
 
 cdef uint32_t keeper(Node node, const Slot* s) noexcept:
-    """The number of the site that has the reason why a node saves the content of a slot."""
+    """The number of the site that has the reason why a node saves the content of a slot, and the node's layer."""
     cdef uint32_t role = KEEPER | <uint32_t>s.source << 8
     if node.n_in == 1: role |= ONE_INPUT
     if node.n_out == 1: role |= ONE_OUTPUT
     if sign_bits(s) != NULL: role |= SIGN_BITS
-    return site_of(<void*>node.op, role, 0, 0)
+    return site_of(<void*>node.op, role, 0, 0, layer_of(node))
 
 
 # ---- reading the numbers ---------------------------------------------------------------------------------------------
@@ -241,14 +330,14 @@ BEYOND = ("", 0, f"(callers beyond {DEEPEST} frames)")         # represents them
 
 def operation(site):
     """The name of a site's operation: "mul", "mul (backward)", "tensor"."""
-    what, role, _, _ = site
+    what, role = site[:2]
     if isinstance(what, str): return what
     return ".grad" if what is None else what.name + " (backward)" * (role & BACKWARD_SITE)
 
 
 def reason(site):
     """The reason why a site saves a buffer, such as "gelu needs its input"."""
-    what, role, _, _ = site
+    what, role = site[:2]
     source = role >> 8
     if source & OWN: one, place, kind = role & ONE_OUTPUT, source & ~OWN, "output"
     else: one, place, kind = role & ONE_INPUT, source, "input"

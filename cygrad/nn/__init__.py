@@ -33,6 +33,7 @@ _FAMILIES = {
     ),
     "recurrent": ("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"),
     "attention": ("MultiheadAttention", "TransformerBlock", "TransformerEncoderLayer"),
+    "summary": ("Summary", "SummaryRow"),
     "loss": (
         "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
         "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss",

@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 
 from cygrad.core.graph.tensor cimport Tensor, is_variable, node_of
 from cygrad.memory.log cimport logs
+from cygrad.memory.sites cimport set_layer
 
 from cygrad.core.answers import of_layer
 
@@ -40,11 +41,36 @@ cdef class Callable:
     def __call__(self, *args, **kwargs):
         cdef PyObject* given[FEW + 1]
         cdef Py_ssize_t i, n = PyTuple_GET_SIZE(args)
-        if self._hooks is not None or logs != NULL or self._pending: return self._watched_call(args, kwargs)
+        if logs != NULL: return self.named_call(args, kwargs)
+        if self._hooks is not None or self._pending: return self._watched_call(args, kwargs)
         if kwargs or n > FEW: return self.forward(*args, **kwargs)
         given[0] = <PyObject*>self
         for i in range(n): given[i + 1] = PyTuple_GET_ITEM(args, i)
         return PyObject_VectorcallMethod(FORWARD, given, n + 1, NULL)
+
+    cdef object named_call(self, tuple args, dict kwargs):
+        """The call while a memory profile is open: its events get the path of this module in the outermost one."""
+        cdef tuple before = set_layer(None)
+        cdef dict paths
+        if before is None: name, paths = None, {}
+        else: name, paths = before
+        if id(self) in paths:
+            path = paths[id(self)]
+        else:                                       # the outermost call, or one of a module that is not in that module
+            path = f"{name}.{type(self).__name__}" if name else type(self).__name__
+            paths = {id(m): f"{path}.{below}" if below else path for below, m in self.named_modules()}
+        set_layer((path, paths))
+        try:
+            return self._watched_call(args, kwargs)
+        finally:
+            set_layer(before)
+
+
+def running_layer():
+    """The path of the module that this thread runs while a memory profile is open; "" if there is none."""
+    cdef tuple layer = set_layer(None)
+    set_layer(layer)
+    return "" if layer is None else layer[0]
 
 
 def kind_of(x):

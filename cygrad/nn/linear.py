@@ -43,6 +43,9 @@ class Linear(Module):
         if bias: made["bias"] = uniform_parameter((self.out_features,), n, dtype, generator)
         return made
 
+    def _flops(self, x, *, y):
+        return 2 * y.size * self.in_features
+
     def _size_of(self, x):
         shape = np.shape(x)
         if not shape: raise ValueError("Linear: x must have at least one dimension, its features; got shape ()")
@@ -87,6 +90,9 @@ class Bilinear(Module):
 
         y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
         return y if self.bias is None else y + self.bias
+
+    def _flops(self, x1, x2, *, y):
+        return 2 * y.size * self.in1_features * (self.in2_features + 1)
 
 
 class Identity(Module):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.thread_state import is_training
 from cygrad.nn.call import Callable, kind_of
+
+if TYPE_CHECKING: from cygrad.nn.summary import Summary
 
 ANSWERS = {
     "to": "use astype(dtype); all memory is the CPU's", "cuda": "all memory is the CPU's; leave it out",
@@ -429,6 +431,23 @@ class Module(Callable):
         for name in self._parameters:               # the copy of a frozen parameter is an ordinary tensor
             x = attributes[name]
             if kind_of(x) == "plain": x.requires_grad_().drop_grad()
+
+    def summary(self, *inputs: Any, **kwargs: Any) -> Summary:
+        """Run the module on an example and list for each module that is called the shape of its result, its parameters,
+        the bytes that it keeps for backward after the forward pass, and its FLOPs. The result prints as a table. The
+        run is recorded in train mode (predict mode after eval()); buffers and generators are as before it. Layers that
+        wait for their sizes take them from the example. A buffer that several nodes keep counts for the first one.
+
+        FLOPs are those of products, where a multiplication and an addition count as 2: 2 N in out for Linear with N
+        rows, 2 N out in1 (in2 + 1) for Bilinear, 2 out k for a convolution with `out` elements in its result, each of
+        which sums k products. Elementwise work and reductions do not count."""
+        from cygrad.nn.summary import summarize
+
+        return summarize(self, inputs, kwargs)
+
+    def _flops(self, *args, y, **kwargs):
+        """The FLOPs of the products of a call without those of other modules, for its arguments and its result."""
+        return 0
 
     # ---- text --------------------------------------------------------------------------------------------------------
 

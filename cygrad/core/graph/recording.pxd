@@ -70,6 +70,7 @@ cdef inline int append_to_tape(Node node, Flags* f) except -1:
     if checksums.checking: checksums.remember(node)
     if f.anomaly: remember_line(node)
     if slot_saved != NULL:
+        slot_saved(<void*>node, NULL)               # (the node itself)
         for k in range(node.n_slots): slot_saved(<void*>node, &slots_of(node)[k])
     link(node, f)
     return 0

@@ -39,7 +39,7 @@ cdef struct Slot:
 ctypedef void (*slot_observer_t)(void* node, Slot*) noexcept
 
 # set while a profile is open (memory/log.pyx), else NULL
-cdef slot_observer_t slot_saved     # called after a node's slot has saved a buffer
+cdef slot_observer_t slot_saved     # called with NULL for a new node, and after its slot has saved a buffer
 cdef slot_observer_t slot_emptied   # called before a slot releases its buffer
 
 

@@ -1,0 +1,140 @@
+"""Module.summary: what each layer of a model makes, keeps and computes for an example."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cygrad.autograd import predict_mode, record, train_mode
+from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.store.buffer import CATEGORY_NAMES
+from cygrad.core.thread_state import set_recording
+from cygrad.memory import profile
+from cygrad.nn.call import running_layer
+from cygrad.nn.module import Module
+
+SAVED = CATEGORY_NAMES.index("saved")
+HEADINGS = ("layer", "result", "parameters", "bytes kept", "FLOPs")
+
+
+class SummaryRow(NamedTuple):
+    """One module. `parameters`, `kept_bytes` and `flops` include the modules below it; a shared parameter is counted in
+    the first module that has it, and in those above that one."""
+
+    path: str           # such as "encoder.0"; "" for the model
+    layer: str          # the name of the class
+    depth: int          # the number of calls that it is nested in
+    shape: Any          # of the result of its first call: a tuple, or a list of shapes
+    calls: int
+    parameters: int
+    kept_bytes: int     # that its nodes keep for backward after the forward pass, in all calls
+    flops: int          # in all calls
+
+
+class Summary:
+    """The result of Module.summary. `rows` are the modules in the order of their first calls, the model first;
+    `parameters`, `parameter_bytes`, `buffer_bytes`, `kept_bytes` and `flops` are those of the model. It prints as a
+    table."""
+
+    def __init__(self, module, rows):
+        self.rows: list[SummaryRow] = rows
+        parameters = list(module.parameters())
+        self.parameters: int = sum(x.size for x in parameters)
+        self.parameter_bytes: int = sum(x.nbytes for x in parameters)
+        self.buffer_bytes: int = sum(x.nbytes for x in module.buffers())
+        self.kept_bytes: int = rows[0].kept_bytes
+        self.flops: int = rows[0].flops
+
+    def __repr__(self):
+        cells = [HEADINGS]
+        for r in self.rows:
+            name = f"{'  ' * r.depth}{r.path.rpartition('.')[2]}: {r.layer}" if r.path else r.layer
+            name += f" ({r.calls} calls)" * (r.calls > 1)
+            cells.append((name, str(r.shape), *(f"{n:,}" if n else "-" for n in r[5:])))
+        widths = [max(len(row[k]) for row in cells) for k in range(5)]
+        lines = ["  ".join([row[0].ljust(widths[0]), row[1].ljust(widths[1]),
+                            *(row[k].rjust(widths[k]) for k in (2, 3, 4))]) for row in cells]
+        lines.append(f"{self.parameters:,} parameters ({self.parameter_bytes:,} bytes), buffers of "
+                     f"{self.buffer_bytes:,} bytes; {self.kept_bytes:,} bytes kept for backward; {self.flops:,} FLOPs")
+        return "\n".join(lines)
+
+
+def shape_of(y):
+    """The shape of a result, or the shapes of several."""
+    if isinstance(y, Tensor): return y.shape
+    if isinstance(y, (list, tuple)): return [shape_of(v) for v in y]
+    return type(y).__name__
+
+
+class Watch:
+    """Notes the calls: its hooks run before and after each module."""
+
+    def __init__(self, module):
+        self.paths = {id(m): path for path, m in module.named_modules()}
+        self.modules, self.depths, self.shapes, self.calls, self.flops = {}, {}, {}, {}, {}    # by the path that runs
+        self.open = []                              # the FLOPs so far of the calls that run
+
+    def before(self, module, args):
+        path = running_layer()
+        self.modules.setdefault(path, module)
+        self.depths.setdefault(path, len(self.open))
+        self.open.append(0)
+
+    def after(self, module, args, kwargs, y):
+        path = running_layer()
+        flops = self.open.pop() + module._flops(*args, y=y, **kwargs)
+        if self.open: self.open[-1] += flops
+        self.shapes.setdefault(path, shape_of(y))
+        self.calls[path] = self.calls.get(path, 0) + 1
+        self.flops[path] = self.flops.get(path, 0) + flops
+
+    def rows(self, kept):
+        """The rows, for the kept bytes of each path."""
+        owner = {}                                  # id of a parameter -> the first module that has it as its own
+        for m in self.modules.values():
+            for below in m.modules():
+                for name in below._parameters: owner.setdefault(id(vars(below)[name]), below)
+        for path, m in self.modules.items():
+            sizes = {id(x): x.size for below in m.modules() for x in below.parameters(recurse=False)
+                     if owner[id(x)] is below}
+            own = sum(n for p, n in kept.items() if p == path or p.startswith(path + "."))
+            yield SummaryRow(self.paths[id(m)], type(m).__name__, self.depths[path], self.shapes[path],
+                             self.calls[path], sum(sizes.values()), own, self.flops[path])
+
+
+def kept_bytes(log):
+    """The bytes of the buffers that nodes keep now, by the path of the layer; each counts for the first node."""
+    _, live, kept = log.state(len(log))
+    sizes = {buffer: nbytes for buffer, nbytes, _, category, _ in live if category == SAVED}
+    found = {}
+    for buffer, sites in kept.items():
+        path = log.layer(sites[0])
+        found[path] = found.get(path, 0) + sizes.get(buffer, 0)
+    return found
+
+
+def summarize(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Summary:
+    """See Module.summary."""
+    watch = Watch(module)
+    modules = list(module.modules())
+    buffers = [(x, x.detach().copy()) for m in modules for x in (m.__dict__[name] for name in m._buffers)
+               if x is not None]
+    generators = {id(g): g for m in modules for g in vars(m).values() if isinstance(g, Generator)}
+    states = [(g, g.state) for g in (default_generator, *generators.values())]
+    handles = []
+    try:
+        for m in modules:
+            handles.append(m.register_forward_pre_hook(watch.before, prepend=True))
+            handles.append(m.register_forward_hook(watch.after, with_kwargs=True))
+        with profile() as p, record(), (predict_mode if module._mode is False else train_mode)():
+            inputs = [x.detach().copy() if isinstance(x, Tensor) else x for x in inputs]    # so that the log has them
+            y = module(*inputs, **kwargs)           # the result holds the graph until the end of the scope
+            kept = kept_bytes(p._read())
+    finally:
+        for handle in handles: handle.remove()
+        for g, state in states: g.state = state
+        recording = set_recording(False)
+        for x, before in buffers: x.detach().copy_(before)
+        set_recording(recording)
+    del y
+    return Summary(module, list(watch.rows(kept)))
