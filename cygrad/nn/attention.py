@@ -106,6 +106,13 @@ class MultiheadAttention(Module):
         if alone: return y[0], None if weights is None else weights[0]
         return y if self.batch_first else swapaxes(y, 0, 1), weights
 
+    def _flops(self, query, key, value, *args, y, **kwargs):
+        """Those of the projections, and of the two products with the matrix of weights, with all elements of it."""
+        q, k, v = (math.prod(x.shape[:-1]) for x in (query, key, value))
+        batch = 1 if query.ndim == 2 else query.shape[0 if self.batch_first else 1]
+        projections = q * self.embed_dim + k * self.kdim + v * self.vdim
+        return 2 * self.embed_dim * (projections + 2 * q * (k // batch if batch else 0))
+
     def _project(self, query, key, value):
         """The projections: one product if the three operands are one, two if key and value are."""
         w, b, n = self.in_proj_weight, self.in_proj_bias, self.embed_dim

@@ -125,6 +125,9 @@ class Convolution(Convolutions):
         if self._margins is not None: x = with_margins(x, self._margins, PADDING[self.padding_mode], 0)
         return self.operator(x, self.weight, self.bias, self.stride, self._padding, self.dilation, self.groups)
 
+    def _flops(self, x, *, y):
+        return 2 * y.size * (self.weight.size // self.out_channels)
+
 
 class TransposedConvolution(Convolutions):
     """The base of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
@@ -148,6 +151,9 @@ class TransposedConvolution(Convolutions):
         replaces output_padding. Raises ValueError if it cannot be reached."""
         added = self.output_padding if output_size is None else self._reaching(x, output_size)
         return self.operator(x, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation)
+
+    def _flops(self, x, *args, y, **kwargs):
+        return 2 * math.prod(np.shape(x)) * (self.weight.size // self.in_channels)
 
     def _reaching(self, x, wanted):
         """The output_padding that gives the result these sizes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +56,11 @@ class Recurrence(Module):
 
     def _set_size(self, n):
         self.input_size, self._how = n, None
+
+    def _flops(self, x, *args, y, **kwargs):
+        """Each step multiplies by all weights."""
+        shape = np.shape(x)
+        return 2 * math.prod(shape[:-1]) * sum(w.size for w in self._weights() if w.ndim == 2)
 
     def _weights(self):
         found = self.__dict__

@@ -256,6 +256,24 @@ def test_the_first_call_of_an_unknown_size_with_failing_allocations(case):
     assert n > 1 and not layer._pending
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c.name.startswith("Conv")], ids=str)
+def test_flops_of_convolutions_are_those_that_pytorch_counts(case):
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+    with FlopCounterMode(display=False) as counted: case.theirs()(torch.ones(case.shape))
+    assert case.make().summary(cg.ones(case.shape)).flops == counted.get_total_flops() > 0
+
+
+def test_flops_of_recurrence_and_attention():
+    """2 for each element of each weight and step; for attention, projections and two products of (L, S) too."""
+    x = cg.ones(5, 2, 4)
+    assert nn.LSTM(4, 3).summary(x).flops == 2 * 10 * (12 * 4 + 12 * 3)
+    assert nn.GRU(4, 3, 2, bidirectional=True).summary(x).flops == 2 * 10 * 2 * (9 * 4 + 9 * 3 + 9 * 6 + 9 * 3)
+    assert nn.RNNCell(4, 3).summary(x[0]).flops == 2 * 2 * (3 * 4 + 3 * 3)
+    attention, key, value = nn.MultiheadAttention(4, 2, kdim=6, vdim=3), cg.ones(7, 2, 6), cg.ones(7, 2, 3)
+    assert attention.summary(x, key, value).flops == 2 * 4 * (10 * 4 + 14 * 6 + 14 * 3 + 10 * 4) + 4 * 4 * 2 * 5 * 7
+
+
 @every_case
 def test_steps_leave_the_live_bytes_flat(case):
     layer = case.make()
