@@ -78,7 +78,11 @@ class ChannelNorm(Module):
     def _size_of(self, x):
         shape = np.shape(x)
         if len(shape) not in self.ndims: self._refuse(shape)
-        return shape[1 if len(shape) == self.ndims[-1] else 0]
+        return shape[self._axis(len(shape))]
+
+    def _axis(self, ndim):
+        """The axis of the channels."""
+        return 1
 
     def _size_in(self, state):
         for name in ("weight", "running_mean"):
@@ -174,6 +178,9 @@ class InstanceNorm(ChannelNorm):
                  track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True):
         super().__init__(num_features, eps, number(self, "momentum", momentum), affine, track_running_stats, device,
                          dtype, bias=bias)
+
+    def _axis(self, ndim):
+        return 1 if ndim == self.ndims[-1] else 0
 
     def forward(self, x: Tensor) -> Tensor:
         """`x`, normalized."""

@@ -132,6 +132,17 @@ def test_samples_without_a_batch(nd):
         assert lazy(x[1]).shape == x[1].shape and lazy.num_features == 3
 
 
+def test_unknown_channels():
+    for shape in ((5, 3), (5, 3, 6)):
+        layer = nn.BatchNorm1d(None)
+        assert layer(cg.ones(shape)).shape == shape and layer.num_features == 3 == layer.running_mean.size
+    loaded = nn.BatchNorm1d(None, affine=False)
+    loaded.load_state_dict(nn.BatchNorm1d(4, affine=False).state_dict())
+    assert loaded.num_features == 4
+    with pytest.raises(ValueError, match="missing: 'running_mean', 'running_var', 'num_batches_tracked'"):
+        nn.BatchNorm1d(None, affine=False).load_state_dict({})
+
+
 @pytest.mark.parametrize("name", ("LayerNorm", "RMSNorm"))
 def test_normalization_without_weights_checks_its_shape(name):
     layer = getattr(nn, name)((3, 4), elementwise_affine=False)
