@@ -175,6 +175,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__next__": "(self) -> Any", "__await__": "(self) -> Any",
     "__enter__": "(self) -> {entered}",
     "__exit__": "(self, kind: object = None, value: object = None, traceback: object = None) -> None",
+    "CallBase.__call__": "(self, *args: Any, **kwargs: Any) -> Any",
     "__call__": "(self, f: _F) -> _F",
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
     "__getstate__": "(self) -> Any", "__setstate__": "(self, state: Any) -> None",
@@ -334,7 +335,7 @@ class Stub:
         elif name.startswith("__") and value is None and name != "__doc__":
             self.lines.append(f"{name}: None")
         elif name in DUNDERS:
-            text = DUNDERS[name].format(cls=owner, entered=ENTERED.get(owner, "Self"))
+            text = DUNDERS.get(key, DUNDERS[name]).format(cls=owner, entered=ENTERED.get(owner, "Self"))
             if not strict: text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
@@ -363,9 +364,9 @@ class Stub:
         own = surface.own(self.module)
         for name, value in surface.public(self.module).items() if self.package else ():
             if name in own: continue
-            source = "cygrad" if inspect.ismodule(value) else self.source(name, value)
+            source = value.__name__.rpartition(".")[0] if inspect.ismodule(value) else self.source(name, value)
             known = inspect.isclass(value) or not hasattr(sys.modules[source], name)    # SGD is an alias of Sgd
-            real = getattr(value, "__name__", name) if known else name
+            real = getattr(value, "__name__", name).rpartition(".")[2] if known else name
             self.lines.append(f"from {source} import {real} as {name}")
         if self.package: self.lines.append(f"__all__ = {sorted(self.module.__all__)!r}")
         order = sorted(own.items(), key=lambda item: (inspect.isclass(item[1]), item[0]))
@@ -420,6 +421,7 @@ def front():
 
 
 CLASSES = {}
+INLINE = "cygrad.nn."       # modules whose types are in their source
 
 
 def main():
@@ -432,7 +434,7 @@ def main():
     shown |= {id(v) for m in modules.values() for n, v in surface.own(m).items() if n in classes and inspect.isclass(v)}
     files, errors = {}, []
     for name, module in modules.items():
-        if name == "cygrad": continue
+        if name == "cygrad" or name.startswith(INLINE) and not surface.is_compiled(module): continue
         made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]
         if not (surface.is_compiled(module) or module in packages or any(id(v) in shown for v in made)): continue
         path = surface.ROOT.joinpath(*module.__name__.split("."))

@@ -4,7 +4,7 @@ Each family is a module that is loaded at its first use: cygrad.nn.Linear loads 
 
 from importlib import import_module as _import_module
 
-from cygrad.nn.module import Handle, LoadResult, Module, Parameter
+from cygrad.nn.module import HookHandle, LoadResult, Module, Parameter
 
 _FAMILIES = {
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
@@ -43,12 +43,21 @@ _FAMILIES = {
 }
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
 
-__all__ = ["Handle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
+_ANSWERS = {                # names of PyTorch
+    "functional": "operators are functions of cygrad, such as cygrad.relu",
+    "LazyLinear": "use Linear(None, out_features), whose first call gives in_features",
+    "ParameterList": "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))",
+    "DataParallel": "all memory is the CPU's",
+}
+
+__all__ = ["HookHandle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
 
 
 def __getattr__(name):
     if name == "init": return _import_module("cygrad.nn.init")
-    if name not in _HOME: raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")
+    if name not in _HOME:
+        advice = f": {_ANSWERS[name]}" if name in _ANSWERS else ""
+        raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}{advice}")
     found = globals()[name] = getattr(_import_module("cygrad.nn." + _HOME[name]), name)
     return found
 

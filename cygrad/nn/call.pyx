@@ -1,4 +1,4 @@
-"""Callable, the base of Module: the call of a layer, which is one C function because it runs once for each layer in
+"""CallBase, the base of Module: the call of a layer, which is one C function because it runs once for each layer in
 each step. A layer without hooks costs 40 ns more than its forward; with hooks, with sizes that are not known yet, and
 while a memory profile is open, the call goes through the Python function `watched_call`."""
 
@@ -21,7 +21,7 @@ cdef enum:
 cdef str FORWARD = "forward", OURS = "cygrad.nn."
 
 
-cdef class Callable:
+cdef class CallBase:
     """The registries of a module, its mode, and its call. `_parameters`, `_buffers` and `_modules` have the names of
     the module's attributes of each kind, in the order in which they were assigned. They exist before __init__ runs, so
     a subclass need not call it."""

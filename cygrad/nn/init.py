@@ -117,7 +117,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     each group as possible. Raises ValueError if `groups` does not divide the number of outputs."""
     check("dirac_", tensor)
     fans("dirac_", tensor.shape)
-    if len(tensor.shape) < 3 or tensor.shape[0] % groups:
+    if not isinstance(groups, int): raise TypeError(f"dirac_: groups must be an int, got {described(groups)}")
+    if len(tensor.shape) < 3 or groups < 1 or tensor.shape[0] % groups:
         raise ValueError(f"dirac_: a weight of shape {tensor.shape} in {groups} groups; it must be (out, in, *kernel), "
                          f"and groups must divide out")
     out = tensor.shape[0] // groups

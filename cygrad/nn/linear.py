@@ -23,6 +23,9 @@ class Linear(Module):
     With in_features None the first call decides: until then the layer has no parameters. `dtype` is float32 or float64
     (None: the default one). The numbers come from `generator` (None: the default one)."""
 
+    weight: Tensor
+    bias: Tensor | None
+
     def __init__(self, in_features: int | None, out_features: int, bias: bool = True, device: Any = None,
                  dtype: Any = None, *, generator: Generator | None = None):
         self.out_features = size(self, "out_features", out_features)
@@ -72,6 +75,9 @@ class Bilinear(Module):
 
     `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the default
     one)."""
+
+    weight: Tensor
+    bias: Tensor | None
 
     _shown = "in1_features", "in2_features", "out_features"
 

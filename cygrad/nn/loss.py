@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
@@ -29,7 +31,7 @@ class Loss(Module):
             raise ValueError(f"{type(self).__name__}: reduction must be one of {names}, got {described(reduction)}")
         self.reduction = reduction
 
-    def _take_weight(self, name, weight):
+    def _take_weight(self, name: str, weight: Any) -> None:
         """Make a weight a buffer, so that it is part of the state_dict."""
         self.register_buffer(name, None if weight is None else asarray(weight).detach())
 
@@ -83,6 +85,8 @@ class CrossEntropyLoss(Loss):
     probabilities of x's shape. `weight`: a factor for each class; it is a buffer. Rows of the class ignore_index do not
     count. With label_smoothing e the target is (1 - e) target + e / classes."""
 
+    weight: Tensor | None
+
     _shown = "ignore_index", "reduction", "label_smoothing"
 
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: Reduction = "mean",
@@ -124,9 +128,14 @@ class LinearCrossEntropyLoss(Loss):
         return linear_cross_entropy(x, self.linear.weight, target, self.linear.bias, ignore_index=self.ignore_index,
                                     reduction=self.reduction, label_smoothing=self.label_smoothing, chunk=self.chunk)
 
+    def _flops(self, x, target, *, y):
+        return 2 * np.shape(x)[0] * self.linear.weight.size
+
 
 class NLLLoss(Loss):
     """-x[target] over the classes, for log-probabilities x, such as those of LogSoftmax. See CrossEntropyLoss."""
+
+    weight: Tensor | None
 
     _shown = "ignore_index", "reduction"
 
@@ -160,6 +169,8 @@ class BCELoss(Loss):
     """-(target log(x) + (1 - target) log(1 - x)), for probabilities x; logarithms are at least -100. `weight`: a factor
     for each element; it is a buffer."""
 
+    weight: Tensor | None
+
     def __init__(self, weight: Any = None, *, reduction: Reduction = "mean"):
         super().__init__(reduction=reduction)
         self._take_weight("weight", weight)
@@ -172,6 +183,9 @@ class BCELoss(Loss):
 class BCEWithLogitsLoss(Loss):
     """BCELoss of sigmoid(x), computed without overflow. `weight`: a factor for each element; `pos_weight`: one for
     positive targets, by class. They are buffers."""
+
+    weight: Tensor | None
+    pos_weight: Tensor | None
 
     def __init__(self, weight: Any = None, *, reduction: Reduction = "mean", pos_weight: Any = None):
         super().__init__(reduction=reduction)
@@ -285,6 +299,8 @@ class MultiMarginLoss(Margin):
     """sum over the other classes i of max(0, margin - x[target] + x[i])^p / classes. `weight`: a factor for each class;
     it is a buffer."""
 
+    weight: Tensor | None
+
     _shown = "p", "margin", "reduction"
 
     def __init__(self, p: Literal[1, 2] = 1, margin: float = 1.0, weight: Any = None, *,
@@ -309,6 +325,8 @@ class MultiLabelMarginLoss(Loss):
 
 class MultiLabelSoftMarginLoss(Loss):
     """The mean of BCEWithLogitsLoss over the classes. `weight`: a factor for each class; it is a buffer."""
+
+    weight: Tensor | None
 
     def __init__(self, weight: Any = None, *, reduction: Reduction = "mean"):
         super().__init__(reduction=reduction)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.thread_state import is_training
-from cygrad.nn.call import Callable, kind_of
+from cygrad.nn.call import CallBase, kind_of
 
 if TYPE_CHECKING: from cygrad.nn.summary import Summary
 
@@ -42,17 +42,17 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Handle:
+class HookHandle:
     """A registered hook. `remove()` removes it; as a context manager it is removed at the end of the scope."""
 
-    def __init__(self, hooks: dict[object, Any]):
-        self._hooks = hooks
+    def __init__(self, hooks: dict[object, Any], key: object):
+        self._hooks, self._key = hooks, key         # (the dict does not refer to the handle, which would be a cycle)
 
     def remove(self) -> None:
         """Remove the hook. Removing it again does nothing."""
-        self._hooks.pop(self, None)
+        self._hooks.pop(self._key, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> HookHandle:
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None) -> None:
@@ -69,7 +69,7 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     return x
 
 
-class Module(Callable):
+class Module(CallBase):
     """The base of layers and models. A subclass assigns its parts to attributes in `__init__` and computes in
     `forward`; calling the module calls `forward`:
 
@@ -146,22 +146,22 @@ class Module(Callable):
         kind = kind_of(param)
         if param is not None and kind in (None, "result"):
             what = "a recorded result" if kind else described(param)
-            raise TypeError(f"register_parameter: {name!r} must be a variable or None, got {what}; make one with "
-                            f"nn.Parameter(data)")
+            raise TypeError(f"register_parameter: {described(name)} must be a variable or None, got {what}; make one "
+                            f"with nn.Parameter(data)")
         self._register(self._parameters, name, param, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` a buffer of this name: a tensor that is not trained, such as a running mean. With `persistent`
         it is part of the state_dict. Raises TypeError for anything but a tensor or None."""
         if tensor is not None and kind_of(tensor) is None:
-            raise TypeError(f"register_buffer: {name!r} must be a tensor or None, got {described(tensor)}")
+            raise TypeError(f"register_buffer: {described(name)} must be a tensor or None, got {described(tensor)}")
         self._register(self._buffers, name, tensor, bool(persistent))
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Make `module` a child of this name; the same as assigning it to an attribute. Raises TypeError for anything
         but a module or None."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"register_module: {name!r} must be a module or None, got {described(module)}")
+            raise TypeError(f"register_module: {described(name)} must be a module or None, got {described(module)}")
         self._register(self._modules, name, module, module)
 
     add_module = register_module
@@ -231,6 +231,7 @@ class Module(Callable):
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as "encoder.0"; "" is this one. Raises AttributeError if there is none."""
         module = self
+        check_path("get_submodule", target)
         for name in target.split(".") if target else ():
             found = module._modules.get(name)
             if found is None:
@@ -249,6 +250,7 @@ class Module(Callable):
         return self._at(target, "get_buffer", "_buffers")
 
     def _at(self, target, caller, kind):
+        check_path(caller, target)
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if name not in getattr(module, kind) or module.__dict__[name] is None:
@@ -259,7 +261,7 @@ class Module(Callable):
 
     # ---- changes of all parameters -----------------------------------------------------------------------------------
 
-    def apply(self, fn: Function[[Module], object]) -> Module:
+    def apply(self, fn: Callable[[Module], object]) -> Module:
         """Call `fn(module)` for every module below, children first, and for this one. Returns this module."""
         for child in self.children(): child.apply(fn)
         fn(self)
@@ -268,7 +270,7 @@ class Module(Callable):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or with set_to_none=False to zeros, which take no memory until
         they are written. A solver skips a parameter until a backward pass has reached it again."""
-        for x in self.parameters():
+        for x in (x for m in self.modules() if not m._pending for x in m.parameters(recurse=False)):
             if not set_to_none: x.zero_grad()
             elif x.grad is not None: x.grad, x.fresh_grad = None, False
 
@@ -281,7 +283,7 @@ class Module(Callable):
         cast(self, dtype)
         return self
 
-    def freeze(self, *which: str | Function[[str, Tensor], bool]) -> Module:
+    def freeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
         """Freeze parameters: all of them, or those that `which` selects. A frozen parameter has no gradient, operations
         on it are not recorded because of it, and a solver does not move it; it stays a parameter and part of the
         state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
@@ -292,7 +294,7 @@ class Module(Callable):
         freeze(self, which)
         return self
 
-    def unfreeze(self, *which: str | Function[[str, Tensor], bool]) -> Module:
+    def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
         """Make frozen parameters variables again, with their previous grad_req: all of them, or those that `which`
         selects (see `freeze`). Returns this module."""
         from cygrad.nn.state import unfreeze
@@ -337,15 +339,15 @@ class Module(Callable):
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook: Function[..., Any], *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> Handle:
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> HookHandle:
         """Call `hook(module, args)` before each forward. If it returns something, that replaces the positional
         arguments (a value that is not a tuple is one argument). With `with_kwargs`: `hook(module, args, kwargs)`, which
         returns None or (args, kwargs). `prepend` puts it before other hooks. Returns a handle with `remove()`."""
         return self._add_hook(0, "register_forward_pre_hook", hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook: Function[..., Any], *, prepend: bool = False,
-                              with_kwargs: bool = False) -> Handle:
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                              with_kwargs: bool = False) -> HookHandle:
         """Call `hook(module, args, result)` after each forward. If it returns something, that replaces the result. With
         `with_kwargs`: `hook(module, args, kwargs, result)`. `prepend` puts it before other hooks. Returns a handle with
         `remove()`."""
@@ -355,16 +357,17 @@ class Module(Callable):
         if not callable(hook): raise TypeError(f"{caller} takes a function, got {described(hook)}")
         if self._hooks is None: self._hooks = {}, {}
         hooks = self._hooks[place]
-        handle = Handle(hooks)
+        key = object()
         others = dict(hooks) if prepend else {}
         if prepend: hooks.clear()
-        hooks[handle] = hook, with_kwargs
+        hooks[key] = hook, with_kwargs
         hooks.update(others)
-        return handle
+        return HookHandle(hooks, key)
 
     def _watched_call(self, args, kwargs):
         """The call of a module that has hooks or waits for its sizes, or while a memory profile is open."""
         before, after = self._hooks or ({}, {})
+        if not before and not after: self._hooks = None     # all were removed
         for hook, with_kwargs in tuple(before.values()):
             if with_kwargs:
                 found = hook(self, args, kwargs)
@@ -472,6 +475,11 @@ class Module(Callable):
 def join(prefix, name):
     """The path of a name below a prefix."""
     return f"{prefix}.{name}" if prefix else name
+
+
+def check_path(caller, path):
+    if not isinstance(path, str):
+        raise TypeError(f"{caller}: the path must be a string such as \"encoder.0\", got {described(path)}")
 
 
 def raise_pending(path, module):

@@ -1,6 +1,8 @@
 """What Module does with all its tensors at once: state_dict and its loading, casts, freezing, and the repr. Each finds
 everything that can fail before it changes anything."""
 
+from bisect import bisect_right
+
 import numpy as np
 
 from cygrad.core.dtypes import read_dtype
@@ -54,11 +56,11 @@ def load(module, state, strict):
     missing += [same[0] for same in names.values() if not any(name in values for name in same)]
     unexpected = [name for name in values if name not in targets]
     faults = misfits(targets, values, names)
-    if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(repr, unexpected)), **faults}
+    if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
     listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
                      for what, found in faults.items() if found)
     if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")
-    values = {name: apart(value, name, targets) for name, value in values.items() if name in targets}
+    values = apart({name: value for name, value in values.items() if name in targets}, targets)
     for m, tensors, size in made: m._take(tensors, size)
     recording = set_recording(False)                # (while recording, variables cannot be written)
     try:
@@ -100,30 +102,41 @@ def targets_of(module, values):
 
 def misfits(targets, values, names):
     """The faults of values, as a dict of headings and lists."""
-    shapes, dtypes, differing = [], [], []
+    shapes, dtypes, differing, readonly = [], [], [], []
     for name, x in targets.items():
         value = values.get(name)
         if value is None: continue
         if value.shape != x.shape: shapes.append(f"{name!r} is {x.shape} in the module and {value.shape} in the state")
         elif value.dtype != x.dtype:
             dtypes.append(f"{name!r} is {x.dtype} in the module and {value.dtype} in the state")
+        if not x.detach().numpy().flags.writeable: readonly.append(repr(name))
     for same in names.values():
         given = [name for name in same if name in values]
         if any(not np.array_equal(values[given[0]].numpy(), values[name].numpy(), equal_nan=True)
                for name in given[1:] if values[name].shape == values[given[0]].shape):
             differing.append(" and ".join(map(repr, given)))
     return {"another shape": shapes, "another dtype (convert the module or the state with astype)": dtypes,
-            "different values of one tied parameter": differing}
+            "different values of one tied parameter": differing, "read-only memory in the module": readonly}
 
 
-def apart(value, name, targets):
-    """The value, as a copy if it begins in the memory of another target, which may be written first."""
-    begin = value.numpy().__array_interface__["data"][0]
-    for x in targets.values():
-        own = x.detach().numpy()
-        first = own.__array_interface__["data"][0]
-        if first <= begin < first + own.nbytes and x is not targets[name]: return value.copy()
-    return value
+def apart(values, targets):
+    """The values, of which those that begin in the memory of another target are copied, because it may be written
+    first."""
+    spans = sorted((*span(x), id(x)) for x in {id(x): x for x in targets.values()}.values())
+    starts, found = [first for first, _, _ in spans], {}
+    for name, value in values.items():
+        begin = span(value)[0]
+        at = bisect_right(starts, begin) - 1
+        inside = at >= 0 and begin < spans[at][1] and spans[at][2] != id(targets[name])
+        found[name] = value.copy() if inside else value
+    return found
+
+
+def span(x):
+    """The first address of a contiguous tensor, and the one after its end."""
+    a = x.detach().numpy()
+    first = a.__array_interface__["data"][0]
+    return first, first + a.nbytes
 
 
 # ---- casts and freezing ----------------------------------------------------------------------------------------------

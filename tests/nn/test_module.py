@@ -185,11 +185,12 @@ def test_modules_need_no_garbage_collector():
     before = cg.memory.stats()["live_buffers"]
     net = Net()
     assert cg.memory.stats()["live_buffers"] > before
-    handle = net.first.register_forward_hook(lambda m, args, y: y)
+    held = cg.ones(5)
+    handle = net.first.register_forward_hook(lambda m, args, y, x=held: y)
     with cg.record():
         y = net(cg.ones(1, 2)).sum()
     y.backward()
-    del net, handle, y
+    del net, handle, held, y
     assert cg.memory.stats()["live_buffers"] == before
 
 
@@ -319,6 +320,7 @@ def test_unknown_sizes():
         with pytest.raises(RuntimeError, match=r"Growing\(\) at '0' has no parameters yet, because its input size is"):
             wrong()
     assert "# waits for its input size" in repr(net)
+    net.zero_grad()
     twin = copy.deepcopy(net)
     with cg.testing.fail_allocation(1, persistent=True), pytest.raises(MemoryError):
         net(np.ones((1, 5), "float32"))

@@ -117,6 +117,16 @@ def test_loading_is_not_recorded_and_backward_sees_it():
         y.backward()
 
 
+def test_read_only_memory_is_found_before_anything_is_written():
+    m = net()
+    a = np.ones((1, 3), "float32")
+    a.flags.writeable = False
+    m[2].register_parameter("weight", cg.asarray(a))
+    with pytest.raises(ValueError, match="read-only memory in the module: '2.weight'"):
+        m.load_state_dict(numbers(m))
+    assert (m[0].weight.numpy() == 1).all()
+
+
 # ---- containers ------------------------------------------------------------------------------------------------------
 
 def test_sequential():

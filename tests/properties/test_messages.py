@@ -53,6 +53,14 @@ def everything():
         yield f"optim.{name}", getattr(cg.optim, name)
     yield "optim.set_parameters", lambda *a, **n: cg.optim.Sgd().set_parameters(*a, **n)
     yield "optim.set_learning_rate", lambda *a, **n: cg.optim.Sgd().set_learning_rate(*a, **n)
+    for name in ("Parameter", "Sequential", "ModuleList", "ModuleDict", "Linear", "Bilinear", "Embedding", "Dropout",
+                 "Hardtanh", "GELU", "MSELoss", "CrossEntropyLoss"):
+        yield f"nn.{name}", getattr(cg.nn, name)
+    for name in ("load_state_dict", "register_parameter", "register_buffer", "register_module", "register_forward_hook",
+                 "get_submodule", "get_parameter", "freeze", "unfreeze", "astype", "train", "__setattr__"):
+        yield f"nn.Module.{name}", (lambda *args, n=name, **named: getattr(cg.nn.Linear(2, 3), n)(*args, **named))
+    for name in ("normal_", "orthogonal_", "kaiming_uniform_", "sparse_", "calculate_gain", "dirac_"):
+        yield f"nn.init.{name}", getattr(cg.nn.init, name)
     yield "testing.fail_allocation", lambda *a: cg.testing.fail_allocation(*a).__enter__()
     yield "testing.gradcheck", lambda *a, **n: cg.testing.gradcheck(cg.exp, *a, order="2")
     yield "mark_variables", lambda x: cg.mark_variables(cg.ones(2), x)

@@ -98,8 +98,8 @@ LAYERS = [
     layer("KLDivLoss", check=kl_div),
     layer("MultiMarginLoss", second=False),
     layer("MultiLabelMarginLoss", second=False),
-    layer("CrossEntropyLoss", check=cross_entropy),
-    layer("LinearCrossEntropyLoss", check=linear_cross_entropy, theirs=without_options,
+    layer("CrossEntropyLoss", check=cross_entropy, second=False),       # (modules.py compares the second ones)
+    layer("LinearCrossEntropyLoss", check=linear_cross_entropy, theirs=without_options, second=False,
           without=("out_features", "weight", "options")),
     layer("CTCLoss", call=lambda loss, x, *args: loss(cg.log_softmax(x), *args), theirs=after_log_softmax,
           second=False),

@@ -15,6 +15,9 @@ CASES = [
     (lambda: nn.Embedding(3, 4, max_norm=1.0), TypeError,
      "Embedding takes no max_norm: scale rows of the weight in place before the call"),
     (lambda: nn.Softplus(threshold=10), TypeError, "Softplus takes no threshold; it takes beta"),
+    (lambda: nn.LazyLinear(3), AttributeError,
+     "module 'cygrad.nn' has no attribute 'LazyLinear': use Linear(None, out_features), whose first call gives "
+     "in_features"),
     (lambda: nn.Hardshrink, AttributeError, "module 'cygrad.nn' has no attribute 'Hardshrink'"),
     (lambda: nn.Linear(2, 3, device="cuda"), ValueError,
      "Linear: device must be None or \"cpu\", got 'cuda'; all memory is the CPU's"),
@@ -56,6 +59,7 @@ CASES = [
      "conv_transpose1d, conv_transpose2d, conv_transpose3d and leaky_relu, got 'swish'"),
     (lambda: nn.init.dirac_(cg.ones(3, 2, 3), groups=2), ValueError,
      "dirac_: a weight of shape (3, 2, 3) in 2 groups; it must be (out, in, *kernel), and groups must divide out"),
+    (lambda: nn.init.dirac_(cg.ones(3, 2, 3), 1.0), TypeError, "dirac_: groups must be an int, got 1.0"),
     (lambda: nn.init.sparse_(cg.ones(2, 2), 1.5), ValueError, "sparse_: sparsity must be from 0 to 1, got 1.5"),
     (lambda: nn.init.Initializer()((2,)), NotImplementedError,
      "Initializer has no __call__; use one of its subclasses"),

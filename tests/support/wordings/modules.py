@@ -67,6 +67,8 @@ CASES = [
      "register_module: 'v' must be a module or None, got a float32 tensor of shape (2,)"),
     (lambda: net().get_submodule("1.x"), AttributeError,
      "get_submodule('1.x'): Module has no child 'x'; its children are none"),
+    (lambda: net().get_parameter(3), TypeError,
+     "get_parameter: the path must be a string such as \"encoder.0\", got 3"),
     (lambda: net().get_submodule("2"), AttributeError,
      "get_submodule('2'): Sequential has no child '2'; its children are '0', '1'"),
     (lambda: net().get_parameter("0.v"), AttributeError,
