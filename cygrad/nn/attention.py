@@ -48,6 +48,10 @@ class MultiheadAttention(Module):
     (batch, L, S), is otherwise not made, neither here nor in backward. And a query that may see nothing gets zeros, not
     NaN."""
 
+    in_proj_weight: Tensor | None
+    in_proj_bias: Tensor | None
+    out_proj: Linear
+
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
                  add_bias_kv: Literal[False] = False, add_zero_attn: Literal[False] = False, kdim: int | None = None,
                  vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None, *,

@@ -33,6 +33,9 @@ def sizes(layer, name, value, nd, least=1):
 class Convolutions(Module):
     """The base of the convolutions. Subclasses set the number of spatial dimensions and the operator."""
 
+    weight: Tensor
+    bias: Tensor | None
+
     nd = 0
     transposed = False
     operator: Any = None

@@ -104,8 +104,7 @@ class Padding(Module):
         numbers = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * count
         if len(numbers) != count:
             raise ValueError(f"{name}: padding must be an int or {count} ints, got {described(padding)}")
-        for n in numbers: size(self, "padding", n, 0)
-        self.padding = tuple(int(n) for n in numbers)
+        self.padding = tuple(size(self, "padding", n, 0) for n in numbers)
         self._margins = tuple(zip(self.padding[-2::-2], self.padding[::-2], strict=True))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -49,6 +49,12 @@ class ChannelNorm(Module):
     """The base of the layers with running statistics of channels. Subclasses set the numbers of dimensions that x may
     have, with words for them."""
 
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
     ndims: tuple[int, ...] = ()
     wanted = ""
 
@@ -101,8 +107,8 @@ class ChannelNorm(Module):
 
     def reset_running_stats(self) -> None:
         """Set running_mean to zeros, running_var to ones, and num_batches_tracked to 0."""
-        if self.running_mean is None: return
-        for x, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)): x.fill_(value)
+        for x, value in ((self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0)):
+            if x is not None: x.fill_(value)
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -238,6 +244,9 @@ class GroupNorm(Module):
 
     With num_channels None the first call decides. `dtype` is float32 or float64 (None: the default one)."""
 
+    weight: Tensor | None
+    bias: Tensor | None
+
     def __init__(self, num_groups: int, num_channels: int | None, eps: float = 1e-5, affine: bool = True,
                  device: Any = None, dtype: Any = None, *, bias: bool = True):
         self.num_groups, self.num_channels = size(self, "num_groups", num_groups), None
@@ -280,6 +289,8 @@ class GroupNorm(Module):
 class LastAxesNorm(Module):
     """The base of LayerNorm and RMSNorm."""
 
+    weight: Tensor | None
+    bias: Tensor | None
     normalized_shape: tuple[int, ...] | None
 
     def _set_up(self, normalized_shape, elementwise_affine, bias, device, dtype):

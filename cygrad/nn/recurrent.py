@@ -198,6 +198,9 @@ def nonlinearity_of(layer, name):
 class Cell(Recurrence):
     """The base of LSTMCell, GRUCell and RNNCell."""
 
+    weight_ih: Tensor
+    weight_hh: Tensor
+
     ndims, wanted = (1, 2), "(batch, input_size) or (input_size,)"
 
     def _set_up_cell(self, input_size, hidden_size, bias, device, dtype, generator):
