@@ -68,7 +68,7 @@ class MultiheadAttention(Module):
         self.kdim = self.embed_dim if kdim is None else size(self, "kdim", kdim)
         self.vdim = self.embed_dim if vdim is None else size(self, "vdim", vdim)
         self.head_dim, self.dropout, self.batch_first = self.embed_dim // self.num_heads, float(dropout), batch_first
-        self._generator, n = generator, self.embed_dim
+        self.generator, n = generator, self.embed_dim
         shapes = {"in_proj_weight": (3 * n, n)}
         if (self.kdim, self.vdim) != (n, n):
             shapes = {"q_proj_weight": (n, n), "k_proj_weight": (n, self.kdim), "v_proj_weight": (n, self.vdim)}
@@ -104,7 +104,7 @@ class MultiheadAttention(Module):
         if need_weights: y, weights = self._with_weights(q, k, v, mask, is_causal)
         else:
             y, weights = scaled_dot_product_attention(q, k, v, mask, self.dropout, is_causal,
-                                                      generator=self._generator), None
+                                                      generator=self.generator), None
         y = self.out_proj(reshape(permute(y, (0, 2, 1, 3)), (*query.shape[:2], self.embed_dim)))
         if weights is not None and average_attn_weights: weights = mean(weights, 1)
         if alone: return y[0], None if weights is None else weights[0]
@@ -158,7 +158,7 @@ class MultiheadAttention(Module):
         if causal: s = where(greater_equal(arange(s.shape[-2])[:, None], arange(s.shape[-1])), s, -math.inf)
         seen = any_of(not_equal(s.detach(), -math.inf), -1, True)
         weights = where(seen, softmax(where(seen, s, 0.0)), 0.0)
-        if self.dropout: weights = dropout(weights, self.dropout, self._generator)
+        if self.dropout: weights = dropout(weights, self.dropout, self.generator)
         return matmul(weights, v), weights
 
     def extra_repr(self) -> str:

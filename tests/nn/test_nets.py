@@ -180,6 +180,16 @@ def test_copies(case, copied):
     assert not {id(x) for x in twin.parameters()} & {id(x) for x in layer.parameters()}
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"])
+def test_copies_of_layers_that_wait_have_the_same_first_values(copied):
+    """Two layers draw from one generator, in the order of their first calls."""
+    source = Generator(5)
+    net = nn.Sequential(nn.Conv1d(None, 4, 3, generator=source), nn.ConvTranspose1d(None, 2, 3, generator=source))
+    twin, x = copied(net), cg.ones(2, 3, 8)
+    assert net(x).numpy().tobytes() == twin(x).numpy().tobytes()
+    assert [x.numpy().tobytes() for x in net.parameters()] == [x.numpy().tobytes() for x in twin.parameters()]
+
+
 @with_sizes
 def test_an_unknown_size_is_that_of_the_first_input_or_the_state(case):
     layer = case.make()
