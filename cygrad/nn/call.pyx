@@ -1,5 +1,5 @@
 """CallBase, the base of Module: the call of a layer, which is one C function because it runs once for each layer in
-each step. A layer without hooks costs 40 ns more than its forward; with hooks, with sizes that are not known yet, and
+each step. The call of a layer with an empty forward takes 62 ns. With hooks, with sizes that are not known yet, and
 while a memory profile is open, the call goes through the Python function `watched_call`."""
 
 from cpython.object cimport PyObject

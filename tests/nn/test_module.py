@@ -174,6 +174,20 @@ def test_copies(copied):
     assert twin[1].first.weight.grad is not None and net[1].first.weight.grad is None
 
 
+def test_a_model_and_its_solver_in_one_pickle():
+    net = tied()
+    solver = cg.optim.Adam(0.1)
+    solver.set_parameters(dict(net.named_parameters()))
+    net, solver = pickle.loads(pickle.dumps((net, solver)))
+    assert [id(x) for x in solver.get_parameters().values()] == [id(x) for x in net.parameters()]
+    before = net[1].weight.numpy().copy()
+    with cg.record():
+        y = net(cg.ones(1, 3)).sum()
+    y.backward()
+    solver.update()
+    assert (net[1].weight.numpy() != before).all()
+
+
 def test_shallow_copy_shares_tensors_and_not_names():
     net = Affine(2, 3)
     twin = copy.copy(net)
