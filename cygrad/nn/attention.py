@@ -244,9 +244,8 @@ class TransformerBlock(Module):
 
     def _mlp(self, x):
         first = self.linear1
-        if self.activation == "relu" and type(first) is Linear and first._hooks is None:    # one operation
-            x = linear(x, first.weight, first.bias, activation="relu")
-        else:
+        if self.activation == "relu" and type(first) is Linear and first._hooks is None: x = first(x, "relu")
+        else:                                       # (hooks get the result before the activation)
             x = first(x)
             x = relu(x) if self.activation == "relu" else gelu(x) if self.activation == "gelu" else self.activation(x)
         return self.dropout2(self.linear2(self.dropout(x)))

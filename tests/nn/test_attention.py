@@ -187,6 +187,10 @@ def test_hooks_of_the_first_linear_layer_run():
     with block.linear1.register_forward_hook(lambda m, args, y: seen.append(y.shape)):
         assert (block(x).numpy() == plain).all()
     assert seen == [(5, 3, 16)]
+    with cg.memory.profile() as p, cg.record():
+        y = block(x)
+    layers = str(p.table(by="layer"))
+    assert y.shape == (5, 3, 8) and all(name in layers for name in (".linear1", ".self_attn.out_proj", ".norm2"))
 
 
 def test_the_block_is_made_from_one_generator():
