@@ -13,8 +13,8 @@ from cygrad.ops.random import dropout
 
 
 class Dropout(Module):
-    """Set each element to zero with probability `p`. The numbers come from `generator` (None: the default one).
-    Backward saves nothing; it draws them again (Srivastava et al. 2014)."""
+    """Set each element to zero with probability `p` (Srivastava et al. 2014). The numbers come from `generator` (None:
+    the default one). Backward saves nothing; it draws them again. With p = 0 the layer does not depend on the mode."""
 
     _shown = ("p",)
 
@@ -26,6 +26,7 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`x` with zeros in train mode, else `x`."""
+        if not self.p: return x                     # (the operator would copy x in train mode)
         if self._mode is not None: self._training()
         return dropout(x, self.p, self.generator)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,9 +36,10 @@ class Linear(Module):
             n = size(self, "in_features", in_features)
             self._take(self._make(n), n)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x w' + b."""
-        return linear(x, self.weight, self.bias)
+    def forward(self, x: Tensor, activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
+        """x w' + b. An `activation` is applied in the same operation, without an intermediate tensor."""
+        if activation is None: return linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias, activation=activation)
 
     def _make(self, n):
         bias, dtype, generator = self._how
@@ -46,7 +47,7 @@ class Linear(Module):
         if bias: made["bias"] = uniform_parameter((self.out_features,), n, dtype, generator)
         return made
 
-    def _flops(self, x, *, y):
+    def _flops(self, x, activation=None, *, y):
         return 2 * y.size * self.in_features
 
     def _size_of(self, x):

@@ -86,10 +86,11 @@ def targets_of(module, values):
     for path, m in module.named_modules(None, "", False):
         tensors = m.__dict__
         if m._pending:
-            own = {name: values[join(path, name)] for name in m._parameters if join(path, name) in values}
+            own = {name: values[join(path, name)] for name in (*m._parameters, *m._buffers)
+                   if join(path, name) in values}
             size = m._size_in(own)
             if size is None:
-                missing += [join(path, name) for name in m._parameters]
+                missing += [join(path, name) for name in (*m._parameters, *m._buffers)]
                 continue
             found = [tensors for other, tensors, _ in made if other is m]       # (a layer with two paths)
             made += [] if found else [(m, m._make(size), size)]

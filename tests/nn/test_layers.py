@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from layers import LAYERS, WITHOUT, holding, layer, made
+from layers_nets import NETS
 from modules import compare, count, infos, line, samples_of
 
 import cygrad as cg
@@ -26,7 +27,7 @@ def no_collecting_of_pytorch():
     gc.freeze()
 
 
-@pytest.mark.parametrize("module", LAYERS, ids=lambda m: m.name)
+@pytest.mark.parametrize("module", [*LAYERS, *NETS], ids=lambda m: m.name)
 def test_agrees_with_pytorch(module):
     compared, differentiated, skipped = count(module)
     found = line(module, compared, differentiated, skipped)
@@ -35,7 +36,7 @@ def test_agrees_with_pytorch(module):
 
 
 def test_every_module_of_pytorch_is_compared_or_has_a_reason():
-    having = [m.name for m in LAYERS]
+    having = [m.name for m in (*LAYERS, *NETS)]
     assert len(set(having)) == len(having) and not set(having) & set(WITHOUT) and all(WITHOUT.values())
     assert set(having) | set(WITHOUT) == set(infos())
     assert list(EXPECTED) == having

@@ -34,9 +34,24 @@ STEPS = {
     "dropout": (lambda: nn.Sequential(
         nn.Linear(4, 6), nn.Dropout(0.3, generator=cg.random.Generator(1)),
         nn.Dropout1d(0.3, generator=cg.random.Generator(2))), lambda: [numbers(5, 4)]),
+    "conv": (lambda: nn.Sequential(nn.Conv2d(2, 3, 3, padding_mode="reflect", padding=1), nn.GroupNorm(1, 3),
+                                   nn.MaxPool2d(2), nn.ConvTranspose2d(3, 2, 2, 2)), lambda: [numbers(2, 2, 5, 5)]),
+    "lstm": (lambda: Last(nn.LSTM(4, 3, 2, bidirectional=True)), lambda: [numbers(5, 2, 4)]),
+    "gru": (lambda: Last(nn.GRU(4, 3)), lambda: [numbers(5, 2, 4)]),
+    "block": (lambda: nn.TransformerBlock(8, 2, 12, 0.0, "gelu", norm_first=True), lambda: [numbers(5, 2, 8)]),
     "tied": (lambda: tied(), lambda: [numbers(5, 4)]),
     "loss": (lambda: nn.LinearCrossEntropyLoss(4, 3, bias=True), lambda: [numbers(3, 4), CLASSES]),
 }
+
+
+class Last(nn.Module):
+    """The results of a recurrent layer without its states."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x)[0]
 
 
 def tied():
@@ -46,7 +61,7 @@ def tied():
 
 
 def generators(net):
-    return [m.generator for m in net.modules() if isinstance(m, nn.Dropout)]
+    return [m.generator for m in net.modules() if isinstance(m, nn.Dropout) and m.generator]
 
 
 def step(net, inputs, solver):
