@@ -4,7 +4,7 @@ from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport fresh
-from cygrad.core.graph.tensor cimport Tensor, is_variable
+from cygrad.core.graph.tensor cimport Tensor, node_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
 
@@ -39,7 +39,8 @@ cdef int check_parameter(name, v) except -1:
     if not isinstance(v, Tensor):
         raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
     x = <Tensor>v
-    if not is_variable(x):
+    node = node_of(x)
+    if node is None or node.op is not None:         # (a frozen parameter has a node: it was a variable)
         raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not a variable; call attach_grad() or "
                          f"requires_grad_() on it first")
     if x.buffer.flags & READONLY:

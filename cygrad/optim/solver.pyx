@@ -14,7 +14,7 @@ from warnings import warn
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.gradient_slice cimport GradientSlice
-from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, node_of
+from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -267,9 +267,13 @@ cdef class Solver:
             self.refresh(group)
 
     def zero_grad(self):
-        """Set every parameter's gradient to zeros. update() skips a parameter until a backward pass has
-        reached it again."""
-        for p in self.parameters.values(): (<Parameter>p).tensor.zero_grad()
+        """Set every parameter's gradient to zeros, and drop a fused weight_decay() that waits for an update. update()
+        skips a parameter until a backward pass has reached it again."""
+        cdef Tensor x
+        for p in self.parameters.values():
+            x = (<Parameter>p).tensor
+            if is_variable(x): x.zero_grad()        # (not if it is frozen)
+        self.set_pending(-1)
 
     def update(self, update_pre_hook=None, update_post_hook=None):
         """Apply the update rule to every parameter that a backward pass has reached since the last update or

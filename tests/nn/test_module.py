@@ -368,3 +368,18 @@ def test_names_of_other_libraries_are_answered_and_free_to_use():
             return 2
 
     assert Own().type == "own" and Own().half() == 2 and not hasattr(Own(), "cuda") and "cuda" not in dir(Own())
+
+
+def test_a_solver_takes_frozen_parameters_and_does_not_move_them():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1)).freeze("0")
+    solver = cg.optim.Sgd(0.1)
+    solver.set_parameters(dict(model.named_parameters()))
+    before = {name: x.numpy().copy() for name, x in model.state_dict().items()}
+    for frozen in ("0", None):
+        if frozen is None: model.unfreeze()
+        solver.zero_grad()
+        with cg.record(): loss = model(cg.ones((4, 2))).sum()
+        loss.backward()
+        solver.update()
+        moved = {name for name, x in model.state_dict().items() if not np.array_equal(x.numpy(), before[name])}
+        assert moved == ({"1.weight", "1.bias"} if frozen else set(before))

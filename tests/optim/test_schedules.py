@@ -233,7 +233,6 @@ def test_the_rates_of_groups_keep_their_own_bounds():
 @named
 def test_real_groups(name):
     """With the groups of cygrad's own solvers."""
-    if not hasattr(cg.optim.Sgd, "param_groups"): pytest.skip("solvers have no groups")
     w, v = (cg.zeros(2).attach_grad() for _ in range(2))
     solver = cg.optim.Sgd([{"params": [w]}, {"params": [v], "lr": 0.05}], lr=0.1)
     schedule, expected = PYTORCH[name](sch, solver), ours(name)[0]

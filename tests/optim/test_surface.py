@@ -428,7 +428,6 @@ def test_groups_and_a_pending_decay_are_in_the_pickle(again):
 @pytest.mark.parametrize("make", RESUMED)
 def test_files(make, suffix, tmp_path):
     """Resuming from a file, and files that do not fit."""
-    pytest.importorskip("cygrad.io")
     x, path = variable([1.0, 2.0], "float32"), tmp_path / ("states" + suffix)
     solver = make({"w": x})
     for g in (1.0, 2.0):

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from scaling import Checked
+
 
 import cygrad as cg
 from cygrad.trainers import DynamicLossScalingUpdater, Updater
@@ -153,7 +153,7 @@ def test_two_ranks_equal_one_process_with_both_batches(kind):
 
     def model(rank, comm):
         w, gate = cg.tensor(start).attach_grad(), cg.tensor(0.5, "float64").attach_grad()
-        solver = Checked(lr=0.05)
+        solver = cg.optim.Sgd(lr=0.05)
         solver.set_parameters({"w": w, "gate": gate})
         step = iter(range(5)).__next__
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scaling import Checked
+
 
 import cygrad as cg
 from cygrad.trainers import DynamicLossScalingUpdater, Updater
@@ -133,7 +133,7 @@ def test_the_scale_has_limits():
 
 def setting(lr=0.5, w=(1.0, -2.0, 0.5), dtype="float32"):
     w = cg.tensor(np.asarray(w, dtype)).attach_grad()
-    solver = Checked(lr=lr)
+    solver = cg.optim.Sgd(lr=lr)
     solver.set_parameters({"w": w})
     return w, solver
 
@@ -202,7 +202,7 @@ def test_nan_in_the_batch_skips_the_step():
 @pytest.mark.parametrize("stage", ["feed", "loss", "check_inf_or_nan_grad", "scale_grad", "weight_decay", "update"])
 def test_an_exception_restores_the_scale_and_the_count(stage):
     """It is raised in the second try, except by the feeder. Nothing of the update is left."""
-    class Failing(Checked):
+    class Failing(cg.optim.Sgd):
         def may_fail(self, what):
             if what == self.left[0]:
                 self.left[1] -= 1
