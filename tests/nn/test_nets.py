@@ -292,4 +292,4 @@ def test_steps_leave_the_live_bytes_flat(case):
         stats = cg.memory.stats()
         for _ in range(10): case.run(layer)
     now = cg.memory.stats()
-    assert all(now[key] == stats[key] for key in ("live_bytes", "live_buffers", "cached_bytes", "system_allocations"))
+    assert all(now[key] == stats[key] for key in ("live_bytes", "live_buffers", "system_allocations"))
