@@ -76,7 +76,7 @@ def levels(requested):
     return [level for level in LEVELS if level in requested]
 
 
-# The operators and kernels that `import cygrad` loads. They stand first in their bundles, side by side, because Linux
+# The modules of these packages that `import cygrad` loads. They stand first in their bundles, side by side, because Linux
 # maps sixteen pages around each page that is used. The others are loaded at their first use.
 FIRST = {
     "cygrad.ops.": """

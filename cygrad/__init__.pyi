@@ -159,6 +159,7 @@ from cygrad.ops.products import inner as inner
 from cygrad.ops.channels import instance_norm as instance_norm
 from cygrad.ops.resize import interpolate as interpolate
 from cygrad.ops.solve import inv as inv
+from cygrad import io as io
 from cygrad.core.thread_state import is_recording as is_recording
 from cygrad.core.thread_state import is_training as is_training
 from cygrad.ops.selection import isclose as isclose
@@ -177,6 +178,7 @@ from cygrad import linalg as linalg
 from cygrad.ops.linalg import linear as linear
 from cygrad.ops.linear_entropy import linear_cross_entropy as linear_cross_entropy
 from cygrad.core.interop.creation import linspace as linspace
+from cygrad.io.saving import load as load
 from cygrad.ops.functions import log as log
 from cygrad.ops.special import log10 as log10
 from cygrad.ops.functions import log1p as log1p
@@ -229,6 +231,7 @@ from cygrad.ops.elementwise import neg as neg
 from cygrad.ops.elementwise import neg as negative
 from cygrad.ops.entropy import nll_loss as nll
 from cygrad.ops.entropy import nll_loss as nll_loss
+from cygrad import nn as nn
 from cygrad.autograd.modes import no_grad as no_grad
 from cygrad.ops.selection import nonzero as nonzero
 from cygrad.ops.statistics import norm as norm
@@ -272,6 +275,7 @@ from cygrad.ops.rearrange import roll as roll
 from cygrad.ops.rearrange import rot90 as rot90
 from cygrad.ops.elementwise import round as round
 from cygrad.ops.elementwise import rsqrt as rsqrt
+from cygrad.io.saving import save as save
 from cygrad.ops.gradient import scale_gradient as scale_gradient
 from cygrad.ops.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from cygrad.ops.index import scatter_add as scatter_add
@@ -322,6 +326,7 @@ from cygrad.ops.rearrange import tile as tile
 from cygrad.ops.sort import topk as topk
 from cygrad.ops.diagonal import trace as trace
 from cygrad.autograd.modes import train_mode as train_mode
+from cygrad import trainers as trainers
 from cygrad.ops.shape import transpose as transpose
 from cygrad.ops.join import tril as tril
 from cygrad.ops.margins import triplet_margin_loss as triplet_margin_loss

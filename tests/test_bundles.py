@@ -45,8 +45,8 @@ import sys
 import cygrad
 from cygrad import _modules
 from cygrad.kernels import _{driver.level()} as kernels
-for bundle, package in (_modules, "cygrad.ops."), (kernels, "cygrad.kernels."):
-    print(*(int(name in sys.modules) for name in bundle.names() if name.startswith(package)))
+for bundle, packages in (_modules, ("cygrad.ops.", "cygrad.nn.", "cygrad.optim.")), (kernels, "cygrad.kernels."):
+    print(*(int(name in sys.modules) for name in bundle.names() if name.startswith(packages)))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     for line in result.stdout.splitlines():

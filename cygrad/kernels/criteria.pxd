@@ -22,4 +22,3 @@ cdef bint total_of(const Terms* k, const Terms* signs, const Array* a, const dou
                    double* total) noexcept nogil
 cdef bint each(const Terms* k, const Terms* signs, const Array* a, const double* p, uint8_t* codes,
                const Array* y) noexcept nogil
-cdef double first_outside(const Array* x, double low, double high) noexcept nogil

@@ -144,22 +144,6 @@ cdef bint each(const Terms* k, const Terms* signs, const Array* a, const double*
     return job.bad
 
 
-cdef double first_outside(const Array* x, double low, double high) noexcept nogil:
-    """The first element that is below `low` or above `high`, or 0."""
-    cdef char strip[STRIP * 8]
-    cdef const char* q
-    cdef Py_ssize_t n = x.layout.size, start = 0, count, i
-    cdef double v
-    while start < n:
-        count = min(n - start, <Py_ssize_t>STRIP)
-        q = strip_of(x, start, count, strip)
-        for i in range(count):
-            v = (<const float*>q)[i] if x.dtype == FLOAT32 else (<const double*>q)[i]
-            if v < low or v > high: return v
-        start += count
-    return 0
-
-
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 cdef const Terms* find(str name) except NULL:

@@ -1,13 +1,12 @@
 """Losses that are negative log-likelihoods of elements: divergences, Gaussian, Poisson, binary cross-entropy."""
 
 from cython cimport final
-from libc.math cimport INFINITY
 
 from cygrad.core.execute.run cimport apply2, apply3, apply_list
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
-from cygrad.kernels.criteria cimport T, V, W, X, first_outside
+from cygrad.kernels.criteria cimport T, V, W, X
 from cygrad.ops.criteria cimport Criterion, Settings, operand_like, over_elements, pair, positive, settings, widened_to
 
 from cygrad.ops.compare import clip, equal, greater, less, maximum, where
@@ -47,8 +46,7 @@ cdef class GaussianNllLoss(Criterion):
     variants = (("gaussian", "gaussian_dx", "gaussian_dt", "gaussian_dv"),)
 
     cdef int refuse(self, Call* c) except -1:
-        raise ValueError(f"gaussian_nll_loss: var has the number {first_outside(&c.x[2], 0, INFINITY)}; a variance "
-                         f"must be at least 0")
+        raise ValueError("gaussian_nll_loss: var has an element below 0; a variance must be at least 0")
 
     cdef object formula(self, c, int i, g):
         d, v = c.input(0) - c.input(1), c.input(2)
@@ -90,8 +88,8 @@ cdef class BinaryCrossEntropy(Criterion):
     variants = (("bce", "bce_dx", "bce_dt", "bce_dw"),)
 
     cdef int refuse(self, Call* c) except -1:
-        raise ValueError(f"binary_cross_entropy: x has the number {first_outside(&c.x[0], 0, 1)}; it must have "
-                         f"probabilities from 0 to 1 (binary_cross_entropy_with_logits takes logits)")
+        raise ValueError("binary_cross_entropy: x has an element outside of 0 to 1; wanted probabilities "
+                         "(binary_cross_entropy_with_logits takes logits)")
 
     cdef object formula(self, c, int i, g):
         x = c.input(0)

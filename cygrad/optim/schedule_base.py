@@ -31,7 +31,7 @@ class SolverSchedule:
     counters: tuple[str, ...] = ()                  # other attributes that it has
     last_epoch: float = 0
 
-    def __init__(self, solver, **settings):
+    def __init__(self, solver: Any, **settings: Any):
         name = type(self).__name__
         if not all(callable(getattr(solver, f, None)) for f in ("learning_rate", "set_learning_rate")):
             raise TypeError(f"{name}: solver must have learning_rate() and set_learning_rate(rate), as the solvers of "
@@ -113,7 +113,7 @@ class LRScheduler(SolverSchedule):
 
     multiplies = True                               # the rate is the base times a function of the step
 
-    def __init__(self, solver, **settings):
+    def __init__(self, solver: Any, **settings: Any):
         super().__init__(solver, **settings)
         self.step(0)
 

@@ -1,0 +1,9 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class CallBase:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+def kind_of(x: Any) -> Any: ...
+def running_layer() -> Any: ...
