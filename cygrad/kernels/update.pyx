@@ -166,7 +166,7 @@ cdef const Kernel* kernel(str name) except NULL:
     cdef int i
     for i in range(n_kernels):
         if strcmp(kernels[i].name, wanted) == 0: return &kernels[i]
-    raise ValueError(f"there is no update kernel {name!r}")
+    raise ValueError(f"there is no kernel named {name!r}")
 
 
 cdef void run(Update* u) noexcept nogil:

@@ -9,7 +9,6 @@ from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of
 from cygrad.core.source cimport refuse_capture
-from cygrad.core.store.buffer cimport READONLY
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
@@ -101,8 +100,6 @@ cdef list targets(dict parameters, str what, bint once):
             if is_result(leaf.grad):
                 raise InplaceError(f"{what}: the gradient of {names[id(p)]!r} has a graph (create_graph=True) and "
                                    f"cannot be written; assign its detach() to .grad first")
-            if leaf.grad.buffer.flags & READONLY:
-                raise ValueError(f"{what}: the gradient of {names[id(p)]!r} has read-only memory; assign a copy()")
             if once and id(leaf.grad) in seen: continue
             seen.add(id(leaf.grad))
             t.values = <Tensor>g

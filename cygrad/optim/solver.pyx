@@ -224,7 +224,7 @@ cdef class Solver:
     def _write_group(self, Group group, key, value):
         """Assign to a group of param_groups."""
         if key not in GROUP:
-            raise KeyError(f"a group has {', '.join(GROUP)} to assign, not {described(key)}")
+            raise ValueError(f"a group has {', '.join(GROUP)} to assign, not {described(key)}")
         value = not_negative(key, value)
         if key == "weight_decay": self.set_decay(group, value)
         elif key == "wd_mult": group.wd_mult = value

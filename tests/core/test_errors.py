@@ -25,6 +25,7 @@ UNREACHABLE = [
     ".*: input 0 is .* but input .* is .*; the shapes must be equal",
     "the table of (kernels|losses) is full.*",
     "there is no kernel named .*",
+    ".* has the inputs .*, got .*",
     "this tensor is read-only.*",         # Python's own readers have other messages
 ]
 # Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py.

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from capsules import Exporter
@@ -410,6 +411,24 @@ def lying_solver(change):
     solver.set_parameters({"w": VARIABLE()})
     state = solver.__getstate__()
     change(state["parameters"]["w"][1])
+    cg.optim.Adam().__setstate__(state)
+
+
+def other_states(solver="Adam", fmt=None, t=None):
+    """Load the states of an Adam from a file that save_states() has not written, or in which something differs."""
+    adam = cg.optim.Adam({"w": VARIABLE()})
+    with TemporaryDirectory() as where:
+        path = where + "/states.npz"
+        adam.save_states(path)
+        tensors, metadata = cg.load(path), cg.io.metadata(path)
+        if t is not None: tensors["w.t"] = t
+        cg.save(path, tensors, metadata | {"solver": solver, "format": fmt or metadata["format"]})
+        adam.load_states(path)
+
+
+def other_settings():
+    state = cg.optim.Adam().__getstate__()
+    state["settings"]["rho"] = state["settings"].pop("eps")
     cg.optim.Adam().__setstate__(state)
 
 

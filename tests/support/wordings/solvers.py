@@ -4,7 +4,8 @@ import numpy as np
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, adam, incomplete, lying_solver, scaled_with_a_graph, twice_in_a_solver, without_a_rule,
+    RESULT, VARIABLE, adam, incomplete, lying_solver, other_settings, other_states, scaled_with_a_graph,
+    twice_in_a_solver, without_a_rule,
 )
 
 CASES = [
@@ -116,8 +117,18 @@ CASES = [
      "add_param_group: there is a parameter 'w' already"),
     (lambda: adam().set_parameters({"w": cg.ones(3).attach_grad()}, reset=False, retain_state=True), ValueError,
      "set_parameters: 'w' is float32 (3,), and the state to retain is float32 (2,); pass retain_state=False"),
-    (lambda: adam().param_groups[0].__setitem__("betas", 1), KeyError,
+    (lambda: adam().param_groups[0].__setitem__("betas", 1), ValueError,
      "a group has lr, weight_decay, lr_mult, wd_mult to assign, not 'betas'"),
+    (lambda: other_states(fmt="other"), ValueError,
+     "load_states: '<*>states.npz' is not a file of save_states()"),
+    (lambda: other_states("Lion"), ValueError,
+     "load_states: the file has the states of Lion, not of Adam"),
+    (lambda: other_states(t=cg.zeros(2)), ValueError,
+     "load_states: 'w.t' must be one int64, got float32 (2,)"),
+    (lambda: adam().spam, AttributeError,
+     "'Adam' object has no attribute 'spam'"),
+    (lambda: other_settings(), ValueError,
+     "a pickled Adam must have the settings alpha, beta1, beta2, eps; this one has alpha, beta1, beta2, rho"),
     (lambda: adam().param_groups[0].__delitem__("lr"), TypeError,
      "the settings of a group cannot be deleted"),
     (lambda: adam().clip_grad_by_norm(0), ValueError,
