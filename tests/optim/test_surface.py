@@ -123,7 +123,7 @@ def test_groups():
     solver.weight_decay(1.0)                        # g += rate wd_mult w, beside the decay of each group
     solver.update()
     np.testing.assert_allclose([x.item(), y.item(), z.item()], [1 - 0.5 * 2, 1 - 0.125 * 2.1, 1 - 2 * 1.6])
-    with pytest.raises(KeyError, match="a group has lr, weight_decay, lr_mult, wd_mult to assign, not 'betas'"):
+    with pytest.raises(ValueError, match="a group has lr, weight_decay, lr_mult, wd_mult to assign, not 'betas'"):
         solver.param_groups[0]["betas"] = (0.9, 0.99)
     with pytest.raises(ValueError, match="lr must be at least 0"):
         solver.param_groups[0]["lr"] = -1
