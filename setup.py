@@ -76,8 +76,8 @@ def levels(requested):
     return [level for level in LEVELS if level in requested]
 
 
-# The modules of these packages that `import cygrad` loads. They stand first in their bundles, side by side, because Linux
-# maps sixteen pages around each page that is used. The others are loaded at their first use.
+# The modules of these packages that `import cygrad` loads. They stand first in their bundles, side by side, because
+# Linux maps sixteen pages around each page that is used. The others are loaded at their first use.
 FIRST = {
     "cygrad.ops.": """
         base compare elementwise functions gradient index join linalg masks minmax random reduce scan shape slices
@@ -85,6 +85,8 @@ FIRST = {
     "cygrad.kernels.": """
         bits blas choose compare driver elementwise folds functions grouping index laws loss random reduce rows scan
         search softmax sort threads""".split(),
+    "cygrad.nn.": [],
+    "cygrad.optim.": [],
 }
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")

@@ -308,7 +308,7 @@ def test_solvers_skip_what_was_not_reached():
     run(lambda: x * 2)
     solver.update()
     assert x.tolist() == [0.0, 1.0] and y.tolist() == [1.0, 2.0]
-    solver.update()
+    with pytest.warns(UserWarning, match="update: no backward pass has reached a parameter"): solver.update()
     assert x.tolist() == [0.0, 1.0]
 
 

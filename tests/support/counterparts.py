@@ -221,6 +221,7 @@ WITHOUT = {
     "as_view": "what a view becomes when the memory is written to elsewhere; tests/properties/test_against_torch.py",
     "put_view": "a write through a view; tests/properties/test_against_torch.py",
     "scale_gradient": "PyTorch has none",
+    **{row: "an update of a solver; tests/optim/test_solvers.py" for row in ROWS if row.endswith("_update")},
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
     "batch_norm_predict": "batch_norm in predict mode, compared there",

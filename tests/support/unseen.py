@@ -4,6 +4,7 @@ counts every block of malloc in the process. Tensors do not count, because the p
 before, so that one-time allocations do not count."""
 
 import ctypes
+import inspect
 import json
 import shlex
 import subprocess
@@ -406,7 +407,15 @@ def others():
     yield Case("random.permutation of numbers", lambda x: cg.random.permutation(x), FLAT, backward=False)
 
 
-CASES = [*tables(), *others()]
+def updates():
+    """Each rule of a solver, on parameters, gradients and states of one size."""
+    for row in (row for row in TABLE if row.name.endswith("_update")):
+        def f(w, g, *states, row=row): return row.function(w, g, cg.tensor(0.1, "float64"), cg.tensor(1), *states)
+        n = sum(x.default is x.empty for x in inspect.signature(row.function).parameters.values()) - 2
+        yield Case(row.name, f, *[(SIDE, SIDE)] * n, dtypes=REALS, backward=False)
+
+
+CASES = [*tables(), *updates(), *others()]
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
