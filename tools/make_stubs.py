@@ -123,6 +123,10 @@ INSTANCE = {                # attributes that __init__ makes, so the class has n
     "why": ["bytes: int", "category: str", "holders: int", "entries: list[tuple[int, str]]",
             "made_by: str", "line: str"],
     "Failure": ["allocations: int | None"],
+    "CallBase": ["_parameters: dict[str, Any]", "_buffers: dict[str, Any]", "_modules: dict[str, Any]",
+                 "_hooks: Any", "_mode: bool | None", "_pending: bool"],
+    "optim.solver.Solver": ["def _rates(self) -> list[list[float]]: ...",
+                            "def _set_rates(self, lr: float, rates: list[list[float]]) -> None: ..."],
     "Row": ["name: str", "family: str", "late: bool", "methods: tuple[str, ...]",
             "aliases: tuple[str, ...]", "public: bool"],
 }
@@ -339,7 +343,7 @@ class Stub:
         bases = {object: "", tuple: "(tuple[Any, ...])"}.get(base, f"({base.__name__})")
         self.lines.append(f"class {name}{bases}:")
         body = Stub(self.module, self.shown, self.untyped)
-        body.lines += INSTANCE.get(name, [])
+        body.lines += INSTANCE.get(name) or INSTANCE.get(f"{self.module.__name__}.{name}".removeprefix("cygrad."), [])
         if issubclass(cls, Solver):                 # settings, which have no value in the class
             body.lines += [f"{key}: {kind}" for key, kind in vars(cls).get("__annotations__", {}).items()]
         for member, value in vars(cls).items(): body.member(name, cls, member, value, strict)
@@ -445,7 +449,8 @@ def front():
 
 
 CLASSES = {}
-INLINE = "cygrad.nn."       # modules whose types are in their source
+INLINE = ("cygrad.nn.", "cygrad.io.", "cygrad.trainers.", "cygrad.optim.groups", "cygrad.optim.schedule")
+# beginnings of the names of Python modules whose types are in their source
 
 
 def main():

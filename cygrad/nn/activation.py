@@ -140,7 +140,7 @@ class GELU(Module):
 class Hardtanh(Module):
     """clip(x, min_val, max_val)"""
 
-    _shown = "min_val", "max_val"
+    _shown: tuple[str, ...] = "min_val", "max_val"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
         if not min_val < max_val:

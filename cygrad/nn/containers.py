@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cygrad.core.errors import described
@@ -23,6 +23,8 @@ def position(caller, index, n):
 
 class Listed(Module):
     """Modules in an order, under names."""
+
+    _part: Callable[[list[tuple[str, Module]]], Any]        # a container of some of the modules
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -82,10 +84,11 @@ class Sequential(Listed):
     modules. The input may be of any shape that the first module takes."""
 
     def __init__(self, *modules: Module | Mapping[str, Module], **named: Module):
-        if len(modules) == 1 and isinstance(modules[0], Mapping): named, modules = {**modules[0], **named}, ()
-        named = {**{str(i): module for i, module in enumerate(modules)}, **named}
-        for module in named.values(): check_module("Sequential", module)
-        for name, module in named.items(): setattr(self, name, module)
+        parts: dict[str, Any] = {str(i): module for i, module in enumerate(modules)}
+        if len(modules) == 1 and isinstance(modules[0], Mapping): parts = dict(modules[0])
+        parts |= named
+        for module in parts.values(): check_module("Sequential", module)
+        for name, module in parts.items(): setattr(self, name, module)
 
     def forward(self, x):
         """The result of the last module."""

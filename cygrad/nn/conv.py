@@ -39,6 +39,7 @@ class Convolutions(Module):
     nd = 0
     transposed = False
     operator: Any = None
+    padding_mode: str
 
     def _set_up(self, in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, generator):
         """Everything but the padding, which has to be set before, and the parameters."""

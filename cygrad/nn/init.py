@@ -109,7 +109,8 @@ def ones_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity: a Linear then passes its inputs on."""
     check("eye_", tensor, 2)
-    return write(tensor, eye(*tensor.shape, dtype=tensor.dtype))
+    rows, columns = tensor.shape
+    return write(tensor, eye(rows, columns, dtype=tensor.dtype))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

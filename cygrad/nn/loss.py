@@ -25,7 +25,7 @@ class Loss(Module):
     _shown: tuple[str, ...] = ("reduction",)
     _reductions: tuple[str, ...] = REDUCTIONS
 
-    def __init__(self, *, reduction: Reduction = "mean"):
+    def __init__(self, *, reduction: Any = "mean"):
         if reduction not in self._reductions:
             names = ", ".join(f'"{name}"' for name in self._reductions)
             raise ValueError(f"{type(self).__name__}: reduction must be one of {names}, got {described(reduction)}")
@@ -238,7 +238,7 @@ class SoftMarginLoss(Loss):
 class Margin(Loss):
     """The base of losses with a margin."""
 
-    _shown = "margin", "reduction"
+    _shown: tuple[str, ...] = "margin", "reduction"
 
     def __init__(self, margin: float, *, reduction: Reduction = "mean"):
         super().__init__(reduction=reduction)

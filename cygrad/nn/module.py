@@ -465,8 +465,7 @@ class Module(CallBase):
 
         return text(self)
 
-    for _name in ANSWERS: locals()[_name] = NoSuch()
-    del _name
+    locals().update((name, NoSuch()) for name in ANSWERS)
 
     def __dir__(self):
         return [name for name in super().__dir__() if name not in ANSWERS]

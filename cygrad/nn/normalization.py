@@ -292,6 +292,7 @@ class LastAxesNorm(Module):
     weight: Tensor | None
     bias: Tensor | None
     normalized_shape: tuple[int, ...] | None
+    eps: Any                # a number; RMSNorm: or None
 
     def _set_up(self, normalized_shape, elementwise_affine, bias, device, dtype):
         self.normalized_shape, self.elementwise_affine = None, bool(elementwise_affine)

@@ -127,7 +127,7 @@ def summarize(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
             handles.append(m.register_forward_pre_hook(watch.before, prepend=True))
             handles.append(m.register_forward_hook(watch.after, with_kwargs=True))
         with profile() as p, record(), (predict_mode if module._mode is False else train_mode)():
-            inputs = [x.detach().copy() if isinstance(x, Tensor) else x for x in inputs]    # so that the log has them
+            inputs = tuple(x.detach().copy() if isinstance(x, Tensor) else x for x in inputs)   # which the log then has
             y = module(*inputs, **kwargs)           # the result holds the graph until the end of the scope
             kept = kept_bytes(p._read())
     finally:

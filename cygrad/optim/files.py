@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.optim.parameters import check_names, not_negative
 
@@ -68,7 +69,7 @@ def save(solver: "Solver", path: Any) -> None:
     """As Solver.save_states."""
     from cygrad import io
 
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
     for name, (pstate, t) in solver.get_states().items():
         tensors |= {f"{name}.{key}": v for key, v in pstate.items()}
         tensors[f"{name}.t"] = tensor(np.int64(t))

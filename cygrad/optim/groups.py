@@ -76,7 +76,7 @@ def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[s
     if listed and not isinstance(parameters, Tensor | str):
         if not isinstance(parameters, list | tuple): parameters = [*parameters]
         if parameters and all(isinstance(group, dict) for group in parameters):
-            made = []
+            made: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
             for group in parameters:
                 if "params" not in group:
                     raise ValueError(f"a group needs \"params\", got {', '.join(map(str, group)) or 'an empty dict'}")

@@ -404,6 +404,13 @@ class ReduceLROnPlateau(SolverSchedule):
     `cooldown` steps do not count. min_lr, a number or a list, one for each group, is a lower bound. A change of at most
     eps is omitted."""
 
+    mode: str
+    patience: int
+    threshold: float
+    threshold_mode: str
+    cooldown: int
+    min_lr: Any
+
     settings = ("mode", "factor", "patience", "threshold", "threshold_mode", "cooldown", "min_lr", "eps")
     counters = ("best", "num_bad_epochs", "cooldown_counter")
 

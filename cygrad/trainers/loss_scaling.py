@@ -37,7 +37,7 @@ class DynamicLossScalingUpdater(Passes):
     the gradients, and scale and the count of updates as before the update.
     """
 
-    needs = ("zero_grad", "update", "check_inf_or_nan_grad", "scale_grad")
+    needs: tuple[str, ...] = ("zero_grad", "update", "check_inf_or_nan_grad", "scale_grad")
 
     def __init__(
         self, solver: Any, loss: Callable[..., Tensor], data_feeder: Callable[[], Any] | None = None,
@@ -64,7 +64,7 @@ class DynamicLossScalingUpdater(Passes):
     def update(self, i: int | None = None) -> None:
         """Run one update. `i` is ignored; Updater.update() takes it too."""
         before = self._scale, self._clean
-        batches = []
+        batches: list[Any] = []
         try:
             self.solver.zero_grad()
             finite = self._run_until_finite(batches)

@@ -19,7 +19,7 @@ class Passes:
     """The base of the updaters. `last_loss` is the loss of the last forward pass, detached from its graph, or None
     while one runs. `needs` lists the methods that the solver must have."""
 
-    needs = ("zero_grad", "update")
+    needs: tuple[str, ...] = ("zero_grad", "update")
 
     def __init__(self, solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads):
         self._name = type(self).__name__
