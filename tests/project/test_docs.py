@@ -13,6 +13,7 @@ import doctest
 import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,11 @@ def test_the_steps_of_chapter_7_are_those_measured():
     assert re.match(r"\| float32, \S.* \| ns per element \|\n", measured) and len(measured.splitlines()) > 10
     (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
     assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
+
+
+def test_the_figure_of_chapter_12_is_drawn_by_its_code():
+    figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
+    assert figures["FILE"].read_text() == figures["paths"](), "run python docs/figures.py"
 
 
 @every_document_with(LINK)
