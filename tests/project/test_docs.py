@@ -13,6 +13,7 @@ import doctest
 import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def test_everything_is_checked():
 
 @every_document_with(r"^```python$")
 def test_python_runs(document):
+    for package in set(re.findall(r"^(?:>>> )?(?:import|from) (torch|safetensors)\b", document.read_text(), re.M)):
+        pytest.importorskip(package)
     result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,
                             timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -160,6 +163,11 @@ def test_the_steps_of_chapter_7_are_those_measured():
     assert re.match(r"\| float32, \S.* \| ns per element \|\n", measured) and len(measured.splitlines()) > 10
     (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
     assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
+
+
+def test_the_figure_of_chapter_12_is_drawn_by_its_code():
+    figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
+    assert figures["FILE"].read_text() == figures["paths"](), "run python docs/figures.py"
 
 
 @every_document_with(LINK)
