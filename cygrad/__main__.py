@@ -31,16 +31,17 @@ def parser():
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser(
         "demo", help="train a network on handwritten digits and show its speed and its memory",
-        description="Train an MLP 64-128-64-10 with Adam on scikit-learn's handwritten digits. Print the test "
-                    "accuracy, the steps per second and what every byte was used for at the peak of a step, and draw "
-                    "a picture of it. Needs the packages of `pip install cygrad[demo]`.",
+        description="Train an MLP or a CNN with Adam on scikit-learn's handwritten digits. Print the test accuracy, "
+                    "the steps per second and what every byte was used for at the peak of a step, and draw a picture "
+                    "of it. Needs the packages of `pip install cygrad[demo]`.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    demo.add_argument("--model", choices=("mlp", "cnn"), default="mlp", help="the network")
     demo.add_argument("--epochs", type=integer(1), default=30, metavar="N", help="passes over the training images")
     demo.add_argument("--batch-size", type=integer(1), default=64, metavar="N", help="images in one step")
     demo.add_argument("--threads", type=integer(1), default=argparse.SUPPRESS, metavar="N",
                       help="the maximum number of threads for kernels (default: CYGRAD_NUM_THREADS, or one per CPU)")
     demo.add_argument("--seed", type=integer(0), default=0, metavar="N",
-                      help="the seed of the weights and of the order of the images")
+                      help="the seed of the weights, of dropout and of the order of the images")
     demo.add_argument("--output", default="out/digits.png", metavar="PATH",
                       help="the file of the picture (.png, .svg or .pdf), or its directory")
     profile = commands.add_parser(
@@ -89,7 +90,8 @@ def demo(options, _):
     from cygrad.demo import digits
 
     try:
-        digits.main(options.epochs, options.batch_size, getattr(options, "threads", None), options.seed, options.output)
+        digits.main(options.model, options.epochs, options.batch_size, getattr(options, "threads", None), options.seed,
+                    options.output)
     except digits.DemoError as e:
         print(f"python -m cygrad demo: error: {e}", file=sys.stderr)
         return 2

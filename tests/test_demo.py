@@ -8,7 +8,10 @@ import sys
 import pytest
 
 CATEGORIES = ("parameters", "gradients", "saved", "optimizer", "workspace", "other")
-WEIGHTS = 4 * (64 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10)      # bytes of the MLP 64-128-64-10
+# bytes of the MLP 64-128-64-10, by layer; of the CNN, each convolution followed by the weight and bias of BatchNorm2d
+FIRST, SECOND, THIRD = (4 * (n_in * n_out + n_out) for n_in, n_out in ((64, 128), (128, 64), (64, 10)))
+WEIGHTS = FIRST + SECOND + THIRD
+CNN_WEIGHTS = 4 * ((1 * 9 * 16 + 3 * 16) + (16 * 9 * 32 + 3 * 32) + (32 * 9 * 64 + 3 * 64) + (256 * 10 + 10))
 
 
 def run(*arguments, cwd=None, **environment):
@@ -26,15 +29,25 @@ def demo(tmp_path_factory):
     return result, picture
 
 
+@pytest.fixture(scope="module")
+def cnn(tmp_path_factory):
+    """The demo of the CNN with default settings, except for the path of the picture."""
+    picture = tmp_path_factory.mktemp("demo") / "cnn.png"
+    result = run("demo", "--model", "cnn", "--output", picture)
+    assert result.returncode == 0, result.stderr
+    return result, picture
+
+
 def numbers(output):
     """The memory table of the demo's output, as a dict."""
     return {name: int(n.replace(",", "")) for name, n in re.findall(r"^  (\w+) +([\d,]+) +[\d.]+%$", output, re.M)}
 
 
-def test_learns(demo):
-    result, _ = demo
+@pytest.mark.parametrize(("name", "least"), [("demo", 97), ("cnn", 98.5)])
+def test_learns(request, name, least):
+    result, _ = request.getfixturevalue(name)
     percent, right, of = re.search(r"test accuracy +([\d.]+)% \((\d+) of (\d+)\)", result.stdout).groups()
-    assert float(percent) >= 97
+    assert float(percent) >= least
     assert of == "360" and abs(100 * int(right) / int(of) - float(percent)) < 0.01
 
 
@@ -52,7 +65,7 @@ def test_memory_table(demo):
     assert sum(bytes_of[name] for name in CATEGORIES) == bytes_of["peak"]
     assert bytes_of["parameters"] == WEIGHTS
     assert bytes_of["optimizer"] == 2 * WEIGHTS     # Adam's m and v
-    assert bytes_of["gradients"] >= WEIGHTS
+    assert bytes_of["gradients"] >= SECOND + THIRD
     assert bytes_of["other"] + bytes_of["workspace"] <= 0.05 * bytes_of["peak"]
     batch = int(re.search(r"the batch, ([\d,]+) bytes", demo[0].stdout)[1].replace(",", ""))
     assert batch == 64 * (64 * 4 + 8)               # images and labels, in NumPy's memory
@@ -60,17 +73,30 @@ def test_memory_table(demo):
 
 def test_memory_by_hand(demo):
     """The peak is in the backward of the second linear layer, with its input and both gradients: 64 rows of 128, 64 and
-    128 floats."""
+    128 floats. The first layer has no gradient yet."""
     peak = numbers(demo[0].stdout)["peak"]
-    assert peak == 4 * WEIGHTS + 64 * 4 * (128 + 64 + 128) + 4     # and the loss
+    assert peak == 3 * WEIGHTS + SECOND + THIRD + 64 * 4 * (128 + 64 + 128) + 4     # and the loss
 
 
-def test_picture(demo):
-    picture = demo[1].read_bytes()
+def test_memory_table_of_the_cnn(cnn):
+    bytes_of = numbers(cnn[0].stdout)
+    assert tuple(bytes_of) == (*CATEGORIES, "peak")
+    assert sum(bytes_of[name] for name in CATEGORIES) == bytes_of["peak"]
+    assert bytes_of["parameters"] == CNN_WEIGHTS and bytes_of["optimizer"] == 2 * CNN_WEIGHTS
+    running = (16 + 32 + 64) * 2 * 4 + 3 * 8        # means, variances and the counts of batches
+    assert bytes_of["other"] == running + 4         # and the loss
+    assert bytes_of["saved"] > bytes_of["parameters"] + bytes_of["optimizer"]      # unlike the MLP's
+    assert "CNN of three convolutions, Adam, batch 64, 30 epochs, seed 0" in cnn[0].stdout
+
+
+@pytest.mark.parametrize("name", ("demo", "cnn"))
+def test_picture(request, name):
+    result, path = request.getfixturevalue(name)
+    picture = path.read_bytes()
     assert picture.startswith(b"\x89PNG")
     width, height = (int.from_bytes(picture[at:at + 4], "big") for at in (16, 20))
     assert (width, height) == (1950, 780)
-    assert str(demo[1]) in demo[0].stdout
+    assert str(path) in result.stdout
 
 
 def test_options(tmp_path):
@@ -99,7 +125,7 @@ def test_output_where_we_are(tmp_path):
 def test_help():
     result = run("demo", "--help")
     assert result.returncode == 0 and not result.stderr
-    for option in ("--epochs", "--batch-size", "--threads", "--seed", "--output"):
+    for option in ("--model", "--epochs", "--batch-size", "--threads", "--seed", "--output"):
         assert option in result.stdout
     assert "pip install cygrad[demo]" in " ".join(result.stdout.split())
     assert "demo" in run("--help").stdout
@@ -128,6 +154,8 @@ def test_wrong_numbers(option, least, values):
 
 def test_wrong_words(tmp_path):
     assert errs("demo", "--epoch", "1", "x") == "python -m cygrad: error: unrecognized arguments: x"
+    assert errs("demo", "--model", "rnn").startswith(
+        "python -m cygrad demo: error: argument --model: invalid choice: 'rnn'")
     assert errs("demo", "--epochs") == "python -m cygrad demo: error: argument --epochs: expected one argument"
     assert errs() == "python -m cygrad: error: the following arguments are required: command"
     assert errs("train").startswith("python -m cygrad: error: argument command: invalid choice: 'train'")

@@ -1,17 +1,16 @@
-"""Trains an MLP 64-128-64-10 with Adam on scikit-learn's digits, and prints the accuracy, the speed and the memory."""
+"""Trains an MLP or a CNN with Adam on scikit-learn's digits, and prints the accuracy, the speed and the memory."""
 
 import importlib
 import os
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 import cygrad as cg
-from cygrad.demo.training import layer, network, train
+from cygrad.demo.training import cnn, mlp, train
 
-SIZES = (64, 128, 64, 10)
+MODELS = {"mlp": (mlp, "MLP 64-128-64-10"), "cnn": (cnn, "CNN of three convolutions")}
 LEARNING_RATE = 1e-3
 SPLIT_SEED = 0          # the split into training and test images does not depend on --seed
 
@@ -51,11 +50,11 @@ def picture_path(output):
 
 
 def load():
-    """Images (1797, 64) between 0 and 1, float32; labels (1797,); the rows to train on, 80 %, and those to test on."""
+    """Images (1797, 1, 8, 8) between 0 and 1, float32; labels (1797,); the rows to train on, 80 %, and to test on."""
     digits = importlib.import_module("sklearn.datasets").load_digits()
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(digits.data))
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(digits.images))
     cut = len(order) * 4 // 5
-    return (digits.data / 16).astype("float32"), digits.target, order[:cut], order[cut:]
+    return (digits.images / 16).astype("float32")[:, None], digits.target, order[:cut], order[cut:]
 
 
 class Step:
@@ -103,9 +102,9 @@ def table(step):
     return lines
 
 
-def main(epochs, batch_size, threads, seed, output, say=print):
-    """Run the demo and return the test accuracy. Raises DemoError if an option cannot be used or a package is
-    missing."""
+def main(model, epochs, batch_size, threads, seed, output, say=print):
+    """Run the demo with a model of MODELS and return the test accuracy. Raises DemoError if an option cannot be used or
+    a package is missing."""
     path = picture_path(output)             # checked before the training
     require("tqdm", "sklearn", "matplotlib")
     from tqdm import tqdm
@@ -116,13 +115,14 @@ def main(epochs, batch_size, threads, seed, output, say=print):
     if batch_size > len(training):
         raise DemoError(f"--batch-size {batch_size}: there are only {len(training)} training images")
     if threads is not None: cg.set_num_threads(threads)
-    say(f"digits: {len(training)} training images, {len(test)} test images; MLP {'-'.join(map(str, SIZES))}, Adam, "
-        f"batch {batch_size}, {epochs} epochs, seed {seed}, threads {cg.get_num_threads()}")
+    make, words = MODELS[model]
+    say(f"digits: {len(training)} training images, {len(test)} test images; {words}, Adam, batch {batch_size}, "
+        f"{epochs} epochs, seed {seed}, threads {cg.get_num_threads()}")
 
     rng = np.random.default_rng(seed)
-    layers = [layer(rng, n_in, n_out) for n_in, n_out in pairwise(SIZES)]
-    solver = cg.optim.Adam(LEARNING_RATE)
-    solver.set_parameters(variable for pair in layers for variable in pair)
+    cg.random.seed(seed)                    # of the weights and of dropout
+    net = make()
+    solver = cg.optim.Adam(net.parameters(), lr=LEARNING_RATE)
     losses = []
     seconds = 0.0
     n_batches = -(-len(training) // batch_size)
@@ -132,14 +132,14 @@ def main(epochs, batch_size, threads, seed, output, say=print):
             order = rng.permutation(training)
             batches = [order[i:i + batch_size] for i in range(0, len(order), batch_size)]
             if epoch == epochs - 1:         # measure the first step of the last epoch
-                step = Step(train, layers, solver, images, labels, [batches.pop(0)])
+                step = Step(train, net, solver, images, labels, [batches.pop(0)])
                 losses += step.result
-            losses += train(layers, solver, images, labels, batches)
+            losses += train(net, solver, images, labels, batches)
             seconds += time.perf_counter() - start
             bar.update(n_batches)
             bar.set_postfix(loss=f"{np.mean(losses[-n_batches:]):.4f}")
 
-    scores = network(layers, cg.asarray(images[test])).numpy()
+    scores = net(cg.asarray(images[test])).numpy()
     right = int((scores.argmax(1) == labels[test]).sum())
     accuracy = right / len(test)
     say(f"test accuracy    {accuracy:.2%} ({right} of {len(test)})")

@@ -11,7 +11,7 @@ from conventions import (
     with_slopes, within, without_format,
 )
 
-from cygrad.ops import ROWS
+from cygrad.ops import ROWS, rules
 
 
 class Counterpart:
@@ -225,6 +225,7 @@ WITHOUT = {
     "dropout_with": "other random numbers; tests/ops/test_random.py",
     "dropout_identity": "dropout in predict mode",
     "batch_norm_predict": "batch_norm in predict mode, compared there",
+    **dict.fromkeys(rules.OPERATORS, "rules of solvers; tests/optim/test_solvers.py compares 20 steps"),
     **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; modules.py"),
     "attention_with_dropout": "other random numbers; tests/ops/test_attention.py",
     "spectral_gaps": "what svd and eigh compute in backward; tests/properties/test_table_torch.py",
