@@ -10,7 +10,8 @@ SPEED_UP = "speed-up over"         # for times and rates; for bytes, how many ti
 PEERS = (work.LAYERS, "PyTorch", "PyTorch foreach", "PyTorch fused", work.KEPT, "NumPy", "jax.jit", "jax",
          "HIPS autograd", work.DENSE)
 TITLES = {row: f"{row}: {name}" for row, name in work.NAMES.items()} | {
-    "peaks": "Peak memory of a training step", "import": "Import", "busy": "On a busy machine"}
+    "solvers": "The update of a solver", "peaks": "Peak memory of a training step", "import": "Import",
+    "busy": "On a busy machine"}
 
 
 def number(x):
@@ -151,6 +152,18 @@ def operations_table(results):
                   f"ratio to multiply (goal {TO_MULTIPLY})"], rows)
 
 
+def solvers_table(results):
+    """A line for each solver and size: its time as a multiple of the machine's for copying as many bytes."""
+    rows = []
+    for r in results:
+        mine, copy, d = r["figures"].get("cygrad"), r.get("limit"), r["details"]
+        to_copy = f"**{mine['median'] / copy['figure']:.2f}x**" if mine and copy and not r["disturbed"] else ""
+        rows.append([d["solver"], f"{d['elements']:,}", str(r["threads"]), figure(r, "cygrad"), limit(r), to_copy,
+                     figure(r, "PyTorch"), d["kind"], ratio(r), *goal(r)])
+    return table(["solver", "elements", "threads", "cygrad us", "copy us", "cygrad / copy", "PyTorch us", "its kind",
+                  f"{SPEED_UP} PyTorch", "goal", "reached"], rows)
+
+
 def million_table(results):
     """A line for each chain and phase."""
     text = plain_table(results)
@@ -287,6 +300,8 @@ def write(results, pictures):
         elif row in ("H", "I"):
             parts.append(plain_table(mine) + "\n")
             show(row, title[3:])
+        elif row == "solvers":
+            parts.append(solvers_table(mine) + "\n")
         elif row == "busy":
             parts.append(busy_table(mine) + "\n")
         elif row == "peaks":

@@ -20,7 +20,7 @@ from benchmarks.compiler import compiler
 
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "E": "convolutions",
         "F": "gpt", "G": "sequences", "H": "large", "I": "matrices", "J": "million", "L": "table",
-        "peaks": "peaks", "import": "imports", "busy": "busy"}
+        "solvers": "solvers", "peaks": "peaks", "import": "imports", "busy": "busy"}
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
          "E": "convolutions", "F": "language model", "G": "sequences",
          "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations",

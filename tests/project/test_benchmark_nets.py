@@ -1,13 +1,15 @@
-"""The benchmarks of nets: rows F, G and L, on tiny sizes."""
+"""The benchmarks of nets, rows F, G and L, of layers and of solvers, on tiny sizes."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks import collect, convolutions, goals, gpt, report, sequences, table, work
+from benchmarks import collect, convolutions, goals, gpt, limits, report, sequences, table, work
+from benchmarks.compiler import compiler
 from benchmarks.layers import layers_trainer
 from benchmarks.models import Problem, losses
+import cygrad as cg
 
 SMALL_NETS = {"F": gpt.Gpt("adam", 1e-2, layers=2, width=8, heads=2, length=5, batch=3, vocabulary=7),
               "G": sequences.Lstm("sgd", 0.5, width=3, hidden=4, steps=5, batch=2),
@@ -88,3 +90,52 @@ def test_peaks_of_nets_are_judged_with_no_gradients_before():
     assert report.peak_goal(result, "cygrad (.grad None)")[1] == "no"
     plain = collect.judge("peaks", "64 layers of 1024, batch 512, SGD", "B", 1, samples, {}, 1, 0.0, False)
     assert report.peak_goal(plain, "cygrad") == ("270 MB", "yes")
+
+
+# ---- solvers ---------------------------------------------------------------------------------------------------------
+
+def test_every_solver_has_an_update():
+    """All of cygrad.optim. PyTorch's counterparts compute the same."""
+    pytest.importorskip("torch")
+    row, names = work.module("solvers"), {cls.__name__ for cls in cg.optim.Solver.__subclasses__()
+                                          if cls.__module__ == "cygrad.optim.solvers"}
+    made = row.cases(["cygrad", "PyTorch"], False, (100,))
+    assert row.RULES.keys() == names and len(made) == len(names) == 18
+    for case in made:
+        work.agree(case.name, {peer: compute() for peer, compute in case.values.items()}, case.tolerance)
+        assert case.runs.keys() == case.values.keys() >= {"cygrad"}
+        for run in case.runs.values(): run(1)
+        (mine,) = case.values["cygrad"]()
+        assert (mine != row.arrays(100)[0]).all(), case.name
+    kinds = [case.details["kind"] for case in made if "PyTorch" in case.runs]
+    assert kinds.count("fused") == 7 and kinds.count("foreach") == 3
+    assert ["PyTorch" in case.runs for case in made] == [bool(case.details["kind"]) for case in made]
+
+
+def test_an_update_moves_what_its_rule_reads_and_writes():
+    """The states are those of the rule; only norms need a second pass."""
+    for name, rule in work.module("solvers").RULES.items():
+        w = cg.ones(3).attach_grad()
+        solver = getattr(cg.optim, name)(0.1, **rule.more)
+        solver.set_parameters(w)
+        states = len(solver.get_states()["0"].pstate)
+        assert rule.moved == 3 + 2 * states + {"Lamb": 3, "Lars": 2}.get(name, 0), name
+
+
+def test_updates_are_judged_by_copying():
+    details = dict(solver="Adam", elements=1_000_000, kind="fused", limit="own")
+    for copy, reached in ((100.0, "yes"), (70.0, "no")):
+        samples = {"cygrad": [90.0], "PyTorch": [180.0], work.LIMITS: [copy]}
+        result = collect.judge("solvers", "Adam, 1,000,000", "us", 1, samples, details, 1, 0.0, False)
+        limits.mark([result])
+        assert report.goal(result) == ("1.1x machine limit", reached)
+        line = f"| Adam | 1,000,000 | 1 | 90 | {copy:.0f} | **{90 / copy:.2f}x** | 180 | fused | **2.00x** | "
+        assert line in report.solvers_table([result])
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+def test_the_machine_copies_as_many_bytes():
+    row = work.module("solvers")
+    (case, *_) = row.cases([work.LIMITS], False, (100,))
+    assert case.runs.keys() == {work.LIMITS} and case.details["limit"] == "own"
+    case.runs[work.LIMITS](2)

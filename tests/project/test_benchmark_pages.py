@@ -186,7 +186,7 @@ def test_command_line(tmp_path, capsys):
     for wrong in (["--rows", "Z"], ["--threads", "0"], ["--threads", "two"]):
         with pytest.raises(SystemExit):
             arguments(wrong)
-    assert "wanted some of A, B, C, D, E, F, G, H, I, J, L, peaks, import" in capsys.readouterr().err
+    assert "wanted some of A, B, C, D, E, F, G, H, I, J, L, solvers, peaks, import" in capsys.readouterr().err
     (tmp_path / "results.json").write_text(json.dumps(results()))
     main(["--render", "--output", str(tmp_path), "--compare", str(tmp_path / "results.json")])
     assert "nothing moved" in capsys.readouterr().out and (tmp_path / "results.md").exists()

@@ -160,6 +160,7 @@ def test_every_goal_has_its_workload():
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
     named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
     named |= {("I", case.name) for case in work.module("I").cases(["cygrad"], False, 8)}
+    named |= {("solvers", case.name) for case in work.module("solvers").cases(["cygrad"], False)}
     named |= {("import", name) for name in imports.MEASURES}
     assert GOALS.keys() <= named
 
