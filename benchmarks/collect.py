@@ -43,7 +43,7 @@ def judge(row, name, unit, threads, samples, details, processes, others, disturb
     for peer, taken in samples.items():
         if peer == "cygrad multiply":
             result["to_multiply"] = spread(ratios(mine, taken))
-        elif (peer == work.DENSE or work.library(peer) != "cygrad") and any(mine):
+        elif (peer in (work.DENSE, work.LAYERS) or work.library(peer) != "cygrad") and any(mine):
             result["ratios"][peer] = spread(ratios(taken, mine))
     return result
 

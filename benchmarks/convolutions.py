@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import limits
 from benchmarks.models import Trainer, losses, timed_steps
-from benchmarks.work import LIMITS, Case
+from benchmarks.work import LAYERS, LIMITS, Case, library
 
 THREADS = None
 LIBRARIES = ("cygrad", "PyTorch", LIMITS)
@@ -166,15 +166,18 @@ def repeated(f):
 
 def cases(libraries, quick):
     """The machine's rate of multiply-adds, the step, and the block forward and backward."""
+    from benchmarks.layers import layers_trainer
+
     x, target = Network(0.01).data()
-    ways = {"cygrad": (Network.cygrad, cygrad_block), "PyTorch": (Network.torch, torch_block)}
+    ways = {"cygrad": (Network.cygrad, cygrad_block), LAYERS: (layers_trainer, None),
+            "PyTorch": (Network.torch, torch_block)}
     steps, values, blocks = {}, {}, {}
     for name, (make, made) in ways.items():
-        if name not in libraries:
+        if library(name) not in libraries:
             continue
         steps[name] = timed_steps(lambda make=make: make(Network(1e-6)), x, target)
         values[name] = lambda make=make: losses(lambda: make(Network(0.01)), x, target)
-        blocks[name] = made()
+        if made: blocks[name] = made()
     forward, backward = ({name: fs[i] for name, fs in blocks.items()} for i in (0, 1))
     return limits.cases(libraries, ("fma",)) + [
         Case("step", "ms", steps, values),

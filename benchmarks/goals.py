@@ -3,9 +3,11 @@
 A time is judged by the ratio to PyTorch in the same run, or by the machine's limit in the same run, because machines
 and days differ. Peaks of rows F, G and L are judged by the ratio of PyTorch's to cygrad's with .grad None. `figure` is
 the corresponding time on the machine for which the goals were set (2 cores with AVX-512). Other bytes do not vary and
-are judged directly, and so are the milliseconds of an import."""
+are judged directly, and so are the milliseconds of an import. LAYERS has the goals of models in layers."""
 
 from dataclasses import dataclass
+
+from benchmarks import solvers
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Goal:
 
 
 TO_MULTIPLY = 1.3  # the goal of every elementwise operator, as a multiple of multiply's time
+LAYERS = {"B": 1.15, "C": 1.03, "E": 1.03, "F": 1.03, "G": 1.03, "L": 1.03}    # of cygrad.nn, as a multiple of cygrad's
 
 CHAIN = {
     "not recorded": Goal(0.14, 1.2 / 0.14),
@@ -62,6 +65,9 @@ def product(operations, mine, peer, mine_two, peer_two):
 
 # PyTorch's milliseconds for 16M numbers (fresh result), with one thread and with two.
 FRESH = {"add": (34, 20), "mul": (34, 20), "exp": (44, 24), "tanh": (67, 35), "sigmoid": (34, 20), "gelu": (40, 21)}
+
+# Updates of solvers: multiples of copying as many bytes. In the caches, the norms of Lamb and Lars take longer.
+TO_COPY = {("Lamb", 10_000): 2.0, ("Lars", 10_000): 1.5}
 
 GOALS = {
     **{("A", f"y * c, size {size}, {mode}"): goal for size in (1, 64) for mode, goal in CHAIN.items()},
@@ -105,6 +111,8 @@ GOALS = {
                             ("L: table, dense gradient", 53_297_156), ("L: table, sparse gradient", 3_145_740))},
     ("peaks", "D: 784-1024-1024-10, batch 256, Adam"): Goal(22e6),
     ("peaks", "64 layers of 1024, batch 512, SGD"): Goal(270e6),
+    **{("solvers", f"{name}, {n:,}"): Goal(4 * n * rule.moved / 67e3, limit=TO_COPY.get((name, n), 1.1))  # 67 GB/s
+       for n in solvers.SIZES for name, rule in solvers.RULES.items()},
     ("import", "import"): Goal(10),
     ("import", "first matmul"): Goal(200),
     ("import", "resident after import"): Goal(4e6),

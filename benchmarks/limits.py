@@ -63,7 +63,7 @@ def cases(libraries, which):
 
 def mark(results):
     """Set the machine's time for each result that names a limit ({"limit": "copy", "amount": bytes}), by the rate
-    measured in the same row with the same number of threads."""
+    measured in the same row with the same number of threads. {"limit": "own"}: it was a peer in the same rounds."""
     rates = {}
     for r in results:
         if "rate" in r["details"]:
@@ -71,6 +71,8 @@ def mark(results):
             rates[r["row"], r["threads"], r["details"]["rate"]] = r["details"]["amount"] / median, r["disturbed"]
     for r in results:
         rate = rates.get((r["row"], r["threads"], r["details"].get("limit")))
-        if rate:
+        if r["details"].get("limit") == "own":      # measured as a peer
+            r["limit"] = {"figure": r["figures"][LIMITS]["median"], "disturbed": r["disturbed"]}
+        elif rate:
             per_second, disturbed = rate
             r["limit"] = {"figure": r["details"]["amount"] / per_second * SCALES[r["unit"]], "disturbed": disturbed}

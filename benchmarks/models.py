@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.functional import hips_step, jax_step
+from benchmarks.work import LAYERS
 
 
 @dataclass(frozen=True)
@@ -173,10 +174,14 @@ def numpy_trainer(problem):
 
 
 def trainers(libraries, problem, variants=()):
-    """By peer, a function that makes a new trainer: for each library, and for PyTorch's `variants` (name, options)."""
+    """By peer, a function that makes a new trainer: for each library, for cygrad's layers, and for PyTorch's `variants`
+    (name, options)."""
     made = {}
     if "cygrad" in libraries:
+        from benchmarks.layers import layers_trainer
+
         made["cygrad"] = lambda: cygrad_trainer(problem)
+        made[LAYERS] = lambda: layers_trainer(problem)
     if "PyTorch" in libraries:
         made["PyTorch"] = lambda: torch_trainer(problem)
         for name, options in variants:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.models import Trainer
+from benchmarks.work import LAYERS
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,14 @@ class Net:
         return Trainer(step, torch.tensor, lambda loss: loss.item())
 
     def trainers(self, libraries, variants=()):
-        """By peer, a function that makes a new trainer: for both libraries, and for PyTorch's `variants` (name,
-        options)."""
+        """By peer, a function that makes a new trainer: for both libraries, for cygrad's layers, and for PyTorch's
+        `variants` (name, options)."""
         made = {}
         if "cygrad" in libraries:
+            from benchmarks.layers import layers_trainer
+
             made["cygrad"] = self.cygrad
+            made[LAYERS] = lambda: layers_trainer(self)
         if "PyTorch" in libraries:
             made["PyTorch"] = self.torch
             for name, options in variants:

@@ -4,9 +4,10 @@ states, workspace.
 Everything counts from the construction of the optimizer, over three steps of a perceptron with relu or of the nets of
 other rows. Data and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the
 moment when most were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its
-profiler. *cygrad (.grad None)* sets every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each
-backward overwrites the last gradients, which stay allocated. Resident: the highest resident memory during the steps
-minus that before and minus the parameters, in a separate pass without profiler. It is omitted where it would be noise.
+profiler. *cygrad.nn* is the model in layers, with the solver's zero_grad() before a step. *cygrad (.grad None)* sets
+every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites the last
+gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and minus the
+parameters, in a separate pass without profiler. It is omitted where it would be noise.
 """
 
 import gc
@@ -19,12 +20,13 @@ from benchmarks.convolutions import Block, Network
 from benchmarks.million import resident_bytes
 from benchmarks.models import Problem
 from benchmarks.nets import Net
+from benchmarks.work import FRESH, LAYERS, library
 
 THREADS = 1
 LIBRARIES = ("cygrad", "PyTorch")
 STEPS = 3
 CATEGORIES = ("optimizer", "gradients", "saved", "workspace", "other")
-PEERS = ("cygrad", "cygrad (.grad None)", "PyTorch")
+PEERS = ("cygrad", FRESH, LAYERS, "PyTorch")
 SMALL = Problem((64, 32, 10), 8, "cross_entropy", "adam", 1e-3)
 PROBLEMS = {
     "B: 2-16-16-1, batch 100, SGD": Problem((2, 16, 16, 1), 100, "mse", "sgd", 1e-3),
@@ -44,8 +46,9 @@ QUICK = FULL[:1]
 
 
 def parts(libraries, quick):
-    """Each problem for each peer."""
-    return [(peer, name) for name in (QUICK if quick else FULL) for peer in PEERS if peer.split()[0] in libraries]
+    """Each problem for each peer. The block of row E has no layers."""
+    return [(peer, name) for name in (QUICK if quick else FULL) for peer in PEERS
+            if library(peer) in libraries and (peer != LAYERS or not isinstance(PROBLEMS[name], Block))]
 
 
 def measure(peer, name, quick):
@@ -56,9 +59,8 @@ def measure(peer, name, quick):
         resident = resident_peak(torch_steps, problem, parameters)
         peak, details, values = torch_peak(problem)
     else:
-        fresh = peer != "cygrad"
-        resident = resident_peak(lambda p: cygrad_steps(p, fresh), problem, parameters)
-        peak, details, values = cygrad_peak(problem, fresh, parameters)
+        resident = resident_peak(lambda p: cygrad_steps(p, peer), problem, parameters)
+        peak, details, values = cygrad_peak(problem, peer, parameters)
     if peak > 8 << 20:
         details["resident"] = resident
     return {name: {"unit": "B", "figure": peak, "details": details}}, [values]
@@ -88,10 +90,15 @@ def resident_peak(prepare, problem, parameters):
     return max(0, highest - before - parameters)
 
 
-def cygrad_steps(problem, fresh):
+def cygrad_steps(problem, peer="cygrad"):
     import cygrad as cg
 
-    return steps_of(problem.cygrad(fresh), map(cg.asarray, problem.data()))
+    if peer == LAYERS:
+        from benchmarks.layers import layers_trainer as make
+    else:
+        def make(problem): return problem.cygrad(peer == FRESH)
+
+    return steps_of(make(problem), map(cg.asarray, problem.data()))
 
 
 def torch_steps(problem):
@@ -108,10 +115,10 @@ def steps_of(trainer, data):
 
 # ---- exact bytes -----------------------------------------------------------------------------------------------------
 
-def cygrad_peak(problem, fresh, parameters):
+def cygrad_peak(problem, peer, parameters):
     """The bytes that are live at the peak without the parameters, in all and by category, and the losses. The data is
     NumPy's memory and is not counted."""
-    return cygrad_most(lambda: cygrad_steps(problem, fresh), parameters)
+    return cygrad_most(lambda: cygrad_steps(problem, peer), parameters)
 
 
 def cygrad_most(prepare, parameters):

@@ -45,7 +45,7 @@ class Lstm(Net):
 
         def cells(x):
             h = c = cg.zeros((self.batch, self.hidden))
-            return over_steps(cg, cg.linear, lambda z: cg.split(z, 4, 1), parameters, x, h, c)
+            return over_steps(cg, gates(cg.linear, lambda z: cg.split(z, 4, 1), parameters), x, h, c)
 
         def layer(x): return cg.lstm(x, parameters)[0]
 
@@ -58,7 +58,7 @@ class Lstm(Net):
 
         def cells(x):
             h = c = torch.zeros((self.batch, self.hidden))
-            return over_steps(torch, F.linear, lambda z: torch.chunk(z, 4, 1), parameters, x, h, c)
+            return over_steps(torch, gates(F.linear, lambda z: torch.chunk(z, 4, 1), parameters), x, h, c)
 
         layer = torch.nn.LSTM(self.width, self.hidden, device="meta")
         names = [name for name, _ in layer.named_parameters()]
@@ -67,12 +67,17 @@ class Lstm(Net):
         return lambda x, target: F.mse_loss(states(x), target)
 
 
-def over_steps(on, linear, split, parameters, x, h, c):
-    """All states of a cell over x, by a library's functions."""
+def gates(linear, split, parameters):
+    """A function of an input and the state before that returns i, f, g and o before their activations."""
     w_ih, w_hh, b_ih, b_hh = parameters
+    return lambda x, h: split(linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
+
+
+def over_steps(on, gates, x, h, c):
+    """All states of a cell over x, by a library's functions."""
     states = []
     for t in range(x.shape[0]):
-        i, f, g, o = split(linear(x[t], w_ih, b_ih) + linear(h, w_hh, b_hh))
+        i, f, g, o = gates(x[t], h)
         c = on.sigmoid(f) * c + on.sigmoid(i) * on.tanh(g)
         h = on.sigmoid(o) * on.tanh(c)
         states.append(h)

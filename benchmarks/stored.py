@@ -3,11 +3,11 @@ line, so a diff of two commits shows which results changed."""
 
 import json
 
-from benchmarks.work import DENSE, KEPT
+from benchmarks.work import DENSE, KEPT, LAYERS
 
 DIGITS = 7                  # significant digits; pages show four at most
 POINTS = 60                 # of a curve over many steps
-COMPARED = ("PyTorch", KEPT, DENSE)     # ratios to others are not shown
+COMPARED = ("PyTorch", KEPT, DENSE, LAYERS)     # ratios to others are not shown
 
 
 def rounded(value):

@@ -20,7 +20,7 @@ from benchmarks.compiler import compiler
 
 ROWS = {"A": "operations", "B": "small_mlp", "C": "digits", "D": "wide_mlp", "E": "convolutions",
         "F": "gpt", "G": "sequences", "H": "large", "I": "matrices", "J": "million", "L": "table",
-        "peaks": "peaks", "import": "imports", "busy": "busy"}
+        "solvers": "solvers", "peaks": "peaks", "import": "imports", "busy": "busy"}
 NAMES = {"A": "one operation", "B": "small perceptron", "C": "handwritten digits", "D": "wide layers",
          "E": "convolutions", "F": "language model", "G": "sequences",
          "H": "16 million numbers", "I": "rows, sums and products", "J": "a million operations",
@@ -34,6 +34,8 @@ PACKAGES = {"cygrad": "cygrad", "PyTorch": "torch", KEPT: "torch", "NumPy": "num
 EAGER = ("cygrad", "PyTorch", "NumPy")
 TRAINERS = (*EAGER, "jax.jit")
 DENSE = "cygrad dense"      # cygrad with a dense gradient, beside a sparse one
+FRESH = "cygrad (.grad None)"   # with every .grad set to None before a step
+LAYERS = "cygrad.nn"        # the same model in layers (layers.py), beside bare operators
 LEFT_OUT_QUICKLY = ("jax.jit", "HIPS")  # in timed rows: start and compilation take longer than the measurement
 EIGHT_GIB = str(8 << 30)
 ENVIRONMENTS = {KEPT: {"MALLOC_MMAP_THRESHOLD_": EIGHT_GIB, "MALLOC_TRIM_THRESHOLD_": EIGHT_GIB}}
@@ -77,8 +79,8 @@ def module(row):
 
 
 def library(peer):
-    """The library of a peer: "PyTorch fused" is PyTorch."""
-    return peer.split()[0].rstrip(",")
+    """The library of a peer: "PyTorch fused" is PyTorch, "cygrad.nn" is cygrad."""
+    return peer.split()[0].rstrip(",").removesuffix(".nn")
 
 
 def installed(libraries):

@@ -9,6 +9,7 @@ from benchmarks import peaks
 from benchmarks.memory import liveness, nets
 from benchmarks.memory.shapes import Shapes
 from benchmarks.models import Problem
+from benchmarks.work import FRESH
 
 PROBLEMS = {
     "2-16-16-1, batch 100, SGD": Problem((2, 16, 16, 1), 100, "mse", "sgd", 1e-3),
@@ -28,7 +29,7 @@ def bound(problem):
 def steps(peer, problem):
     """A function that runs some steps and returns their losses."""
     if isinstance(problem, Problem):
-        return peaks.cygrad_steps(problem, True) if peer == "cygrad" else peaks.torch_steps(problem)
+        return peaks.cygrad_steps(problem, FRESH) if peer == "cygrad" else peaks.torch_steps(problem)
     step = {"cygrad": nets.Cygrad, "PyTorch": nets.PyTorch}[peer]().trainer(problem)
     return lambda: [step() for _ in range(peaks.STEPS)]
 

@@ -44,13 +44,13 @@ cdef void momentum(real* w, const real* g, real** s, const double* c, Py_ssize_t
 
 cdef void nesterov(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """u = momentum v - lr g; w += (1 + momentum) u - momentum v; v = u"""
-    cdef real lr = <real>c[0], momentum = <real>c[1], l2 = <real>c[L2], u
+    cdef real lr = <real>c[0], momentum = <real>c[1], ahead = 1 + momentum, l2 = <real>c[L2], u
     cdef real* v = s[0]
     cdef bint decays = l2 != 0
     cdef Py_ssize_t i
     for i in range(n):
         u = momentum * v[i] - lr * decayed(g, w, i, l2, decays)
-        w[i] += (1 + momentum) * u - momentum * v[i]
+        w[i] += ahead * u - momentum * v[i]
         v[i] = u
 
 

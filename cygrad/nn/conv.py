@@ -124,12 +124,13 @@ class Convolution(Convolutions):
             self._padding = 0
         self._start(in_channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The convolution of `x`."""
+    def forward(self, x: Tensor, activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
+        """The convolution of `x`. An `activation` is applied in the same operation, without an intermediate tensor."""
         if self._margins is not None: x = with_margins(x, self._margins, PADDING[self.padding_mode], 0)
-        return self.operator(x, self.weight, self.bias, self.stride, self._padding, self.dilation, self.groups)
+        return self.operator(x, self.weight, self.bias, self.stride, self._padding, self.dilation, self.groups,
+                             activation=activation)
 
-    def _flops(self, x, *, y):
+    def _flops(self, x, activation=None, *, y):
         return 2 * y.size * (self.weight.size // self.out_channels)
 
 

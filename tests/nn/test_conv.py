@@ -141,3 +141,14 @@ def test_pooling_layers_keep_their_arguments():
     pool.stride = 1                                 # an attribute is read at each call
     assert pool(x).shape == cg.max_pool2d(x, (3, 2), 1, 1, 1, True).shape
     assert nn.AdaptiveAvgPool2d(1)(x).shape == (2, 4, 1, 1) and nn.AdaptiveMaxPool2d((None, 3))(x).shape == (2, 4, 8, 3)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid"])
+def test_a_convolution_applies_an_activation(name):
+    """The numbers of two operations, and the FLOPs of one."""
+    x = cg.tensor(numbers(2, 3, 6, 5).astype("f4"))
+    for layer in (nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")):
+        np.testing.assert_array_equal(layer(x, name).numpy(), getattr(cg, name)(layer(x)).numpy())
+        np.testing.assert_array_equal(layer(x, activation=name).numpy(), layer(x, name).numpy())
+        assert layer._flops(x, name, y=layer(x)) == layer._flops(x, y=layer(x)) == 2 * 2 * 4 * 6 * 5 * 27
+    with pytest.raises(ValueError, match="activation"): layer(x, "gelu")

@@ -186,7 +186,7 @@ def test_command_line(tmp_path, capsys):
     for wrong in (["--rows", "Z"], ["--threads", "0"], ["--threads", "two"]):
         with pytest.raises(SystemExit):
             arguments(wrong)
-    assert "wanted some of A, B, C, D, E, F, G, H, I, J, L, peaks, import" in capsys.readouterr().err
+    assert "wanted some of A, B, C, D, E, F, G, H, I, J, L, solvers, peaks, import" in capsys.readouterr().err
     (tmp_path / "results.json").write_text(json.dumps(results()))
     main(["--render", "--output", str(tmp_path), "--compare", str(tmp_path / "results.json")])
     assert "nothing moved" in capsys.readouterr().out and (tmp_path / "results.md").exists()
@@ -212,7 +212,8 @@ def test_one_row_from_start_to_end(monkeypatch):
     monkeypatch.setattr(work, "installed", lambda _: LIBRARIES)
     measured = collect.run(["B"], [1, 2], True, no_say)
     assert [(r["name"], r["threads"]) for r in measured] == [("step", 1), ("step", 2)]
-    assert all(r["figures"].keys() == {"cygrad", "NumPy"} and r["ratios"]["NumPy"]["median"] > 0 for r in measured)
+    assert all(r["figures"].keys() == {"cygrad", work.LAYERS, "NumPy"} for r in measured)
+    assert all(r["ratios"][peer]["median"] > 0 for r in measured for peer in ("NumPy", work.LAYERS))
     with pytest.raises(RuntimeError, match="ended with 1"):
         collect.ask(dict(row="none", threads=1, libraries=[], quick=True))
 

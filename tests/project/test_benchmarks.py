@@ -160,6 +160,7 @@ def test_every_goal_has_its_workload():
         named |= {(row, case.name) for case in work.module(row).cases(["cygrad"], False)}
     named |= {("H", case.name) for case in work.module("H").cases(["cygrad"], False, 8)}
     named |= {("I", case.name) for case in work.module("I").cases(["cygrad"], False, 8)}
+    named |= {("solvers", case.name) for case in work.module("solvers").cases(["cygrad"], False)}
     named |= {("import", name) for name in imports.MEASURES}
     assert GOALS.keys() <= named
 
@@ -191,7 +192,7 @@ def test_jax_trains_alike(row):
     pytest.importorskip("sklearn")
     spec = dict(row=row, libraries=["cygrad", "jax.jit"], threads=1, quick=True, rounds=1, seconds=1e-4, patience=0)
     for case in collect.ask(spec):
-        assert case["samples"].keys() == case["values"].keys() == {"cygrad", "jax.jit"}
+        assert case["samples"].keys() == case["values"].keys() == {"cygrad", work.LAYERS, "jax.jit"}
 
 
 def test_who_is_alone_in_its_processes(monkeypatch):
@@ -296,11 +297,11 @@ def test_the_peak_is_the_counters_peak():
     peaks = work.module("peaks")
     problem = Problem((4, 8, 3), 5, "cross_entropy", "adam", 1e-3)
     parameters = sum(w.nbytes + b.nbytes for w, b in problem.layers())
-    peak, details, values = peaks.cygrad_peak(problem, False, parameters)
+    peak, details, values = peaks.cygrad_peak(problem, "cygrad", parameters)
     assert sum(details["by_category"].values()) == peak
     assert details["by_category"]["optimizer"] == 2 * parameters
     assert peak >= 3 * parameters and len(values) == peaks.STEPS
-    assert peaks.cygrad_peak(problem, True, parameters)[0] <= peak
+    assert peaks.cygrad_peak(problem, work.FRESH, parameters)[0] <= peak
 
 
 # ---- the steps of a kernel -------------------------------------------------------------------------------------------
