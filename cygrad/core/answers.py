@@ -174,7 +174,8 @@ def of_solver(cls, given, named):
     rate, *settings = cls.settings
     name, names = cls.__name__, [*dict.fromkeys((rate, "lr")), *settings, "params", "weight_decay"]
     if "beta1" in settings: names.append("betas")
-    first = {"params"} if given and hasattr(given[0], "__iter__") and getattr(given[0], "ndim", 1) else {rate}
+    listed = given and (callable(given[0]) or hasattr(given[0], "__iter__") and getattr(given[0], "ndim", 1))
+    first = {"params"} if listed else {rate}        # (a module and a method are meant as parameters)
     if "params" in first and len(given) > 1:
         return f"{name}: pass the arguments after the parameters by name: {name}(parameters, lr=...)"
     for key in named:

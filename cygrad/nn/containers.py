@@ -57,11 +57,15 @@ class Listed(Module):
     def append(self, module: Module) -> Any:
         """Add a module at the end. Returns the container."""
         check_module(f"{type(self).__name__}.append", module)
-        setattr(self, str(len(self)), module)
+        n = len(self)                               # (the numbers in a slice of a Sequential do not begin with 0)
+        while str(n) in self._modules: n += 1
+        setattr(self, str(n), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Any:
         """Add modules at the end. Returns the container."""
+        if not hasattr(modules, "__iter__"):
+            raise TypeError(f"{type(self).__name__} takes an iterable of modules, got {described(modules)}")
         modules = list(modules)
         for module in modules: check_module(f"{type(self).__name__}.extend", module)
         for module in modules: self.append(module)
@@ -74,6 +78,22 @@ class Listed(Module):
         named.insert(index, ("0", module))
         self._replace(named)
         return self
+
+    def pop(self, index: int = -1) -> Module:
+        """Remove a module and return it; the names of those behind it change."""
+        module = self._modules[self._name_at(index)]
+        del self[index]
+        return module
+
+    def __iadd__(self, modules: Iterable[Module]) -> Any:
+        return self.extend(modules)
+
+    def __add__(self, modules: Iterable[Module]) -> Any:
+        """A new container of these modules and `modules`, which are named by position."""
+        if not hasattr(modules, "__iter__"): return NotImplemented
+        modules = [*self, *modules]
+        for module in modules: check_module(type(self).__name__, module)
+        return self._part([(str(i), module) for i, module in enumerate(modules)])
 
 
 class Sequential(Listed):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from reprlib import recursive_repr
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.core.errors import described
@@ -22,6 +24,8 @@ ANSWERS = {
     "hybridize": "operations run immediately, so there is nothing to compile",
     "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",
 }
+
+MAKING = RLock()            # held while a layer makes the parameters that wait for a size
 
 
 class NoSuch:
@@ -183,14 +187,15 @@ class Module(CallBase):
     def named_modules(self, memo: set[int] | None = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """Yield (path, module) of this module, whose path is `prefix`, and of all modules below it, such as
-        "encoder.0.linear1". A shared module is listed once, unless `remove_duplicate` is False."""
-        memo = set() if memo is None else memo
-        if remove_duplicate:
-            if id(self) in memo: return
-            memo.add(id(self))
+        "encoder.0.linear1". A shared module is listed once, unless `remove_duplicate` is False; a module that contains
+        itself is not listed again inside itself."""
+        memo = set() if memo is None else memo      # the modules listed so far, or those that contain this one
+        if id(self) in memo: return
+        memo.add(id(self))
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None: yield from module.named_modules(memo, join(prefix, name), remove_duplicate)
+        if not remove_duplicate: memo.remove(id(self))
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and all modules below it, each once."""
@@ -262,9 +267,10 @@ class Module(CallBase):
     # ---- changes of all parameters -----------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], object]) -> Module:
-        """Call `fn(module)` for every module below, children first, and for this one. Returns this module."""
-        for child in self.children(): child.apply(fn)
-        fn(self)
+        """Call `fn(module)` once for every module below, children first, and for this one. Returns this module."""
+        from cygrad.nn.state import children_first
+
+        for module in children_first(self, set()): fn(module)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -385,8 +391,10 @@ class Module(CallBase):
                 found = hook(self, args)
                 if found is not None: args = found if isinstance(found, tuple) else (found,)
         if self._pending:
-            size = self._size_of(*args, **kwargs)
-            self._take(self._make(size), size)
+            with MAKING:                            # (the first calls of several threads make the parameters once)
+                if self._pending:
+                    size = self._size_of(*args, **kwargs)
+                    self._take(self._make(size), size)
         y = self.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(after.values()):
             found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
@@ -469,6 +477,7 @@ class Module(CallBase):
         """The arguments of the layer in its repr."""
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
 
+    @recursive_repr()
     def __repr__(self) -> str:
         from cygrad.nn.state import text
 

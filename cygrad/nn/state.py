@@ -42,6 +42,14 @@ def state_of(module, prefix):
     return state
 
 
+def children_first(module, seen):
+    """Yield all modules below `module`, children first, and it, each once."""
+    if id(module) in seen: return
+    seen.add(id(module))
+    for child in module.children(): yield from children_first(child, seen)
+    yield module
+
+
 # ---- load_state_dict -------------------------------------------------------------------------------------------------
 
 def load(module, state, strict):
@@ -76,7 +84,9 @@ def value_of(caller, name, value):
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise TypeError(f"{caller}: the value of {described(name)} must be a tensor or an array, got "
                         f"{described(value)}")
-    return asarray(value.detach() if hasattr(value, "detach") else value)       # (PyTorch's has)
+    try: return asarray(value.detach() if hasattr(value, "detach") else value)       # (PyTorch's has)
+    except (TypeError, ValueError, BufferError) as e:
+        raise type(e)(f"{caller}: the value of {described(name)} cannot be read: {e}") from None
 
 
 def targets_of(module, values):

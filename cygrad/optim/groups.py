@@ -50,17 +50,26 @@ class ParameterGroup(MutableMapping[str, Any]):
 
 
 def is_parameters(v: Any) -> bool:
-    """Whether the first argument of a solver is its parameters, and not a learning rate."""
+    """Whether the first argument of a solver is its parameters, and not a learning rate. A module and a method are
+    meant as parameters, and named() refuses them."""
     if isinstance(v, Tensor): return v.ndim > 0 or v.requires_grad
+    if callable(v): return True
     return hasattr(v, "__iter__") and not isinstance(v, str) and getattr(v, "ndim", 1) > 0
+
+
+def advice(v: Any) -> str:
+    """What to pass instead of a module or a method, for a message."""
+    if hasattr(v, "named_parameters"): return "; pass its parameters() or named_parameters()"
+    return "; call it, with ()" if callable(v) else ""
 
 
 def named(parameters: Any, start: int) -> dict[str, Any]:
     """Parameters by name. Those without a name are named by position, from `start` on."""
     if isinstance(parameters, Tensor): parameters = [parameters]
-    if isinstance(parameters, str) or not hasattr(parameters, "__iter__"):
+    module = hasattr(parameters, "named_parameters")        # (Sequential can be iterated, over modules)
+    if module or isinstance(parameters, str) or not hasattr(parameters, "__iter__"):
         raise TypeError(f"set_parameters takes a dict of names and variables, or a list of variables, got "
-                        f"{type(parameters).__name__}")
+                        f"{type(parameters).__name__}{advice(parameters)}")
     if hasattr(parameters, "items"): return dict(parameters.items())
     made: dict[str, Any] = {}
     for i, v in enumerate(parameters, start):
@@ -73,6 +82,7 @@ def named(parameters: Any, start: int) -> dict[str, Any]:
 def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
     """[(parameters by name, the settings of the group, or None if no groups are given)]"""
     listed = hasattr(parameters, "__iter__") and not hasattr(parameters, "items")
+    if hasattr(parameters, "named_parameters"): listed = False      # (a module, which named() refuses)
     if listed and not isinstance(parameters, Tensor | str):
         if not isinstance(parameters, list | tuple): parameters = [*parameters]
         if parameters and all(isinstance(group, dict) for group in parameters):

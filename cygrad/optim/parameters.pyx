@@ -115,6 +115,8 @@ cdef double number(str name, value) except? -1:
         return value
     except TypeError:
         raise TypeError(f"{name} must be a number, got {described(value)}") from None
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got an int that no float64 can hold") from None
 
 
 def not_negative(str name, value):

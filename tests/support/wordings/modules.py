@@ -97,6 +97,9 @@ CASES = [
      "load_state_dict of Sequential takes a dict of names and arrays, got [1]"),
     (lambda: net().load_state_dict(state(_0_w=[1.0, 2.0])), TypeError,
      "load_state_dict of Sequential: the value of '0.w' must be a tensor or an array, got [1.0, 2.0]"),
+    (lambda: net().load_state_dict(state(_0_w=np.zeros(2, "complex64"))), TypeError,
+     "load_state_dict of Sequential: the value of '0.w' cannot be read: a tensor holds numbers, but this ndarray has "
+     "dtype complex64; cygrad has bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64"),
     (lambda: net().load_state_dict(state(_0_b=None, _2_w=cg.ones(1))), ValueError,
      LOAD + "\n  missing: '0.b'\n  unexpected: '2.w'"),
     (lambda: net().load_state_dict(state(_0_w=cg.ones(2, 1), _1_w=np.ones(3)), strict=False), ValueError,
@@ -108,6 +111,7 @@ CASES = [
 
     (lambda: nn.Sequential(layer(), cg.tanh), TypeError, "Sequential takes modules, got a value of type <*>"),
     (lambda: nn.ModuleList().append(None), TypeError, "ModuleList.append takes modules, got None"),
+    (lambda: nn.ModuleList(nn.Tanh()), TypeError, "ModuleList takes an iterable of modules, got a value of type <*>"),
     (lambda: nn.ModuleDict({"a": 1}), TypeError, "ModuleDict takes modules, got 1"),
     (lambda: net()[2], IndexError, "Sequential: index 2 is out of range for 2 modules"),
     (lambda: net()["0"], TypeError, "Sequential: the index must be an int, got '0'"),

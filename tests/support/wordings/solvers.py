@@ -33,6 +33,16 @@ CASES = [
      "update: this solver has no parameters; call set_parameters() first"),
     (lambda: cg.optim.Sgd().set_parameters(3.0), TypeError,
      "set_parameters takes a dict of names and variables, or a list of variables, got float"),
+    (lambda: cg.optim.Adam(cg.nn.Sequential(cg.nn.Tanh()), lr=0.1), TypeError,
+     "set_parameters takes a dict of names and variables, or a list of variables, got Sequential; pass its "
+     "parameters() or named_parameters()"),
+    (lambda: cg.optim.Adam().set_parameters(cg.nn.ModuleDict()), TypeError,
+     "set_parameters takes a dict of names and variables, or a list of variables, got ModuleDict; pass its "
+     "parameters() or named_parameters()"),
+    (lambda: cg.optim.Sgd(cg.nn.Tanh().parameters, lr=0.1), TypeError,
+     "set_parameters takes a dict of names and variables, or a list of variables, got method; call it, with ()"),
+    (lambda: cg.optim.Sgd(10**400), ValueError,
+     "lr must be finite, got an int that no float64 can hold"),
     (lambda: cg.optim.Sgd().set_parameters([3.0]), TypeError,
      "set_parameters: '0' must be a tensor, got float"),
     (lambda: cg.optim.Sgd().set_parameters([cg.zeros(2)]), ValueError,

@@ -1,0 +1,97 @@
+"""Modules in unusual arrangements: in cycles, in slices, and in several threads at first use."""
+
+import copy
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad import nn
+
+
+class Loop(nn.Module):
+    """A module that contains itself, below a child."""
+
+    def __init__(self):
+        self.first = nn.Linear(2, 2)
+        self.box = nn.ModuleList([self])
+
+    def forward(self, x):
+        return self.first(x)
+
+
+def test_a_module_that_contains_itself():
+    m = Loop()
+    assert list(m.state_dict()) == ["first.weight", "first.bias"]
+    assert [name for name, _ in m.named_modules(remove_duplicate=False)] == ["", "first", "box"]
+    m.load_state_dict({name: cg.ones(*x.shape) for name, x in m.state_dict().items()})
+    calls = []
+    assert m.apply(calls.append) is m and calls == [m.first, m.box, m]
+    assert "..." in repr(m) and repr(m).count("Linear") == 1
+    m.freeze("first.weight")
+    assert not m.first.weight.requires_grad
+    m.astype("float64")
+    assert m.first.weight.dtype == m.first.bias.dtype == cg.float64
+    c = copy.deepcopy(m)
+    assert c.box[0] is c
+    del m.box, c.box            # the cycles, which would need the garbage collector
+
+
+def test_apply_calls_once_for_a_shared_module():
+    a = nn.Linear(2, 2)
+    calls = []
+    net = nn.Sequential(nn.Sequential(a), a)
+    net.apply(calls.append)
+    assert calls == [a, net[0], net]
+
+
+def test_append_to_a_slice_keeps_all_modules():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.ReLU())
+    part, last = net[1:], nn.Sigmoid()          # named "1" and "2"
+    part.append(last)
+    assert list(part) == [net[1], net[2], last] and list(net) == [*net[:2], net[2]]
+
+
+@pytest.mark.parametrize("kind", [nn.Sequential, lambda *modules: nn.ModuleList(modules)])
+def test_pop_and_addition(kind):
+    a, b, c = nn.Tanh(), nn.ReLU(), nn.Sigmoid()
+    box = same = kind(a, b)
+    box += [c]
+    assert box is same and list(box) == [a, b, c]
+    assert box.pop(0) is a and [name for name, _ in box.named_children()] == ["0", "1"]
+    assert box.pop() is c and list(box) == [b]
+    both = box + [a]
+    assert type(both) is type(box) and list(both) == [b, a] and list(box) == [b]
+    with pytest.raises(IndexError): box.pop(1)
+    with pytest.raises(TypeError): box + [3]
+
+
+def test_first_calls_in_several_threads_make_the_parameters_once():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            layer, start, seen = nn.Linear(None, 64), threading.Barrier(4), []
+
+            def call(layer=layer, start=start, seen=seen):
+                x = cg.ones(2, 64)
+                start.wait()
+                layer(x)
+                seen.append(id(layer.weight))
+
+            threads = [threading.Thread(target=call) for _ in range(4)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            assert len(seen) == 4 and len(set(seen)) == 1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_value_that_cannot_be_read_is_named():
+    m = nn.Linear(2, 2)
+    before = m.weight.numpy().copy()
+    with pytest.raises(TypeError, match="load_state_dict of Linear: the value of 'bias' cannot be read: .*complex64"):
+        m.load_state_dict({"weight": np.zeros((2, 2), "float32"), "bias": np.zeros(2, "complex64")})
+    assert np.array_equal(m.weight.numpy(), before)
