@@ -128,6 +128,5 @@ def cases(libraries, quick, sizes=SIZES):
             if LIMITS in libraries: runs[LIMITS] = copies(4 * n * rule.moved)
             made.append(Case(f"{name}, {n:,}", "us", runs,
                              {peer: updated(make, name, n) for peer, make in ways.items()},
-                             details=dict(solver=name, elements=n, kind=rule.kind if rule.torch else "")
-                             | ({"limit": "own"} if LIMITS in libraries else {})))
+                             details=dict(solver=name, elements=n, kind=rule.kind if rule.torch else "", limit="own")))
     return made
