@@ -71,7 +71,7 @@ def mark(results):
             rates[r["row"], r["threads"], r["details"]["rate"]] = r["details"]["amount"] / median, r["disturbed"]
     for r in results:
         rate = rates.get((r["row"], r["threads"], r["details"].get("limit")))
-        if r["details"].get("limit") == "own":      # measured as a peer
+        if r["details"].get("limit") == "own" and LIMITS in r["figures"]:
             r["limit"] = {"figure": r["figures"][LIMITS]["median"], "disturbed": r["disturbed"]}
         elif rate:
             per_second, disturbed = rate

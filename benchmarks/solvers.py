@@ -19,6 +19,7 @@ from benchmarks.work import LIMITS, Case
 THREADS = None
 LIBRARIES = ("cygrad", "PyTorch", LIMITS)
 SIZES = 1_000_000, 10_000
+ALONE = 1 << 20             # bytes below which one thread copies: starting a second takes longer
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def torch_update(name, n, lr):
 
 def copies(nbytes):
     """f(n) that copies n times; `nbytes` are read and written in all."""
-    made, threads = limits.library(), int(os.environ.get("OMP_NUM_THREADS", 1))
+    made, threads = limits.library(), int(os.environ.get("OMP_NUM_THREADS", 1)) if nbytes >= ALONE else 1
     x, y = np.ones(nbytes // 2, np.uint8), np.zeros(nbytes // 2, np.uint8)
     into, source = (a.ctypes.data_as(ctypes.c_void_p) for a in (y, x))
 
@@ -128,6 +129,5 @@ def cases(libraries, quick, sizes=SIZES):
             if LIMITS in libraries: runs[LIMITS] = copies(4 * n * rule.moved)
             made.append(Case(f"{name}, {n:,}", "us", runs,
                              {peer: updated(make, name, n) for peer, make in ways.items()},
-                             details=dict(solver=name, elements=n, kind=rule.kind if rule.torch else "")
-                             | ({"limit": "own"} if LIMITS in libraries else {})))
+                             details=dict(solver=name, elements=n, kind=rule.kind if rule.torch else "", limit="own")))
     return made
