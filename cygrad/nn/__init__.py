@@ -45,7 +45,13 @@ _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
 
 _ANSWERS = {                # names of PyTorch
     "functional": "operators are functions of cygrad, such as cygrad.relu",
+    "utils": "the solvers of cygrad.optim have clip_grad_by_global_norm() and clip_grad_by_value()",
+    "Buffer": "call register_buffer(name, tensor) in the module",
+    "Unflatten": "call reshape() in forward",
+    "TransformerEncoder": "use Sequential of TransformerBlock",
     "LazyLinear": "use Linear(None, out_features), whose first call gives in_features",
+    **{f"Lazy{layer}{n}d": f"use {layer}{n}d(None, ...), whose first call gives the number of channels"
+       for layer in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)},
     "ParameterList": "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))",
     "DataParallel": "all memory is the CPU's",
 }

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import arange, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.nn.dropout import Dropout
-from cygrad.nn.factory import floating, size
+from cygrad.nn.factory import floating, size, source
 from cygrad.nn.linear import Linear
 from cygrad.nn.module import Module, Parameter
 from cygrad.nn.normalization import LayerNorm
@@ -172,7 +172,7 @@ class MultiheadAttention(Module):
 
 def xavier_parameter(shape, dtype, generator):
     bound = math.sqrt(6 / sum(shape))
-    return Parameter((generator or default_generator).uniform(shape, -bound, bound, dtype=dtype))
+    return Parameter(source(generator).uniform(shape, -bound, bound, dtype=dtype))
 
 
 def mapped(f, query, key, value):

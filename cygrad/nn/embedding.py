@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nn.factory import floating, size
+from cygrad.nn.factory import floating, size, source
 from cygrad.nn.module import Module, Parameter
 from cygrad.ops.embedding import embedding, embedding_bag
 
@@ -21,7 +21,7 @@ class Rows(Module):
         self.embedding_dim = size(self, "embedding_dim", embedding_dim)
         self.padding_idx = self._padding(padding_idx)
         shape = self.num_embeddings, self.embedding_dim
-        weight = (generator or default_generator).normal(shape, dtype=dtype)
+        weight = source(generator).normal(shape, dtype=dtype)
         if self.padding_idx is not None: weight[self.padding_idx] = 0
         self.weight = weight.requires_grad_()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad.core.dtypes import get_default_dtype, read_dtype
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import default_generator
+from cygrad.core.execute.generator import Generator, default_generator
 
 
 def floating(layer, device, dtype):
@@ -30,8 +30,16 @@ def size(layer, name, value, least=1):
     return n
 
 
+def source(generator):
+    """The generator that draws: the given one, or the default one for None."""
+    if generator is None: return default_generator
+    if isinstance(generator, Generator): return generator
+    raise TypeError(f"generator must be a cygrad.random.Generator or None (the default one), got "
+                    f"{described(generator)}")
+
+
 def uniform_parameter(shape, fan_in, dtype, generator):
     """A parameter from U(-b, b), b = 1 / sqrt(fan_in): PyTorch's default for linear layers and convolutions, which is
     kaiming_uniform_ with a = sqrt(5)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
-    return (generator or default_generator).uniform(shape, -bound, bound, dtype=dtype).requires_grad_()
+    return source(generator).uniform(shape, -bound, bound, dtype=dtype).requires_grad_()

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import eye, full, zeros
 from cygrad.core.thread_state import set_recording
+from cygrad.nn.factory import source
 
 GAINS = {"linear": 1.0, "identity": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75,
          **{f"conv{t}{d}d": 1.0 for t in ("", "_transpose") for d in (1, 2, 3)}}
@@ -59,11 +60,11 @@ def write(x, values):
 
 
 def draw_uniform(x, bound, generator):
-    return write(x, (generator or default_generator).uniform(x.shape, -bound, bound, dtype=x.dtype))
+    return write(x, source(generator).uniform(x.shape, -bound, bound, dtype=x.dtype))
 
 
 def draw_normal(x, std, generator):
-    return write(x, (generator or default_generator).normal(x.shape, 0.0, std, dtype=x.dtype))
+    return write(x, source(generator).normal(x.shape, 0.0, std, dtype=x.dtype))
 
 
 # ---- torch.nn.init ---------------------------------------------------------------------------------------------------
@@ -71,20 +72,20 @@ def draw_normal(x, std, generator):
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from U(a, b). Returns the tensor, as all functions of this module do."""
     check("uniform_", tensor)
-    return write(tensor, (generator or default_generator).uniform(tensor.shape, a, b, dtype=tensor.dtype))
+    return write(tensor, source(generator).uniform(tensor.shape, a, b, dtype=tensor.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2)."""
     check("normal_", tensor)
-    return write(tensor, (generator or default_generator).normal(tensor.shape, mean, std, dtype=tensor.dtype))
+    return write(tensor, source(generator).normal(tensor.shape, mean, std, dtype=tensor.dtype))
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2), given that they are between a and b."""
     check("trunc_normal_", tensor)
-    drawn = (generator or default_generator).truncated_normal(tensor.shape, a, b, mean, std, dtype=tensor.dtype)
+    drawn = source(generator).truncated_normal(tensor.shape, a, b, mean, std, dtype=tensor.dtype)
     return write(tensor, drawn)
 
 
@@ -172,7 +173,7 @@ def orthogonal(shape, gain, dtype, generator):
 
     rows, columns = shape[0], math.prod(shape[1:])
     if not rows * columns: return zeros(shape, dtype=dtype)
-    x = (generator or default_generator).normal((max(rows, columns), min(rows, columns)), dtype=dtype)
+    x = source(generator).normal((max(rows, columns), min(rows, columns)), dtype=dtype)
     q, r = qr(x)
     n = r.numpy().diagonal()
     q = q * full(n.shape, gain, dtype).numpy() * (1 - 2 * (n < 0)).astype(dtype)
@@ -195,11 +196,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     """Fill a matrix from N(0, std^2) and set the fraction `sparsity` of each column to zero."""
     check("sparse_", tensor, 2)
     if not 0 <= sparsity <= 1: raise ValueError(f"sparse_: sparsity must be from 0 to 1, got {described(sparsity)}")
-    source = generator or default_generator
-    rows, columns = tensor.shape
-    drawn = source.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
+    generator, (rows, columns) = source(generator), tensor.shape
+    drawn = generator.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
     a = drawn.numpy()
-    for j in range(columns): a[source.permutation(rows).numpy()[:math.ceil(sparsity * rows)], j] = 0
+    for j in range(columns): a[generator.permutation(rows).numpy()[:math.ceil(sparsity * rows)], j] = 0
     return write(tensor, drawn)
 
 
@@ -253,7 +253,7 @@ class NormalInitializer(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape."""
-        return (self.generator or default_generator).normal(shape, 0.0, self.sigma, dtype=dtype)
+        return source(self.generator).normal(shape, 0.0, self.sigma, dtype=dtype)
 
 
 class UniformInitializer(Initializer):
@@ -264,7 +264,7 @@ class UniformInitializer(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape."""
-        return (self.generator or default_generator).uniform(shape, *self.lim, dtype=dtype)
+        return source(self.generator).uniform(shape, *self.lim, dtype=dtype)
 
 
 class OrthogonalInitializer(Initializer):

@@ -21,6 +21,8 @@ ANSWERS = {
     "double": "use astype(\"float64\")", "half": "there is no float16; use astype(\"float32\")",
     "bfloat16": "there is no bfloat16; use astype(\"float32\")", "type": "use astype(dtype)",
     "collect_params": "use named_parameters()", "get_parameters": "use named_parameters()",
+    "register_full_backward_hook": "use register_hook() of a tensor, such as the result, in a forward hook",
+    "compile": "operations run immediately, so there is nothing to compile",
     "hybridize": "operations run immediately, so there is nothing to compile",
     "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",
 }

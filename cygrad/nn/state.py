@@ -58,12 +58,14 @@ def load(module, state, strict):
     if not hasattr(state, "items"):
         raise TypeError(f"{caller} takes a dict of names and arrays, got {described(state)}")
     values = {name: value_of(caller, name, value) for name, value in state.items()}
-    targets, missing, made = targets_of(module, values)
+    targets, missing, made, unsized = targets_of(module, values)
     names = {}                                      # id of a tensor -> its names
     for name, x in targets.items(): names.setdefault(id(x), []).append(name)
     missing += [same[0] for same in names.values() if not any(name in values for name in same)]
-    unexpected = [name for name in values if name not in targets]
+    unexpected = [name for name in values if name not in targets and name not in unsized]
     faults = misfits(targets, values, names)
+    faults["from which a layer cannot take its input size"] = [f"{name!r} of shape {values[name].shape}"
+                                                               for name in unsized]
     if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
     listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
                      for what, found in faults.items() if found)
@@ -91,8 +93,8 @@ def value_of(caller, name, value):
 
 def targets_of(module, values):
     """(dict of paths and tensors that a state is loaded into, paths without a tensor, [(layer, its new parameters,
-    size)] of layers that take their sizes from the state)."""
-    targets, missing, made = {}, [], []
+    size)] of layers that take their sizes from the state, paths of values that do not have the size)."""
+    targets, missing, made, unsized = {}, [], [], []
     for path, m in module.named_modules(None, "", False):
         tensors = m.__dict__
         if m._pending:
@@ -100,14 +102,15 @@ def targets_of(module, values):
                    if join(path, name) in values}
             size = m._size_in(own)
             if size is None:
-                missing += [join(path, name) for name in (*m._parameters, *m._buffers)]
+                missing += [join(path, name) for name in (*m._parameters, *m._buffers) if name not in own]
+                unsized += [join(path, name) for name in own]
                 continue
             found = [tensors for other, tensors, _ in made if other is m]       # (a layer with two paths)
             made += [] if found else [(m, m._make(size), size)]
             tensors = {**m.__dict__, **(found[0] if found else made[-1][1])}
         for name in (*m._parameters, *m._buffers):
             if tensors[name] is not None and is_saved(m, name): targets[join(path, name)] = tensors[name]
-    return targets, missing, made
+    return targets, missing, made, unsized
 
 
 def misfits(targets, values, names):

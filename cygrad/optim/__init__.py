@@ -28,10 +28,17 @@ _SCHEDULES = (                                      # loaded at first use
 )
 __all__ += _SCHEDULES
 
+_ANSWERS = {                                        # names of PyTorch
+    "lr_scheduler": "the schedules are in cygrad.optim itself, such as cygrad.optim.StepLR",
+    "Optimizer": "the base class is Solver",
+}
+
 
 def __getattr__(name):
     if name == "schedules": return _import_module("cygrad.optim.schedules")
-    if name not in _SCHEDULES: raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}")
+    if name not in _SCHEDULES:
+        advice = f": {_ANSWERS[name]}" if name in _ANSWERS else ""
+        raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}{advice}")
     found = globals()[name] = getattr(_import_module("cygrad.optim.schedules"), name)
     return found
 

@@ -5,6 +5,7 @@ called t and no name of a state has a dot, so the names are unambiguous. The met
 its learning rates."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def load_state_dict(solver: "Solver", given: Any) -> None:
 def check_rates(given: Any, own: list[Any]) -> list[Any]:
     """Rates of a file or dict, checked for their form: one number, then three for each group."""
     def number(v: Any) -> bool:
-        return isinstance(v, int | float) and 0 <= v < float("inf")
+        return isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= sys.float_info.max
 
     n = len(own) - 1
     fits = isinstance(given, list) and len(given) == len(own) and number(given[0]) and all(
@@ -97,7 +98,7 @@ def load(solver: "Solver", path: Any) -> None:
             raise ValueError(f"load_states: '{name}.t' must be one int64, got {t.dtype} {t.shape}")
         states[name] = {key: tensors[f"{name}.{key}"] for key in pstate}, t.item()
     try: rates = json.loads(metadata.get("rates", ""))
-    except ValueError: rates = None
+    except (ValueError, RecursionError): rates = None
     lr, *rates = check_rates(rates, [0, *solver._rates()])
     solver.set_states(states)
     solver._set_rates(lr, rates)

@@ -32,7 +32,11 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     if flags().capture != NULL: refuse_capture(f"{'an update' if what == 'update' else what} of a solver")
     for name, p in parameters.items():
         w = p.tensor
-        if not is_variable(w): continue
+        if not is_variable(w):
+            if type(w) is not Tensor:
+                raise RuntimeError(f"{what}: {name!r} was freed, by its free() or at the end of a memory.scope(); call "
+                                   f"remove_parameters({name!r})")
+            continue
         leaf = <Leaf>node_of(w)
         if leaf.incomplete:
             raise RuntimeError(

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from numbers import Integral, Real
 
 from cygrad.core.errors import described
@@ -11,7 +12,7 @@ def number(owner, name, value, low=0, high=math.inf, above=None):
     """`value` as a float from `low`, or greater than `above`, to `high`. Raises TypeError or ValueError."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{owner}: {name} must be a number, got {described(value)}")
-    if not (low <= value <= high and math.isfinite(value)) or (above is not None and value <= above):
+    if not low <= value <= min(high, sys.float_info.max) or (above is not None and value <= above):
         least = f"at least {low:g}" if above is None else f"greater than {above:g}"
         most = f"at most {high:g}" if high < math.inf else "finite"
         raise ValueError(f"{owner}: {name} must be {least} and {most}, got {described(value)}")

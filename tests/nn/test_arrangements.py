@@ -95,3 +95,15 @@ def test_a_value_that_cannot_be_read_is_named():
     with pytest.raises(TypeError, match="load_state_dict of Linear: the value of 'bias' cannot be read: .*complex64"):
         m.load_state_dict({"weight": np.zeros((2, 2), "float32"), "bias": np.zeros(2, "complex64")})
     assert np.array_equal(m.weight.numpy(), before)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_state_without_the_input_size_is_refused(strict):
+    net = nn.Sequential(nn.Linear(None, 3), nn.Linear(3, 1))
+    state = {"0.weight": cg.ones(3), "0.bias": cg.ones(3), "1.weight": cg.ones(1, 3), "1.bias": cg.ones(1)}
+    before = net[1].weight.numpy().copy()
+    fault = r"\n  from which a layer cannot take its input size: '0.weight' of shape \(3,\), '0.bias' of shape \(3,\)$"
+    with pytest.raises(ValueError, match=fault): net.load_state_dict(state, strict)
+    assert net[0]._pending and np.array_equal(net[1].weight.numpy(), before)
+    net.load_state_dict(state | {"0.weight": cg.ones(3, 2)}, strict)
+    assert net[0].in_features == 2

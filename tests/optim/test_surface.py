@@ -451,3 +451,18 @@ def test_files(make, suffix, tmp_path):
     with pytest.raises(ValueError): solver.save_states(tmp_path / "states.h5")
     cg.io.save(path, {"w.t": cg.tensor(np.int64(3))})
     with pytest.raises(ValueError, match="is not a file of save_states"): twin.load_states(path)
+
+
+@pytest.mark.parametrize("rates", ["[1" + "0" * 400 + ", [1, 1, 1]]", "[0.1, [0.1, 0.1, 1" + "0" * 400 + "]]",
+                                   "[true, [1, 1, 1]]", "[" * 100_000])
+def test_hostile_rates_in_a_file_change_nothing(rates, tmp_path):
+    x, path = variable([1.0, 2.0], "float32"), tmp_path / "states.safetensors"
+    solver = cg.optim.Momentum({"w": x}, lr=0.1)
+    push(x, [1.0, 2.0])
+    solver.update()
+    cg.io.save(path, {"w.v": cg.ones(2), "w.t": cg.tensor(np.int64(9))},
+               {"format": "cygrad.optim", "solver": "Momentum", "rates": rates})
+    with pytest.raises(ValueError, match="the learning rates must be those of a solver with 1 group"):
+        solver.load_states(path)
+    (state,) = solver.get_states().values()
+    assert state.t == 1 and state.pstate["v"].tolist() != [1.0, 1.0] and solver.learning_rate() == 0.1

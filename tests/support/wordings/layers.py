@@ -18,6 +18,20 @@ CASES = [
     (lambda: nn.LazyLinear(3), AttributeError,
      "module 'cygrad.nn' has no attribute 'LazyLinear': use Linear(None, out_features), whose first call gives "
      "in_features"),
+    (lambda: nn.LazyConv2d, AttributeError,
+     "module 'cygrad.nn' has no attribute 'LazyConv2d': use Conv2d(None, ...), whose first call gives the number of "
+     "channels"),
+    (lambda: nn.utils, AttributeError,
+     "module 'cygrad.nn' has no attribute 'utils': the solvers of cygrad.optim have clip_grad_by_global_norm() and "
+     "clip_grad_by_value()"),
+    (lambda: cg.optim.lr_scheduler, AttributeError,
+     "module 'cygrad.optim' has no attribute 'lr_scheduler': the schedules are in cygrad.optim itself, such as "
+     "cygrad.optim.StepLR"),
+    (lambda: cg.optim.LBFGS, AttributeError, "module 'cygrad.optim' has no attribute 'LBFGS'"),
+    (lambda: nn.Linear(2, 3, generator=3), TypeError,
+     "generator must be a cygrad.random.Generator or None (the default one), got 3"),
+    (lambda: nn.init.normal_(cg.ones(2), generator=3), TypeError,
+     "generator must be a cygrad.random.Generator or None (the default one), got 3"),
     (lambda: nn.Hardshrink, AttributeError, "module 'cygrad.nn' has no attribute 'Hardshrink'"),
     (lambda: nn.Linear(2, 3, device="cuda"), ValueError,
      "Linear: device must be None or \"cpu\", got 'cuda'; all memory is the CPU's"),

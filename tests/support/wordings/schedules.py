@@ -43,6 +43,8 @@ CASES = [
     (lambda: sch.CosineScheduler("x", 3), TypeError, "CosineScheduler: init_lr must be a number, got 'x'"),
     (lambda: sch.CosineScheduler(-1, 3), ValueError,
      "CosineScheduler: init_lr must be at least 0 and finite, got -1"),
+    (lambda: sch.CosineScheduler(10**400, 10), ValueError,
+     "CosineScheduler: init_lr must be at least 0 and finite, got <*>"),
     (lambda: sch.PolynomialScheduler(0.1, 0, 1), ValueError, "PolynomialScheduler: max_iter must be at least 1, got 0"),
     (lambda: sch.ExponentialScheduler(0.1, 0.9, 1.5), TypeError,
      "ExponentialScheduler: iter_interval must be an integer, got 1.5"),

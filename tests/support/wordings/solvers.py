@@ -8,6 +8,15 @@ from wrong import (
     twice_in_a_solver, without_a_rule,
 )
 
+
+def freed_in_a_solver():
+    x = VARIABLE()
+    solver = cg.optim.Sgd(0.1)
+    solver.set_parameters({"w": x})
+    x.free()
+    return solver
+
+
 CASES = [
     (lambda: incomplete(), RuntimeError,
      "update: the gradient of 'w' is incomplete: a backward pass failed, or the gradient was zeroed or assigned by a "
@@ -29,6 +38,10 @@ CASES = [
      "eps must be greater than 0 and finite, got 0"),
     (lambda: cg.optim.Adam(beta1=1), ValueError,
      "beta1 must be at least 0 and less than 1, got 1"),
+    (lambda: freed_in_a_solver().update(), RuntimeError,
+     "update: 'w' was freed, by its free() or at the end of a memory.scope(); call remove_parameters('w')"),
+    (lambda: freed_in_a_solver().clip_grad_by_norm(1.0), RuntimeError,
+     "clip_grad_by_norm: 'w' was freed, by its free() or at the end of a memory.scope(); call remove_parameters('w')"),
     (lambda: cg.optim.Sgd().update(), RuntimeError,
      "update: this solver has no parameters; call set_parameters() first"),
     (lambda: cg.optim.Sgd().set_parameters(3.0), TypeError,
