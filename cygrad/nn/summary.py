@@ -36,14 +36,20 @@ class Summary:
     `parameters`, `parameter_bytes`, `buffer_bytes`, `kept_bytes` and `flops` are those of the model. It prints as a
     table."""
 
+    rows: list[SummaryRow]
+    parameters: int
+    parameter_bytes: int
+    buffer_bytes: int
+    kept_bytes: int
+    flops: int
+
     def __init__(self, module, rows):
-        self.rows: list[SummaryRow] = rows
+        self.rows = rows
         parameters = list(module.parameters())
-        self.parameters: int = sum(x.size for x in parameters)
-        self.parameter_bytes: int = sum(x.nbytes for x in parameters)
-        self.buffer_bytes: int = sum(x.nbytes for x in module.buffers())
-        self.kept_bytes: int = rows[0].kept_bytes
-        self.flops: int = rows[0].flops
+        self.parameters = sum(x.size for x in parameters)
+        self.parameter_bytes = sum(x.nbytes for x in parameters)
+        self.buffer_bytes = sum(x.nbytes for x in module.buffers())
+        self.kept_bytes, self.flops = rows[0].kept_bytes, rows[0].flops
 
     def __repr__(self):
         cells = [HEADINGS]

@@ -192,9 +192,7 @@ cdef class AdadeltaUpdate(Rule):
 
 @final
 cdef class RMSpropUpdate(Rule):
-    """v = decay v + (1 - decay) g^2, w = w - lr g / (sqrt(v) + eps)        no gradient
-
-   """
+    """v = decay v + (1 - decay) g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
 
     def __cinit__(self, str name):
         self.states, self.settings = ("v",), ("decay", "eps", "weight_decay")

@@ -20,6 +20,7 @@ class Passes:
     while one runs. `needs` lists the methods that the solver must have."""
 
     needs: tuple[str, ...] = ("zero_grad", "update")
+    last_loss: Tensor | None
 
     def __init__(self, solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads):
         self._name = type(self).__name__
@@ -41,7 +42,7 @@ class Passes:
         self.grads = self._listed(grads)
         self._sources, self._variables = list(self.grads), set()
         self._resolve(self._parameters())
-        self.last_loss: Tensor | None = None
+        self.last_loss = None
 
     # ---- arguments
 

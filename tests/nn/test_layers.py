@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from layers import LAYERS, WITHOUT, holding, layer, made
 from layers_nets import NETS
-from modules import compare, count, infos, line, samples_of
+from modules import compare, count, infos, samples_of
+from opinfo import line
 
 import cygrad as cg
 from cygrad import nn
@@ -27,16 +28,16 @@ def no_collecting_of_pytorch():
     gc.freeze()
 
 
-@pytest.mark.parametrize("module", [*LAYERS, *NETS], ids=lambda m: m.name)
+@pytest.mark.parametrize("module", [*LAYERS, *NETS], ids=lambda m: m.key)
 def test_agrees_with_pytorch(module):
     compared, differentiated, skipped = count(module)
     found = line(module, compared, differentiated, skipped)
-    assert found == EXPECTED.get(module.name), "layers.txt differs; python tests/support/layers.py prints it"
+    assert found == EXPECTED.get(module.key), "layers.txt differs; python tests/support/layers.py prints it"
     assert compared == differentiated > 0
 
 
 def test_every_module_of_pytorch_is_compared_or_has_a_reason():
-    having = [m.name for m in (*LAYERS, *NETS)]
+    having = [m.key for m in (*LAYERS, *NETS)]
     assert len(set(having)) == len(having) and not set(having) & set(WITHOUT) and all(WITHOUT.values())
     assert set(having) | set(WITHOUT) == set(infos())
     assert list(EXPECTED) == having
@@ -54,7 +55,7 @@ class Untrained(nn.Linear):
     (layer("Linear", call=lambda found, x: Untrained.forward(found, x)), "first 2"),
 ], ids=["value", "gradient-of-parameter"])
 def test_the_comparison_can_fail(wrong, what):
-    samples = samples_of(infos()[wrong.name])
+    samples = samples_of(infos()[wrong.key])
     with pytest.raises(AssertionError, match=what):
         for m, args, kwargs in samples: compare(wrong, m, args, kwargs)
 

@@ -8,7 +8,8 @@ import gc
 from pathlib import Path
 
 import pytest
-from modules import MODULES, WITHOUT, Module, batch_norm, compare, count, given, infos, line, recurrent, samples_of
+from modules import MODULES, WITHOUT, Module, batch_norm, compare, count, given, infos, recurrent, samples_of
+from opinfo import line
 
 import cygrad as cg
 
@@ -24,16 +25,16 @@ def no_collecting_of_pytorch():
     gc.freeze()
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.name)
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.key)
 def test_agrees_with_pytorch(module):
     compared, differentiated, skipped = count(module)
     found = line(module, compared, differentiated, skipped)
-    assert found == EXPECTED.get(module.name), "modules.txt differs; python tests/support/modules.py prints it"
+    assert found == EXPECTED.get(module.key), "modules.txt differs; python tests/support/modules.py prints it"
     assert compared == differentiated > 0
 
 
 def test_every_module_is_compared_or_has_a_reason():
-    having = [m.name for m in MODULES]
+    having = [m.key for m in MODULES]
     assert len(set(having)) == len(having) and not set(having) & set(WITHOUT) and all(WITHOUT.values())
     assert set(having) | set(WITHOUT) == set(infos())
     assert list(EXPECTED) == having
@@ -57,6 +58,6 @@ def losing_statistics(m, p, x):
     (Module("RNN", lambda m, p, x: recurrent(cg.rnn)(m, p, x)), "values 0"),
 ], ids=["value", "gradient-of-input", "gradient-of-parameter", "second-gradient", "statistics", "option"])
 def test_the_comparison_can_fail(wrong, what):
-    m, args, kwargs = next(samples_of(infos()[wrong.name]))
+    m, args, kwargs = next(samples_of(infos()[wrong.key]))
     with pytest.raises(AssertionError, match=what):
         compare(wrong, m, args, kwargs)

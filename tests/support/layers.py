@@ -9,7 +9,8 @@ import sys
 import cygrad as cg
 from cygrad import nn
 from conventions import NO_AXIS, refuse
-from modules import Module, after_log_softmax, main, refuse_all_ignored, without_options
+from modules import Module, after_log_softmax, count, refuse_all_ignored, without_options
+from opinfo import report
 
 RENAMED = {"dim": "axis", "dtype": None, "device": None}    # arguments of PyTorch: ours; None: left out
 
@@ -115,4 +116,5 @@ WITHOUT = {
 
 if __name__ == "__main__":
     from layers_nets import NETS
-    sys.exit(main([*LAYERS, *NETS]))
+    layers = [*LAYERS, *NETS]
+    sys.exit(report(layers, count, f"{len(layers)} layers"))

@@ -13,7 +13,7 @@ import numpy as np
 
 import cygrad as cg
 from conventions import NO_AXIS, Unsupported, padded, refuse
-from opinfo import SEED, Side, flat, same, walk
+from opinfo import SEED, Side, flat, report, same, walk
 
 # ---- adapters --------------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Module:
     second gradient."""
 
     def __init__(self, name, ours, theirs=whole, second=True):
-        self.name, self.ours, self.theirs, self.second = name, ours, theirs, second
+        self.key, self.ours, self.theirs, self.second = name, ours, theirs, second
 
 
 def of_dimensions(kind, name, adapt, *args, lazy=False):
@@ -371,7 +371,7 @@ def count(module):
     """Compare on all samples: (compared, differentiated, Counter of reasons of those skipped)."""
     compared = differentiated = 0
     skipped = Counter()
-    for m, args, kwargs in samples_of(infos()[module.name]):
+    for m, args, kwargs in samples_of(infos()[module.key]):
         try:
             differentiated += compare(module, m, args, kwargs)
             compared += 1
@@ -384,29 +384,5 @@ def count(module):
     return compared, differentiated, skipped
 
 
-def line(module, compared, differentiated, skipped):
-    """A line of tests/support/modules.txt."""
-    why = "; ".join(f"{n} {reason}" for reason, n in sorted(skipped.items()))
-    text = f"{module.name}: {compared} compared, {differentiated} with gradients"
-    return f"{text}, skipped {why}" if why else text
-
-
-def main(modules=MODULES):
-    """Print the lines of tests/support/modules.txt, and failures. Returns 1 if there are any."""
-    total = Counter()
-    failed = False
-    for module in modules:
-        try:
-            compared, differentiated, skipped = count(module)
-        except Exception as e:
-            print(f"{module.name}: {type(e).__name__}: {e}", *getattr(e, "__notes__", []), file=sys.stderr)
-            failed = True
-            continue
-        print(line(module, compared, differentiated, skipped))
-        total += Counter(compared=compared, differentiated=differentiated, skipped=skipped.total())
-    print(f"{len(modules)} modules: {', '.join(f'{n} {what}' for what, n in total.items())}")
-    return failed
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(MODULES, count, f"{len(MODULES)} modules"))

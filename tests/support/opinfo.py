@@ -169,30 +169,30 @@ def count(counterpart):
     return compared, differentiated, skipped
 
 
-def line(counterpart, compared, differentiated, skipped):
-    """A line of tests/support/opinfo.txt."""
+def line(item, compared, differentiated, skipped):
+    """A line of tests/support/opinfo.txt, modules.txt or layers.txt."""
     why = "; ".join(f"{n} {reason}" for reason, n in sorted(skipped.items()))
-    text = f"{counterpart.key}: {compared} compared, {differentiated} with gradients"
+    text = f"{item.key}: {compared} compared, {differentiated} with gradients"
     return f"{text}, skipped {why}" if why else text
 
 
-def main():
-    """Print the lines of tests/support/opinfo.txt, and failures. Returns 1 if there are any."""
+def report(items, count, name):
+    """Print the line of each item, and failures, then the totals under `name`. Returns whether any failed."""
     total = Counter()
     failed = False
-    for c in COUNTERPARTS:
+    for item in items:
         try:
-            compared, differentiated, skipped = count(c)
+            compared, differentiated, skipped = count(item)
         except Exception as e:
-            print(f"{c.key}: {type(e).__name__}: {e}", *getattr(e, "__notes__", []), file=sys.stderr)
+            print(f"{item.key}: {type(e).__name__}: {e}", *getattr(e, "__notes__", []), file=sys.stderr)
             failed = True
             continue
-        print(line(c, compared, differentiated, skipped))
+        print(line(item, compared, differentiated, skipped))
         total += Counter(compared=compared, differentiated=differentiated, skipped=skipped.total())
-    print(f"{len({c.row for c in COUNTERPARTS})} rows, {len(COUNTERPARTS)} counterparts: "
-          + ", ".join(f"{n} {what}" for what, n in total.items()))
+    print(f"{name}: {', '.join(f'{n} {what}' for what, n in total.items())}")
     return failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    rows = len({c.row for c in COUNTERPARTS})
+    sys.exit(report(COUNTERPARTS, count, f"{rows} rows, {len(COUNTERPARTS)} counterparts"))
