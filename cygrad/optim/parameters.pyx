@@ -13,22 +13,77 @@ from collections.abc import Mapping
 from cygrad.core.errors import described
 
 
+NUMBERS = ("lr", "first_lr", "lr_mult", "decay", "weight_decay", "wd_mult")     # of a group, as they are saved
+ASSIGNED = ("lr", "weight_decay", "lr_mult", "wd_mult")                         # what a user can assign
+
+
 cdef class Group:
-    pass
+    cdef Group copy(self):
+        """A group with the same settings."""
+        cdef Group group = Group.__new__(Group)
+        cdef int i
+        group.decay_at, group.first_at, group.converts = self.decay_at, self.first_at, self.converts
+        for i in range(MAX_SETTINGS): group.value[i] = self.value[i]
+        group.assign(self.numbers())
+        return group
+
+    cdef tuple numbers(self):
+        """The values of NUMBERS."""
+        return self.lr, self.first_lr, self.lr_mult, self.decay, self.weight_decay, self.wd_mult
+
+    cdef int assign(self, numbers) except -1:
+        """Set what numbers() returned."""
+        self.lr, self.first_lr, self.lr_mult, self.decay, self.weight_decay, self.wd_mult = numbers
+        return 0
+
+    cdef int set_decay(self, double weight_decay) except -1:
+        cdef double decay = weight_decay * self.first_lr if self.converts else weight_decay
+        if not decay < INFINITY:
+            raise ValueError(f"weight_decay {weight_decay:g} times the first rate {self.first_lr:g} is not finite")
+        self.weight_decay, self.decay = weight_decay, decay
+        return 0
+
+    cdef int set_rate(self, double lr, double lr_mult) except -1:
+        if not lr < INFINITY or not lr_mult < INFINITY:
+            raise ValueError("a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite")
+        self.lr, self.lr_mult = lr, lr_mult
+        if not self.first_lr:                       # decays and bounds refer to the first rate above 0
+            self.first_lr = lr
+            if self.converts and self.weight_decay: self.set_decay(self.weight_decay)
+        return 0
+
+    cdef int refresh(self, double pending) except -1:
+        """Write what can change into the settings of the rule. `pending` takes the place of the decay, unless it is
+        negative."""
+        self.value[self.decay_at] = (pending if pending >= 0 else self.decay) * self.wd_mult
+        if self.first_at >= 0: self.value[self.first_at] = self.first_lr
+        return 0
+
+
+cdef Group group_from(Group base, double solver_lr, double pending, dict settings):
+    """A new group with the settings of a dict, those of `base` for the others."""
+    cdef Group group = base.copy()
+    cdef double lr, mult
+    for key in settings:
+        if key not in ASSIGNED:
+            raise ValueError(f"a group takes params, {', '.join(ASSIGNED)}, got {described(key)}; make a second solver "
+                             f"for other settings")
+    mult = not_negative("lr_mult", settings.get("lr_mult", 1))
+    lr = not_negative("lr", settings.get("lr", solver_lr)) * mult
+    if solver_lr: mult = lr / solver_lr if "lr" in settings else mult
+    elif lr: raise ValueError(f"a group cannot have lr {lr} in a solver whose rate is 0: set_learning_rate() keeps the "
+                              f"ratio of the two")
+    group.first_lr = lr
+    group.set_rate(lr, mult)
+    if group.converts: group.set_decay(group.weight_decay)
+    if "weight_decay" in settings: group.set_decay(not_negative("weight_decay", settings["weight_decay"]))
+    group.wd_mult = not_negative("wd_mult", settings.get("wd_mult", 1))
+    group.refresh(pending)
+    return group
 
 
 cdef class Parameter:
     pass
-
-
-cdef Group copied(Group other):
-    """A group with the same settings."""
-    cdef Group group = Group.__new__(Group)
-    cdef int i
-    group.lr, group.first_lr, group.lr_mult = other.lr, other.first_lr, other.lr_mult
-    group.decay, group.weight_decay, group.wd_mult = other.decay, other.weight_decay, other.wd_mult
-    for i in range(MAX_SETTINGS): group.value[i] = other.value[i]
-    return group
 
 
 cdef int check_parameter(name, v) except -1:
