@@ -4,9 +4,10 @@ from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport fresh
-from cygrad.core.graph.tensor cimport Tensor, node_of
+from cygrad.core.graph.tensor cimport Tensor, data_of, node_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
+from cygrad.kernels.array cimport itemsize
 
 from collections.abc import Mapping
 
@@ -107,14 +108,28 @@ cdef int check_parameter(name, v) except -1:
 
 
 cdef int check_distinct(dict made) except -1:
-    """Raise ValueError if a tensor occurs twice."""
+    """Raise ValueError if a tensor occurs twice, or memory in two tensors. Parameters are contiguous, so each is one
+    range of addresses."""
     cdef dict names = {}
+    cdef list ranges = []
+    cdef Tensor x
+    cdef size_t start, end = 0
     for name, p in made.items():
-        v = (<Parameter>p).tensor
-        if id(v) in names:
-            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; a tensor is updated "
+        x = (<Parameter>p).tensor
+        if id(x) in names:
+            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated "
                              f"once, so list it once")
-        names[id(v)] = name
+        names[id(x)] = name
+        if type(x) is not Tensor or not x.layout.size: continue     # (freed meanwhile, or empty)
+        start = <size_t>data_of(x)
+        ranges.append((start, start + x.layout.size * itemsize(x.dtype), id(x)))
+    ranges.sort()
+    for start, stop, key in ranges:
+        if start < end:
+            first, second = sorted((names[before], names[key]), key=[*made].index)
+            raise ValueError(f"set_parameters: {second!r} shares memory with {first!r}, and an update would change it "
+                             f"twice; list one of them, or use a copy()")
+        end, before = stop, key
     return 0
 
 

@@ -115,8 +115,8 @@ cdef class Solver:
         of pairs (name, variable), one variable, or a list of groups (see add_param_group). With reset=False the other
         parameters stay, and a variable replaces the one of its name; with retain_state=True too it takes over that
         one's state and number of updates, else both start anew. Raises TypeError for other arguments, ValueError for a
-        tensor that is not a variable, is read-only, is not contiguous or occurs twice, or whose shape or dtype differs
-        from that of a retained state; then nothing has changed."""
+        tensor that is not a variable, is read-only, is not contiguous, occurs twice or shares memory with another one,
+        or whose shape or dtype differs from that of a retained state; then nothing has changed."""
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group

@@ -86,6 +86,34 @@ def test_names():
     assert solver.get_parameters() == {"0": a, "1": b}
 
 
+def test_parameters_that_share_memory_are_refused():
+    """One memory would be updated twice. Views of one storage that do not overlap are fine."""
+    array = np.arange(12.0)
+    whole, first, last, empty = (cg.asarray(v).attach_grad() for v in (array, array[:6], array[6:], array[3:3]))
+    other, row = variable([1.0]), cg.asarray(array).reshape(3, 4)[1].attach_grad()
+    solver = cg.optim.Adam({"first": first, "last": last, "empty": empty})
+    solver.add_param_group({"params": {"other": other}})
+    kept = solver.get_parameters()
+
+    def refused(text, change):
+        with pytest.raises(ValueError, match=f"^set_parameters: {text}"): change()
+        assert solver.get_parameters() == kept and len(solver.param_groups) == 2
+
+    refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": whole, "b": cg.asarray(array[-1:]
+                                                                                                     ).attach_grad()}))
+    refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": row, "x": other, "b": whole}))
+    refused("'a' shares memory with 'first'", lambda: solver.set_parameters({"a": row}, reset=False))
+    refused("'a' shares memory with 'last'", lambda: solver.add_param_group({"params": {"a": cg.asarray(
+        array[7:]).attach_grad()}}))
+    refused("'1' shares memory with '0'", lambda: solver.set_parameters([{"params": [row]}, {"params": [first]}]))
+    refused("'1' shares memory with '0'", lambda: solver.set_parameters([other, other.detach().requires_grad_()]))
+    with pytest.raises(ValueError, match="'1' shares memory with '0'"): cg.optim.Sgd([whole, last], lr=0.1)
+    solver.set_parameters({"last": last}, reset=False)
+    push(first, np.ones(6)), push(last, np.ones(6))
+    solver.update()
+    assert solver.get_states()["first"].t == 1 and (array < np.arange(12)).all()
+
+
 # ---- groups and PyTorch's arguments ----------------------------------------------------------------------------------
 
 def test_parameters_in_the_constructor():

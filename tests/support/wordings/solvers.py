@@ -22,6 +22,10 @@ def changed(**entries):
     solver.load_state_dict(solver.state_dict() | entries)
 
 
+def sharing(make):
+    cg.optim.Sgd(make(VARIABLE()))
+
+
 def grouped(lr):
     return cg.optim.Sgd([{"params": [VARIABLE()]}, {"params": [VARIABLE()], "lr": lr}], lr=0.1)
 
@@ -212,6 +216,9 @@ CASES = [
     (lambda: changed(param_groups=[{"params": ["w"]}, {"params": ["w"]}]), ValueError,
      "load_state_dict: the groups of the dict have other parameters than those of the solver; create the solver with "
      "the groups that it had when it was saved"),
+    (lambda: sharing(lambda x: {"a": x, "b": x.detach().requires_grad_()}), ValueError,
+     "set_parameters: 'b' shares memory with 'a', and an update would change it twice; list one of them, or use a "
+     "copy()"),
     (lambda: grouped(lr=1e300).set_learning_rate(1e200), ValueError,
      "set_learning_rate: 1e+200 times the lr_mult 1e+301 of a group is not finite"),
     (lambda: cg.optim.Sgd([{"params": [VARIABLE()], "lr": 1e300}], lr=1e-300), ValueError,
