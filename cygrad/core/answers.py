@@ -61,6 +61,13 @@ SOLVER = {
     "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
     "lr_scheduler": "call set_learning_rate(lr) before update()",
 }
+# Arguments of learning-rate schedules in PyTorch.
+SCHEDULE = {
+    "last_epoch": "call step(epoch) on the schedule, or load_state_dict(state) to resume",
+    "verbose": "print get_last_lr() after step()", "optimizer": "pass the solver first, or as solver=",
+    "base_momentum": "the momentum of a solver is fixed", "max_momentum": "the momentum of a solver is fixed",
+    "scale_fn": "use LambdaLR", "scale_mode": "use LambdaLR",
+}
 CPU = "all memory is the CPU's; leave it out"
 IN_PLACE = "x {0}= y writes in place"
 TENSOR = {
@@ -192,6 +199,20 @@ def of_solver(cls, given, named):
     if named.get("weight_decay") is not None and "wd" in settings and "wd" in named:
         return f"{name}: weight_decay is PyTorch's, which decays by lr weight_decay w; give wd or weight_decay"
     return None
+
+
+def of_schedule(cls, given, named):
+    """The message for wrong arguments of the schedule `cls`, or None if there are none."""
+    code = getattr(cls.__init__, "__code__", None)
+    if code is None or code.co_flags & (inspect.CO_VARKEYWORDS | inspect.CO_VARARGS): return None
+    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+    for key in named:
+        if key in names: continue
+        return f"{cls.__name__} takes no {key}" + (f": {SCHEDULE[key]}" if key in SCHEDULE else
+                                                   f"; it takes {', '.join(names)}")
+    if len(given) < code.co_argcount: return None
+    return (f"{cls.__name__} takes {', '.join(names)}, got {len(given)} arguments; for last_epoch "
+            f"{SCHEDULE['last_epoch']}")
 
 
 def of_layer(cls, given, named):

@@ -21,10 +21,10 @@ __all__ = [
 ]
 
 _SCHEDULES = (                                      # loaded at first use
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler", "CyclicLR",
     "ExponentialLR", "ExponentialScheduler", "LRScheduler", "LambdaLR", "LinearLR", "LinearWarmupScheduler",
-    "MultiStepLR", "OneCycleLR", "PolynomialLR", "PolynomialScheduler", "ReduceLROnPlateau", "SequentialLR", "StepLR",
-    "StepScheduler",
+    "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "PolynomialScheduler", "ReduceLROnPlateau",
+    "SequentialLR", "StepLR", "StepScheduler",
 )
 __all__ += _SCHEDULES
 

@@ -19,6 +19,24 @@ def number(owner, name, value, low=0, high=math.inf, above=None):
     return float(value)
 
 
+def power(x, n):
+    """x^n, and inf where Python raises OverflowError."""
+    try: return x**n
+    except OverflowError: return math.inf
+
+
+def rate_at(owner, step, value):
+    """A learning rate at a step, as a float. Raises ValueError if it is negative, infinite or NaN."""
+    return number(owner, f"the rate at step {step}", value)
+
+
+def instance(owner, name, value):
+    """Raise TypeError for a class in place of an instance."""
+    if isinstance(value, type):
+        raise TypeError(f"{owner}: {name} must be an instance, got the class {value.__name__}; create one, "
+                        f"{value.__name__}(...)")
+
+
 def count(owner, name, value, low=1):
     """`value` as an int of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, Integral):

@@ -12,7 +12,7 @@ from tests.optim.test_solvers import DEFAULTS, NAMES, push, variable
 from tests.optim.test_surface import trained, velocity
 
 
-# ---- states, dicts, pickles and files ---------------------------------------------------------------------------------
+# ---- states, dicts, pickles and files --------------------------------------------------------------------------------
 
 RESUMED = [lambda p: cg.optim.Adam(p, lr=0.1, weight_decay=0.1), lambda p: cg.optim.AdamW(p, lr=0.1, wd=0.01),
            lambda p: cg.optim.AMSBound(p, lr=0.1), lambda p: cg.optim.AdaBelief(p, lr=0.1, amsgrad=True, rectify=True),
@@ -66,8 +66,8 @@ def test_states_that_do_not_fit_change_nothing():
     with pytest.raises(RuntimeError, match="set_states: this solver has no parameters"):
         cg.optim.Momentum().set_states(good)
     state = solver.state_dict()
-    for change, text in ((dict(lr=[0.1]), "lr must be a number of at least 0"), (dict(param_groups=[]), "missing 'a', 'b'"),
-                         (dict(param_groups=3), "the groups of the dict must be a list"), (dict(base=3), "lr of base must be a number"),
+    for change, text in ((dict(lr=[0.1]), "lr must be a number of at least 0"), (dict(base=3), "lr of base must be a"),
+                         (dict(param_groups=[]), "missing 'a', 'b'"), (dict(param_groups=3), "groups of the dict must"),
                          (dict(param_groups=[state["param_groups"][0] | {"wd_mult": -1}]), "wd_mult of param_groups"),
                          (dict(settings={}), "the settings of the dict must be momentum, got"),
                          (dict(settings={"momentum": True}), "momentum is True in the dict and 0.9 in the solver"),
@@ -240,11 +240,11 @@ def group(**change):
     ({"lr": "NaN"}, "lr must be a number"), ({"lr": "-0.1"}, "got -0.1"), ({"lr": "[" * 100_000}, "got None"),
     ({"lr": "9" * 5000}, "got None"), ({"lr": ""}, "got None"), ({"lr": "Infinity"}, "got inf"),
     ({"param_groups": group(lr=-1)}, r"lr of param_groups\[0\] must be a number of at least 0, and finite, got -1"),
-    ({"param_groups": group(first_lr="1")}, "first_lr of param_groups"), ({"param_groups": "{}"}, "the groups of the file must be a list"),
-    ({"param_groups": group(decay=[])}, "decay of param_groups"), ({"param_groups": "[3]"}, "got \\[3\\]"),
+    ({"param_groups": group(first_lr="1")}, "first_lr of param_groups"), ({"param_groups": "{}"}, "must be a list"),
+    ({"param_groups": group(decay=[])}, "decay of param_groups"), ({"param_groups": "[3]"}, r"got \[3\]"),
     ({"param_groups": group(wd_mult=None)}, "wd_mult of param_groups"), ({"param_groups": "[]"}, "missing 'w'"),
     ({"param_groups": group(params=["v"])}, "missing 'w'; unknown 'v'"), ({"param_groups": "nothing"}, "got None"),
-    ({"param_groups": group(params=[["w"]])}, "must be a list"), ({"param_groups": group(params="w")}, "must be a list"),
+    ({"param_groups": group(params=[["w"]])}, "must be a list"), ({"param_groups": group(params="w")}, "must be a"),
     ({"param_groups": json.dumps([json.loads(group())[0]] * 2)}, "other parameters"),
     ({"base": "[]"}, "lr of base must be"), ({"base": json.dumps(NUMBERS | {"lr_mult": -1})}, "lr_mult of base"),
     ({"settings": "3"}, "the settings of the file must be momentum, wd, got 3"),
