@@ -113,7 +113,33 @@ LAYER = {
     "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
     "_weight": "use from_pretrained(weight)",
 }
-SOLVERS = {"setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
+# Attributes of solvers. They are no descriptors, since a subclass in Python may have attributes of these names.
+SOLVERS = {
+    "setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)",
+    "state": "use get_states(), or state_dict()",
+    "defaults": "its settings are attributes, such as lr, and param_groups has those of groups",
+    "params": "use get_parameters()", "parameters": "use get_parameters()",
+    "register_step_pre_hook": "pass update(update_pre_hook)", "register_step_post_hook": "pass update(None, hook)",
+    "create_state": "set_parameters() creates the states",
+    "lr_scheduler": "create a schedule, such as StepLR(solver, 30), and call its step()",
+    "rescale_grad": "call scale_grad(scale) before update()",
+    "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
+}
+# Names of torch.optim and mxnet.optimizer.
+OPTIM = {
+    "lr_scheduler": "the schedules are in cygrad.optim itself, such as cygrad.optim.StepLR",
+    "Optimizer": "the base class is Solver", "_LRScheduler": "use LRScheduler",
+    "NAdam": "the nearest is Adam, without Nesterov's step",
+    "RAdam": "the nearest is AdaBelief(rectify=True), which has its rectification, or Adam with LinearLR",
+    "SparseAdam": "use Adam, which takes row-sparse gradients",
+    "LBFGS": "no solver has a line search; the nearest is scipy.optimize.minimize, with gradients from cygrad",
+    "ASGD": "the nearest is Sgd; average the parameters yourself", "Rprop": "the nearest is RMSprop",
+    "Adafactor": "the nearest is Adam, or Lion with one state", "Muon": "the nearest is Nesterov",
+    "swa_utils": "average the parameters yourself, with copy_()",
+    "NAG": "use Nesterov", "Signum": "the nearest is Lion", "SGLD": "the nearest is Sgd",
+    "Ftrl": "the nearest is Adagrad", "FTML": "the nearest is Adam", "DCASGD": "the nearest is Momentum",
+    "LANS": "the nearest is Lamb",
+}
 
 
 class Answer:
@@ -174,6 +200,13 @@ def of_module(name):
     """The message for an attribute that cygrad does not have."""
     advice = f": {MODULE[name]}" if name in MODULE else ""
     return f"module 'cygrad' has no attribute {described(name)}{advice}"
+
+
+def of_optim(name, names):
+    """The message for an attribute that cygrad.optim does not have. `names` are those that it has."""
+    other = {known.lower(): advice for known, advice in OPTIM.items()} | {ours.lower(): f"use {ours}" for ours in names}
+    advice = other.get(name.lower())                # (Nadam, AMSGrad, LAMB)
+    return f"module 'cygrad.optim' has no attribute {described(name)}" + (f": {advice}" if advice else "")
 
 
 def of_solver(cls, given, named):

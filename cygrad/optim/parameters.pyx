@@ -11,6 +11,7 @@ from cygrad.kernels.array cimport itemsize
 
 from collections.abc import Mapping
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 
 
@@ -133,6 +134,21 @@ cdef int check_distinct(dict made) except -1:
     return 0
 
 
+cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states):
+    """A parameter with states of zeros, or, to retain them, those of `old`, which has the name so far, or is None. Its
+    group remains that of `old`."""
+    cdef Parameter p = Parameter.__new__(Parameter)
+    p.tensor, p.group = v, group if old is None else old.group
+    if old is None or not retain:
+        p.states = [zeros(v) for _ in range(n_states)]
+        return p
+    if old.tensor.dtype != v.dtype or not lay.same_shape(old.tensor.layout, v.layout):
+        raise ValueError(f"set_parameters: {name!r} is {DTYPES[v.dtype]} {v.shape}, and the state to retain is "
+                         f"{DTYPES[old.tensor.dtype]} {old.tensor.shape}; pass retain_state=False")
+    p.states, p.t = old.states, old.t
+    return p
+
+
 cdef Tensor zeros(Tensor like):
     cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
     memset(t.buffer.data, 0, t.buffer.nbytes)
@@ -176,6 +192,12 @@ def check_names(what, own, given):
         said = [f"{label} {', '.join(map(repr, names))}" for label, names in (("missing", missing), ("unknown", extra))
                 if names]
         raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
+
+
+cdef int check_function(str name, f, str advice="") except -1:
+    if not callable(f):
+        raise TypeError(f"{name} must be a function without arguments, got {described(f)}{advice}")
+    return 0
 
 
 # ---- checks of numbers -----------------------------------------------------------------------------------------------

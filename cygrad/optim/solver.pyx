@@ -13,7 +13,6 @@ from libc.string cimport memset
 from copyreg import __newobj__
 from warnings import warn
 
-from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
@@ -25,17 +24,15 @@ from cygrad.ops.rules cimport Rule
 from cygrad.optim cimport gradients
 from cygrad.optim.gradients cimport reached, run_slice
 from cygrad.optim.parameters cimport (
-    Group, Parameter, bound, check_distinct, check_parameter, checked_states, group_from, number, pair, zeros,
+    Group, Parameter, bound, check_distinct, check_function, check_parameter, checked_states, group_from, number, pair,
+    parameter_of,
 )
 
-from cygrad.core.dtypes import DTYPES
-
-from cygrad.core.answers import SOLVERS, attributes, of_solver
+from cygrad.core.answers import SOLVERS, of_solver
 from cygrad.core.errors import described
-from cygrad.core.late_bound import bind_methods
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
-from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters
+from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
 
@@ -106,7 +103,8 @@ cdef class Solver:
 
     def __getattr__(self, name):
         if name in self.given: return self.given[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        advice = f": {SOLVERS[name]}" if name in SOLVERS else ""
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{advice}")
 
     # ---- parameters
 
@@ -146,23 +144,10 @@ cdef class Solver:
 
     cdef int add_to(self, dict made, dict names, Group group, bint retain, bint reset) except -1:
         """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
-        cdef Parameter p, old
         for name, v in names.items():
             check_parameter(name, v)
             if reset and name in made: raise ValueError(f"set_parameters: two groups have a parameter {name!r}")
-            p = Parameter.__new__(Parameter)
-            p.tensor, p.group = <Tensor>v, group
-            old = made.get(name)
-            if old is not None: p.group = old.group
-            if old is not None and retain:
-                if old.tensor.dtype != p.tensor.dtype or not lay.same_shape(old.tensor.layout, p.tensor.layout):
-                    raise ValueError(
-                        f"set_parameters: {name!r} is {DTYPES[p.tensor.dtype]} {p.tensor.shape}, and the state to "
-                        f"retain is {DTYPES[old.tensor.dtype]} {old.tensor.shape}; pass retain_state=False")
-                p.states, p.t = old.states, old.t
-            else:
-                p.states = [zeros(p.tensor) for _ in (self.the_rule.states if self.the_rule is not None else ())]
-            made[name] = p
+            made[name] = parameter_of(name, <Tensor>v, group, made.get(name), retain, len(state_names(self)))
         return 0
 
     def get_parameters(self):
@@ -170,8 +155,9 @@ cdef class Solver:
         return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
 
     def remove_parameters(self, keys):
-        """Remove the parameters of these names, a list or one name, and their states. Other names are ignored."""
-        cdef set names = {keys} if isinstance(keys, str) else set(keys)
+        """Remove the parameters of these names, a list or one name, and their states. Other names are ignored. Raises
+        TypeError for what is not a string."""
+        names = removed(keys)
         self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
 
     def clear_parameters(self):
@@ -245,10 +231,12 @@ cdef class Solver:
         """Apply the update rule to every parameter that a backward pass has reached since the last update or
         zero_grad(); warns if there is none. The hooks are called without arguments before and after the update of each
         of them. Raises RuntimeError if there are no parameters or if a gradient is incomplete, TypeError for a
-        GradientSlice unless the solver takes them; then nothing has changed. What a hook raises arrives with a note
-        that lists the parameters that were updated before."""
+        GradientSlice unless the solver takes them and for a hook that is not a function; then nothing has changed. What
+        a hook raises arrives with a note that lists the parameters that were updated before."""
         cdef list ready
         cdef size_t workspace_bytes = 0
+        if update_pre_hook is not None: check_function("update: update_pre_hook", update_pre_hook)
+        if update_post_hook is not None: check_function("update: update_post_hook", update_post_hook)
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
@@ -314,7 +302,9 @@ cdef class Solver:
         return 0
 
     def step(self, closure=None):
-        """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned."""
+        """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
+        Raises TypeError if it is not a function."""
+        if closure is not None: check_function("step: closure", closure, "; after a backward pass call step()")
         loss = closure() if closure is not None else None
         self.update()
         return loss
@@ -493,6 +483,3 @@ cdef class Solver:
 
 cdef tuple state_names(Solver s):
     return s.the_rule.states if s.the_rule is not None else ()
-
-
-bind_methods(Solver, **attributes("solver", SOLVERS))
