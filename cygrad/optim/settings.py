@@ -1,5 +1,6 @@
 """Checks of the arguments of schedules and updaters. `owner` is the class that an error names."""
 
+import inspect
 import itertools
 import math
 import sys
@@ -35,6 +36,15 @@ def instance(owner, name, value):
     if isinstance(value, type):
         raise TypeError(f"{owner}: {name} must be an instance, got the class {value.__name__}; create one, "
                         f"{value.__name__}(...)")
+
+
+def runs(owner, name, f, advice=""):
+    """Raise TypeError for a generator function or coroutine function: a call of it would run nothing."""
+    for kind, is_kind in (("generator", inspect.isgeneratorfunction), ("coroutine", inspect.iscoroutinefunction),
+                          ("generator", inspect.isasyncgenfunction)):
+        if is_kind(f):
+            raise TypeError(f"{owner}: {name} must be a function that runs when it is called, got a {kind} function"
+                            f"{advice}")
 
 
 def count(owner, name, value, low=1):
