@@ -31,7 +31,7 @@ cdef int check_parameter(name, v) except -1
 cdef int check_distinct(dict made) except -1
 cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states)
 cdef dict checked_states(tuple keys, dict own, given)
-cdef int check_function(str name, f, str advice=*) except -1
+cdef int check_function(str owner, str name, f, str advice=*) except -1
 cdef double number(str name, value) except? -1
 cdef double bound(str name, value) except? -1
 cdef tuple pair(betas)

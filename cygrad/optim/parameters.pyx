@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.optim.settings import runs
 
 
 NUMBERS = ("lr", "first_lr", "lr_mult", "decay", "weight_decay", "wd_mult")     # of a group, as they are saved
@@ -194,9 +195,10 @@ def check_names(what, own, given):
         raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
 
 
-cdef int check_function(str name, f, str advice="") except -1:
+cdef int check_function(str owner, str name, f, str advice="") except -1:
     if not callable(f):
-        raise TypeError(f"{name} must be a function without arguments, got {described(f)}{advice}")
+        raise TypeError(f"{owner}: {name} must be a function without arguments, got {described(f)}{advice}")
+    runs(owner, name, f)
     return 0
 
 

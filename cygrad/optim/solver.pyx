@@ -235,8 +235,8 @@ cdef class Solver:
         a hook raises arrives with a note that lists the parameters that were updated before."""
         cdef list ready
         cdef size_t workspace_bytes = 0
-        if update_pre_hook is not None: check_function("update: update_pre_hook", update_pre_hook)
-        if update_post_hook is not None: check_function("update: update_post_hook", update_post_hook)
+        if update_pre_hook is not None: check_function("update", "update_pre_hook", update_pre_hook)
+        if update_post_hook is not None: check_function("update", "update_post_hook", update_post_hook)
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
@@ -304,7 +304,7 @@ cdef class Solver:
     def step(self, closure=None):
         """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
         Raises TypeError if it is not a function."""
-        if closure is not None: check_function("step: closure", closure, "; after a backward pass call step()")
+        if closure is not None: check_function("step", "closure", closure, "; after a backward pass call step()")
         loss = closure() if closure is not None else None
         self.update()
         return loss

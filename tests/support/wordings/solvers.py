@@ -22,6 +22,10 @@ def changed(**entries):
     solver.load_state_dict(solver.state_dict() | entries)
 
 
+def generated():
+    yield
+
+
 def sharing(make):
     cg.optim.Sgd(make(VARIABLE()))
 
@@ -54,6 +58,8 @@ CASES = [
     (lambda: adam().update(3), TypeError, "update: update_pre_hook must be a function without arguments, got 3"),
     (lambda: adam().update(None, "x"), TypeError,
      "update: update_post_hook must be a function without arguments, got 'x'"),
+    (lambda: adam().update(generated), TypeError,
+     "update: update_pre_hook must be a function that runs when it is called, got a generator function"),
     (lambda: adam().step(3), TypeError,
      "step: closure must be a function without arguments, got 3; after a backward pass call step()"),
     (lambda: adam().remove_parameters([VARIABLE()]), TypeError,
