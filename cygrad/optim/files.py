@@ -55,8 +55,10 @@ def load_state_dict(solver: "Solver", given: Any) -> None:
                         f"{described(given['state'])}")
     states = {}
     for name, entry in given["state"].items():
-        states[name] = ({key: v for key, v in entry.items() if key != "step"}, entry.get("step")) if isinstance(
-            entry, Mapping) else entry
+        if not isinstance(entry, Mapping):
+            raise TypeError(f"load_state_dict: the state of {name!r} must be a dict of its states and \"step\", got "
+                            f"{described(entry)}")
+        states[name] = {key: v for key, v in entry.items() if key != "step"}, entry.get("step")
     if states or solver.get_parameters(): solver.set_states(states)
     solver._assign(*checked)
 

@@ -224,6 +224,8 @@ CASES = [
      "load_state_dict: lr must be a number of at least 0, and finite, got [1]"),
     (lambda: changed(state=[1]), TypeError,
      "load_state_dict: \"state\" must be a dict of states by name of the parameter, got [1]"),
+    (lambda: changed(state={"w": 1}), TypeError,
+     "load_state_dict: the state of 'w' must be a dict of its states and \"step\", got 1"),
     (lambda: changed(base=3), ValueError,
      "load_state_dict: lr of base must be a number of at least 0, and finite, got None"),
     (lambda: changed(solver="Lion"), ValueError,
