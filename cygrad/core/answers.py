@@ -61,6 +61,13 @@ SOLVER = {
     "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
     "lr_scheduler": "call set_learning_rate(lr) before update()",
 }
+# Arguments of learning-rate schedules in PyTorch.
+SCHEDULE = {
+    "last_epoch": "call step(epoch) on the schedule, or load_state_dict(state) to resume",
+    "verbose": "print get_last_lr() after step()", "optimizer": "pass the solver first, or as solver=",
+    "base_momentum": "the momentum of a solver is fixed", "max_momentum": "the momentum of a solver is fixed",
+    "scale_fn": "use LambdaLR", "scale_mode": "use LambdaLR",
+}
 CPU = "all memory is the CPU's; leave it out"
 IN_PLACE = "x {0}= y writes in place"
 TENSOR = {
@@ -106,7 +113,33 @@ LAYER = {
     "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
     "_weight": "use from_pretrained(weight)",
 }
-SOLVERS = {"setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)"}
+# Attributes of solvers. They are no descriptors, since a subclass in Python may have attributes of these names.
+SOLVERS = {
+    "setup": "use set_parameters()", "set_learning_rates": "use set_learning_rate(rate)",
+    "state": "use get_states(), or state_dict()",
+    "defaults": "its settings are attributes, such as lr, and param_groups has those of groups",
+    "params": "use get_parameters()", "parameters": "use get_parameters()",
+    "register_step_pre_hook": "pass update(update_pre_hook)", "register_step_post_hook": "pass update(None, hook)",
+    "create_state": "set_parameters() creates the states",
+    "lr_scheduler": "create a schedule, such as StepLR(solver, 30), and call its step()",
+    "rescale_grad": "call scale_grad(scale) before update()",
+    "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
+}
+# Names of torch.optim and mxnet.optimizer.
+OPTIM = {
+    "lr_scheduler": "the schedules are in cygrad.optim itself, such as cygrad.optim.StepLR",
+    "Optimizer": "the base class is Solver", "_LRScheduler": "use LRScheduler",
+    "NAdam": "the nearest is Adam, without Nesterov's step",
+    "RAdam": "the nearest is AdaBelief(rectify=True), which has its rectification, or Adam with LinearLR",
+    "SparseAdam": "use Adam, which takes row-sparse gradients",
+    "LBFGS": "no solver has a line search; the nearest is scipy.optimize.minimize, with gradients from cygrad",
+    "ASGD": "the nearest is Sgd; average the parameters yourself", "Rprop": "the nearest is RMSprop",
+    "Adafactor": "the nearest is Adam, or Lion with one state", "Muon": "the nearest is Nesterov",
+    "swa_utils": "average the parameters yourself, with copy_()",
+    "NAG": "use Nesterov", "Signum": "the nearest is Lion", "SGLD": "the nearest is Sgd",
+    "Ftrl": "the nearest is Adagrad", "FTML": "the nearest is Adam", "DCASGD": "the nearest is Momentum",
+    "LANS": "the nearest is Lamb",
+}
 
 
 class Answer:
@@ -169,6 +202,13 @@ def of_module(name):
     return f"module 'cygrad' has no attribute {described(name)}{advice}"
 
 
+def of_optim(name, names):
+    """The message for an attribute that cygrad.optim does not have. `names` are those that it has."""
+    other = {known.lower(): advice for known, advice in OPTIM.items()} | {ours.lower(): f"use {ours}" for ours in names}
+    advice = other.get(name.lower())                # (Nadam, AMSGrad, LAMB)
+    return f"module 'cygrad.optim' has no attribute {described(name)}" + (f": {advice}" if advice else "")
+
+
 def of_solver(cls, given, named):
     """The message for wrong arguments of a solver, or None if there are none."""
     rate, *settings = cls.settings
@@ -192,6 +232,20 @@ def of_solver(cls, given, named):
     if named.get("weight_decay") is not None and "wd" in settings and "wd" in named:
         return f"{name}: weight_decay is PyTorch's, which decays by lr weight_decay w; give wd or weight_decay"
     return None
+
+
+def of_schedule(cls, given, named):
+    """The message for wrong arguments of the schedule `cls`, or None if there are none."""
+    code = getattr(cls.__init__, "__code__", None)
+    if code is None or code.co_flags & (inspect.CO_VARKEYWORDS | inspect.CO_VARARGS): return None
+    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+    for key in named:
+        if key in names: continue
+        return f"{cls.__name__} takes no {key}" + (f": {SCHEDULE[key]}" if key in SCHEDULE else
+                                                   f"; it takes {', '.join(names)}")
+    if len(given) < code.co_argcount: return None
+    return (f"{cls.__name__} takes {', '.join(names)}, got {len(given)} arguments; for last_epoch "
+            f"{SCHEDULE['last_epoch']}")
 
 
 def of_layer(cls, given, named):

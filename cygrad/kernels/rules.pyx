@@ -2,6 +2,8 @@
 states s, in place. The coefficients c are numbers that cygrad/ops/rules.pyx computes once for each update. update.pyx
 has the rules with norms, and runs all of them."""
 
+from libc.float cimport DBL_MAX, FLT_MAX
+
 from cygrad.kernels.array cimport real
 from cygrad.kernels.mathematics cimport fabs, sqrt
 from cygrad.kernels.update cimport L2, add_kernel, bounded
@@ -95,9 +97,11 @@ cdef void rmsprop(real* w, const real* g, real** s, const double* c, Py_ssize_t 
 
 cdef void rmsprop_graves(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """v = decay v + (1 - decay) g^2; m = decay m + (1 - decay) g; d = momentum d - lr g / sqrt(v - m^2 + eps); w += d
-    """
+
+    v - m^2 is a variance. Rounding can make it negative, which would be NaN after the root if eps is smaller, and an
+    infinite v less an infinite m^2 would be NaN too, so m^2 is finite here and the variance at least 0."""
     cdef real lr = <real>c[0], decay = <real>c[1], rest = <real>c[2], momentum = <real>c[3], eps = <real>c[4]
-    cdef real l2 = <real>c[L2], x
+    cdef real l2 = <real>c[L2], x, square, variance, limit = <real>(FLT_MAX if real is float else DBL_MAX)
     cdef real* v = s[0]
     cdef real* m = s[1]
     cdef real* d = s[2]
@@ -107,7 +111,9 @@ cdef void rmsprop_graves(real* w, const real* g, real** s, const double* c, Py_s
         x = decayed(g, w, i, l2, decays)
         v[i] = decay * v[i] + rest * x * x
         m[i] = decay * m[i] + rest * x
-        d[i] = momentum * d[i] - lr * x / sqrt(v[i] - m[i] * m[i] + eps)
+        square = m[i] * m[i]
+        variance = v[i] - (limit if square > limit else square)
+        d[i] = momentum * d[i] - lr * x / sqrt((0 if variance < 0 else variance) + eps)
         w[i] += d[i]
 
 

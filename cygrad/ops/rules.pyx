@@ -205,7 +205,7 @@ cdef class RMSpropUpdate(Rule):
 cdef class RMSpropGravesUpdate(Rule):
     """v = decay v + (1 - decay) g^2, m = decay m + (1 - decay) g, w = w + d        no gradient
 
-    d = momentum d - lr g / sqrt(v - m^2 + eps)."""
+    d = momentum d - lr g / sqrt(v - m^2 + eps), where rounding does not make v - m^2 negative."""
 
     def __cinit__(self, str name):
         self.states, self.settings = ("v", "m", "d"), ("decay", "momentum", "eps", "weight_decay")

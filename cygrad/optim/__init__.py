@@ -3,6 +3,7 @@
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from importlib import import_module as _import_module
 
+from cygrad.core.answers import of_optim as _of_optim
 from cygrad.optim import solver as _solver
 from cygrad.optim.groups import SolverState
 from cygrad.optim.solver import Solver
@@ -21,24 +22,17 @@ __all__ = [
 ]
 
 _SCHEDULES = (                                      # loaded at first use
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler", "CyclicLR",
     "ExponentialLR", "ExponentialScheduler", "LRScheduler", "LambdaLR", "LinearLR", "LinearWarmupScheduler",
-    "MultiStepLR", "OneCycleLR", "PolynomialLR", "PolynomialScheduler", "ReduceLROnPlateau", "SequentialLR", "StepLR",
-    "StepScheduler",
+    "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "PolynomialScheduler", "ReduceLROnPlateau",
+    "SequentialLR", "StepLR", "StepScheduler",
 )
 __all__ += _SCHEDULES
-
-_ANSWERS = {                                        # names of PyTorch
-    "lr_scheduler": "the schedules are in cygrad.optim itself, such as cygrad.optim.StepLR",
-    "Optimizer": "the base class is Solver",
-}
 
 
 def __getattr__(name):
     if name == "schedules": return _import_module("cygrad.optim.schedules")
-    if name not in _SCHEDULES:
-        advice = f": {_ANSWERS[name]}" if name in _ANSWERS else ""
-        raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}{advice}")
+    if name not in _SCHEDULES: raise AttributeError(_of_optim(name, __all__))
     found = globals()[name] = getattr(_import_module("cygrad.optim.schedules"), name)
     return found
 

@@ -1,8 +1,11 @@
 """The states of a solver as dicts and in files.
 
 A file has the tensors "NAME.STATE" and "NAME.t", the number of updates of the parameter NAME, as int64. No state is
-called t and no name of a state has a dot, so the names are unambiguous. The metadata has the class of the solver and
-its learning rates."""
+called t and no name of a state has a dot, so the names are unambiguous. The metadata has the class of the solver, and
+as JSON the other entries of state_dict(): its settings, rates and groups.
+
+What can be assigned to a solver later, rates and decays, is restored. The settings of the constructor cannot be
+assigned, so they must be equal: with other betas the next update would be another one."""
 
 import json
 import sys
@@ -14,54 +17,108 @@ import numpy as np
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
-from cygrad.optim.parameters import check_names, not_negative
+from cygrad.optim.parameters import NUMBERS, check_names
 
 if TYPE_CHECKING:
     from cygrad.optim.solver import Solver
 
 FORMAT = "cygrad.optim"
+KEYS = ("solver", "settings", "lr", "base", "param_groups")     # of a state_dict(), besides "state"
 
 
 # ---- PyTorch's dicts -------------------------------------------------------------------------------------------------
 
 def state_dict(solver: "Solver") -> dict[str, Any]:
     """As Solver.state_dict."""
-    names = {id(v): name for name, v in solver.get_parameters().items()}
-    groups = [{**group, "params": [names[id(v)] for v in group["params"]]} for group in solver.param_groups]
     state = {name: {**pstate, "step": t} for name, (pstate, t) in solver.get_states().items()}
-    return {"state": state, "param_groups": groups, "rates": [solver.learning_rate(), *solver._rates()]}
+    return {"state": state, **saved(solver)}
+
+
+def saved(solver: "Solver") -> dict[str, Any]:
+    """The entries of state_dict() besides the states."""
+    names = {id(v): name for name, v in solver.get_parameters().items()}
+    entries = solver._saved()
+    groups = [{"params": [names[id(v)] for v in group["params"]], **numbers}
+              for group, numbers in zip(solver.param_groups, entries.pop("groups"), strict=True)]
+    return {"solver": type(solver).__name__, **entries, "param_groups": groups}
 
 
 def load_state_dict(solver: "Solver", given: Any) -> None:
     """As Solver.load_state_dict."""
-    if not isinstance(given, Mapping) or not {"state", "param_groups", "rates"} <= given.keys():
-        raise ValueError("load_state_dict takes what state_dict() returned, a dict with \"state\", \"param_groups\" "
-                         "and \"rates\"")
-    now = state_dict(solver)
-    if [group["params"] for group in now["param_groups"]] != [group["params"] for group in given["param_groups"]]:
-        raise ValueError("load_state_dict: the groups have other parameters than those of the solver")
-    states, settings = {}, []
+    keys = ("state", *KEYS)
+    if not isinstance(given, Mapping) or not {*keys} <= given.keys():
+        raise ValueError(f"load_state_dict takes what state_dict() returned, a dict with {', '.join(keys)}; got "
+                         f"{described([*map(str, given)]) if isinstance(given, Mapping) else described(given)}")
+    checked = check("load_state_dict", "dict", solver, given)
+    if not isinstance(given["state"], Mapping):
+        raise TypeError(f"load_state_dict: \"state\" must be a dict of states by name of the parameter, got "
+                        f"{described(given['state'])}")
+    states = {}
     for name, entry in given["state"].items():
-        states[name] = ({key: v for key, v in entry.items() if key != "step"}, entry.get("step")) if isinstance(
-            entry, Mapping) else entry
-    for group, saved in zip(solver.param_groups, given["param_groups"], strict=True):
-        settings += [(group, key, not_negative(key, saved.get(key))) for key in ("weight_decay", "wd_mult")]
-    lr, *rates = check_rates(given["rates"], now["rates"])
-    if states or now["state"]: solver.set_states(states)
-    for group, key, value in settings: group[key] = value
-    solver._set_rates(lr, rates)
+        if not isinstance(entry, Mapping):
+            raise TypeError(f"load_state_dict: the state of {name!r} must be a dict of its states and \"step\", got "
+                            f"{described(entry)}")
+        states[name] = {key: v for key, v in entry.items() if key != "step"}, entry.get("step")
+    if states or solver.get_parameters(): solver.set_states(states)
+    solver._assign(*checked)
 
 
-def check_rates(given: Any, own: list[Any]) -> list[Any]:
-    """Rates of a file or dict, checked for their form: one number, then three for each group."""
-    def number(v: Any) -> bool:
-        return isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= sys.float_info.max
+def check(what: str, source: str, solver: "Solver", given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The entries of saved() in a dict or file, checked, as the arguments of Solver._assign(). Raises ValueError."""
+    own, kind = saved(solver), type(solver).__name__
+    if given["solver"] != kind:
+        raise ValueError(f"{what}: the {source} has the states of {said(given['solver'])}, not of {kind}")
+    settings = check_settings(what, source, own["settings"], given["settings"])
+    groups = given["param_groups"]
+    if not isinstance(groups, list) or not all(map(is_group, groups)):
+        raise ValueError(f"{what}: the groups of the {source} must be a list of dicts with the names of parameters, "
+                         f"got {described(groups)}")
+    mine, theirs = ([group["params"] for group in each] for each in (own["param_groups"], groups))
+    check_names(f"{what}: the names in the {source}", sum(mine, []), sum(theirs, []))
+    if mine != theirs:
+        raise ValueError(f"{what}: the groups of the {source} have other parameters than those of the solver; create "
+                         f"the solver with the groups that it had when it was saved")
+    lr = checked(f"{what}: lr", given["lr"])
+    base, *numbers = ([checked(f"{what}: {key} of {place}", entry.get(key)) for key in NUMBERS] for place, entry in [
+        ("base", given["base"] if isinstance(given["base"], Mapping) else {}),
+        *((f"param_groups[{k}]", group) for k, group in enumerate(groups))])
+    return lr, base, numbers, settings
 
-    n = len(own) - 1
-    fits = isinstance(given, list) and len(given) == len(own) and number(given[0]) and all(
-        isinstance(group, list) and len(group) == 3 and all(map(number, group)) for group in given[1:])
-    if not fits: raise ValueError(f"the learning rates must be those of a solver with {n} group{'s' if n != 1 else ''}")
-    return given
+
+def is_group(group: Any) -> bool:
+    names = group.get("params") if isinstance(group, Mapping) else None
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
+
+
+def check_settings(what: str, source: str, own: dict[str, Any], given: Any) -> dict[str, Any]:
+    """The settings of a solver with the saved wd, which can be assigned, as a group's weight_decay."""
+    if not isinstance(given, Mapping) or given.keys() != own.keys():
+        got = [*map(str, given)] if isinstance(given, Mapping) else given
+        raise ValueError(f"{what}: the settings of the {source} must be {', '.join(own) or 'empty'}, got "
+                         f"{described(got)}")
+    other = {key: v for key, v in own.items() if key != "wd" and not same(given[key], v)}
+    if other:
+        found = ", ".join(f"{key} is {said(given[key])} in the {source} and {v} in the solver"
+                          for key, v in other.items())
+        wanted = ", ".join(f"{key}={said(given[key])}" for key in other)
+        raise ValueError(f"{what}: other settings, with which the run would not continue as it was: {found}; create "
+                         f"the solver with {wanted}")
+    return own if "wd" not in own else own | {"wd": checked(f"{what}: wd", given["wd"])}
+
+
+def same(v: Any, own: float | bool) -> bool:
+    return isinstance(v, int | float) and isinstance(v, bool) == isinstance(own, bool) and v == own
+
+
+def said(v: Any) -> str:
+    return str(v) if isinstance(v, str) and v.isidentifier() and len(v) < 100 else described(v)
+
+
+def checked(name: str, v: Any) -> float:
+    """A number of at least 0 as a float."""
+    if isinstance(v, bool) or not isinstance(v, int | float) or not 0 <= v <= sys.float_info.max:
+        raise ValueError(f"{name} must be a number of at least 0, and finite, got {described(v)}")
+    return float(v)
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -74,8 +131,8 @@ def save(solver: "Solver", path: Any) -> None:
     for name, (pstate, t) in solver.get_states().items():
         tensors |= {f"{name}.{key}": v for key, v in pstate.items()}
         tensors[f"{name}.t"] = tensor(np.int64(t))
-    rates = json.dumps([solver.learning_rate(), *solver._rates()])
-    io.save(path, tensors, {"format": FORMAT, "solver": type(solver).__name__, "rates": rates})
+    metadata = {key: v if isinstance(v, str) else json.dumps(v) for key, v in saved(solver).items()}
+    io.save(path, tensors, {"format": FORMAT, **metadata})
 
 
 def load(solver: "Solver", path: Any) -> None:
@@ -85,9 +142,12 @@ def load(solver: "Solver", path: Any) -> None:
     metadata, tensors = io.metadata(path), io.load(path)
     if metadata.get("format") != FORMAT:
         raise ValueError(f"load_states: {described(str(path))} is not a file of save_states()")
-    kind = type(solver).__name__
-    if metadata.get("solver") != kind:
-        raise ValueError(f"load_states: the file has the states of {metadata.get('solver')}, not of {kind}")
+    given: dict[str, Any] = {"solver": metadata.get("solver")}
+    for key in KEYS[1:]:
+        try: given[key] = json.loads(metadata.get(key, ""))
+        except (ValueError, RecursionError):
+            given[key] = None                       # (which no check takes)
+    new = check("load_states", "file", solver, given)
     own = solver.get_states()
     check_names("the tensors of the file", {f"{name}.{key}" for name, (pstate, _) in own.items()
                                             for key in (*pstate, "t")}, tensors)
@@ -97,8 +157,5 @@ def load(solver: "Solver", path: Any) -> None:
         if t.shape != () or t.dtype != np.int64:
             raise ValueError(f"load_states: '{name}.t' must be one int64, got {t.dtype} {t.shape}")
         states[name] = {key: tensors[f"{name}.{key}"] for key in pstate}, t.item()
-    try: rates = json.loads(metadata.get("rates", ""))
-    except (ValueError, RecursionError): rates = None
-    lr, *rates = check_rates(rates, [0, *solver._rates()])
-    solver.set_states(states)
-    solver._set_rates(lr, rates)
+    if states: solver.set_states(states)
+    solver._assign(*new)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
+from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 
 Parameters: TypeAlias = (
@@ -77,6 +78,15 @@ def named(parameters: Any, start: int) -> dict[str, Any]:
         if name in made: raise ValueError(f"set_parameters: there are two parameters {name!r}")
         made[name] = v
     return made
+
+
+def removed(keys: Any) -> set[str]:
+    """The names that remove_parameters() takes, one or an iterable."""
+    names = [keys] if isinstance(keys, str | Tensor) or not hasattr(keys, "__iter__") else [*keys]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"remove_parameters takes names, as get_parameters() has them, got {described(name)}")
+    return {*names}
 
 
 def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:

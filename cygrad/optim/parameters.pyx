@@ -4,31 +4,89 @@ from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport fresh
-from cygrad.core.graph.tensor cimport Tensor, node_of
+from cygrad.core.graph.tensor cimport Tensor, data_of, node_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
+from cygrad.kernels.array cimport itemsize
 
 from collections.abc import Mapping
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.optim.settings import runs
+
+
+NUMBERS = ("lr", "first_lr", "lr_mult", "decay", "weight_decay", "wd_mult")     # of a group, as they are saved
+ASSIGNED = ("lr", "weight_decay", "lr_mult", "wd_mult")                         # what a user can assign
 
 
 cdef class Group:
-    pass
+    cdef Group copy(self):
+        """A group with the same settings."""
+        cdef Group group = Group.__new__(Group)
+        cdef int i
+        group.decay_at, group.first_at, group.converts = self.decay_at, self.first_at, self.converts
+        for i in range(MAX_SETTINGS): group.value[i] = self.value[i]
+        group.assign(self.numbers())
+        return group
+
+    cdef tuple numbers(self):
+        """The values of NUMBERS."""
+        return self.lr, self.first_lr, self.lr_mult, self.decay, self.weight_decay, self.wd_mult
+
+    cdef int assign(self, numbers) except -1:
+        """Set what numbers() returned."""
+        self.lr, self.first_lr, self.lr_mult, self.decay, self.weight_decay, self.wd_mult = numbers
+        return 0
+
+    cdef int set_decay(self, double weight_decay) except -1:
+        cdef double decay = weight_decay * self.first_lr if self.converts else weight_decay
+        if not decay < INFINITY:
+            raise ValueError(f"weight_decay {weight_decay:g} times the first rate {self.first_lr:g} is not finite")
+        self.weight_decay, self.decay = weight_decay, decay
+        return 0
+
+    cdef int set_rate(self, double lr, double lr_mult) except -1:
+        if not lr < INFINITY or not lr_mult < INFINITY:
+            raise ValueError("a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite")
+        self.lr, self.lr_mult = lr, lr_mult
+        if not self.first_lr:                       # decays and bounds refer to the first rate above 0
+            self.first_lr = lr
+            if self.converts and self.weight_decay: self.set_decay(self.weight_decay)
+        return 0
+
+    cdef int refresh(self, double pending) except -1:
+        """Write what can change into the settings of the rule. `pending` takes the place of the decay, unless it is
+        negative."""
+        self.value[self.decay_at] = (pending if pending >= 0 else self.decay) * self.wd_mult
+        if self.first_at >= 0: self.value[self.first_at] = self.first_lr
+        return 0
+
+
+cdef Group group_from(Group base, double solver_lr, double pending, dict settings):
+    """A new group with the settings of a dict, those of `base` for the others."""
+    cdef Group group = base.copy()
+    cdef double lr, mult
+    for key in settings:
+        if key not in ASSIGNED:
+            raise ValueError(f"a group takes params, {', '.join(ASSIGNED)}, got {described(key)}; make a second solver "
+                             f"for other settings")
+    mult = not_negative("lr_mult", settings.get("lr_mult", 1))
+    lr = not_negative("lr", settings.get("lr", solver_lr)) * mult
+    if solver_lr: mult = lr / solver_lr if "lr" in settings else mult
+    elif lr: raise ValueError(f"a group cannot have lr {lr} in a solver whose rate is 0: set_learning_rate() keeps the "
+                              f"ratio of the two")
+    group.first_lr = lr
+    group.set_rate(lr, mult)
+    if group.converts: group.set_decay(group.weight_decay)
+    if "weight_decay" in settings: group.set_decay(not_negative("weight_decay", settings["weight_decay"]))
+    group.wd_mult = not_negative("wd_mult", settings.get("wd_mult", 1))
+    group.refresh(pending)
+    return group
 
 
 cdef class Parameter:
     pass
-
-
-cdef Group copied(Group other):
-    """A group with the same settings."""
-    cdef Group group = Group.__new__(Group)
-    cdef int i
-    group.lr, group.first_lr, group.lr_mult = other.lr, other.first_lr, other.lr_mult
-    group.decay, group.weight_decay, group.wd_mult = other.decay, other.weight_decay, other.wd_mult
-    for i in range(MAX_SETTINGS): group.value[i] = other.value[i]
-    return group
 
 
 cdef int check_parameter(name, v) except -1:
@@ -52,15 +110,44 @@ cdef int check_parameter(name, v) except -1:
 
 
 cdef int check_distinct(dict made) except -1:
-    """Raise ValueError if a tensor occurs twice."""
+    """Raise ValueError if a tensor occurs twice, or memory in two tensors. Parameters are contiguous, so each is one
+    range of addresses."""
     cdef dict names = {}
+    cdef list ranges = []
+    cdef Tensor x
+    cdef size_t start, end = 0
     for name, p in made.items():
-        v = (<Parameter>p).tensor
-        if id(v) in names:
-            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(v)]!r}; a tensor is updated "
+        x = (<Parameter>p).tensor
+        if id(x) in names:
+            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated "
                              f"once, so list it once")
-        names[id(v)] = name
+        names[id(x)] = name
+        if type(x) is not Tensor or not x.layout.size: continue     # (freed meanwhile, or empty)
+        start = <size_t>data_of(x)
+        ranges.append((start, start + x.layout.size * itemsize(x.dtype), id(x)))
+    ranges.sort()
+    for start, stop, key in ranges:
+        if start < end:
+            first, second = sorted((names[before], names[key]), key=[*made].index)
+            raise ValueError(f"set_parameters: {second!r} shares memory with {first!r}, and an update would change it "
+                             f"twice; list one of them, or use a copy()")
+        end, before = stop, key
     return 0
+
+
+cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states):
+    """A parameter with states of zeros, or, to retain them, those of `old`, which has the name so far, or is None. Its
+    group remains that of `old`."""
+    cdef Parameter p = Parameter.__new__(Parameter)
+    p.tensor, p.group = v, group if old is None else old.group
+    if old is None or not retain:
+        p.states = [zeros(v) for _ in range(n_states)]
+        return p
+    if old.tensor.dtype != v.dtype or not lay.same_shape(old.tensor.layout, v.layout):
+        raise ValueError(f"set_parameters: {name!r} is {DTYPES[v.dtype]} {v.shape}, and the state to retain is "
+                         f"{DTYPES[old.tensor.dtype]} {old.tensor.shape}; pass retain_state=False")
+    p.states, p.t = old.states, old.t
+    return p
 
 
 cdef Tensor zeros(Tensor like):
@@ -106,6 +193,13 @@ def check_names(what, own, given):
         said = [f"{label} {', '.join(map(repr, names))}" for label, names in (("missing", missing), ("unknown", extra))
                 if names]
         raise ValueError(f"{what} must be those of the solver's parameters; {'; '.join(said)}")
+
+
+cdef int check_function(str owner, str name, f, str advice="") except -1:
+    if not callable(f):
+        raise TypeError(f"{owner}: {name} must be a function without arguments, got {described(f)}{advice}")
+    runs(owner, name, f)
+    return 0
 
 
 # ---- checks of numbers -----------------------------------------------------------------------------------------------

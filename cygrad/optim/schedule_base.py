@@ -4,8 +4,9 @@ import itertools
 from numbers import Integral
 from typing import Any
 
+from cygrad.core.answers import of_schedule
 from cygrad.core.errors import described
-from cygrad.optim.settings import count, number
+from cygrad.optim.settings import count, instance, number, rate_at
 
 CREATED = itertools.count()                         # the order in which schedules were created
 
@@ -23,7 +24,16 @@ def set_rates(solver, rate, rates):
         if g["lr"] != r: g["lr"] = r
 
 
-class SolverSchedule:
+class Arguments:
+    """Answers for arguments of PyTorch that a schedule does not take."""
+
+    def __new__(cls, *given: Any, **named: Any):
+        answer = of_schedule(cls, given, named)
+        if answer is not None: raise TypeError(answer)
+        return super().__new__(cls)
+
+
+class SolverSchedule(Arguments):
     """The base of the schedules of a solver. `last_epoch` is the step, which begins with 0, and `base_lrs` has the rate
     of each group when the schedule was created."""
 
@@ -33,6 +43,7 @@ class SolverSchedule:
 
     def __init__(self, solver: Any, **settings: Any):
         name = type(self).__name__
+        instance(name, "solver", solver)
         if not all(callable(getattr(solver, f, None)) for f in ("learning_rate", "set_learning_rate")):
             raise TypeError(f"{name}: solver must have learning_rate() and set_learning_rate(rate), as the solvers of "
                             f"cygrad.optim have; got {described(solver)}")
@@ -101,7 +112,9 @@ class SolverSchedule:
 
     def _read_step(self, name, step):
         """A step, checked: an int or, between two, a float."""
-        return count(name, "the step", step, 0) if isinstance(step, Integral) else number(name, "the step", step)
+        if isinstance(step, Integral): count(name, "the step", step, 0)
+        value = number(name, "the step", step)
+        return int(step) if isinstance(step, Integral) else value
 
     def _take(self, new):
         """Set the attributes of a state."""
@@ -123,13 +136,18 @@ class LRScheduler(SolverSchedule):
 
     def get_learning_rate(self, iter: float) -> float:
         """The learning rate of the first group at step `iter`, which need not be the current one."""
-        return self._rate(self._read_step(type(self).__name__, iter), self.base_lrs[0], 0)
+        return self._rate_at(self._read_step(type(self).__name__, iter), self.base_lrs[0], 0)
+
+    def _rate_at(self, t, base, k):
+        return rate_at(type(self).__name__, t, self._rate(t, base, k))
 
     def step(self, epoch: float | None = None) -> None:
         """Set the learning rates of the next step, or of step `epoch`, which may lie between two. Raises ValueError for
-        a negative one, RuntimeError if groups were added to the solver; then nothing has changed."""
+        a negative one or if a rate is not finite, RuntimeError if groups were added to the solver; then nothing has
+        changed."""
         t = self.last_epoch + 1 if epoch is None else self._read_step(type(self).__name__, epoch)
         self._check_groups()
-        rate, rates = self._rate(t, self._base, 0), [self._rate(t, b, k) for k, b in enumerate(self.base_lrs)]
+        rate = self._rate_at(t, self._base, 0)
+        rates = [self._rate_at(t, b, k) for k, b in enumerate(self.base_lrs)]
         set_rates(self.solver, rate, rates)
         self.last_epoch = t

@@ -16,83 +16,19 @@ from typing import Any
 
 from cygrad.core.errors import described
 from cygrad.optim.schedule_base import LRScheduler, SolverSchedule, group_rates, set_rates
-from cygrad.optim.settings import choice, count, increasing, number, per_group
+from cygrad.optim.schedulers import (
+    CosineScheduler, ExponentialScheduler, LinearWarmupScheduler, PolynomialScheduler, Schedule, StepScheduler,
+)
+from cygrad.optim.settings import choice, count, increasing, instance, number, per_group, power
 
-# ---- nnabla's
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineScheduler", "CyclicLR",
+    "ExponentialLR", "ExponentialScheduler", "LRScheduler", "LambdaLR", "LinearLR", "LinearWarmupScheduler",
+    "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "PolynomialScheduler", "ReduceLROnPlateau",
+    "Schedule", "SequentialLR", "StepLR", "StepScheduler",
+]
 
-class Schedule:
-    """The base of nnabla's schedules: get_learning_rate(iter)."""
-
-    def get_learning_rate(self, iter: int) -> float:
-        """The learning rate at iteration `iter`, counted from 0. Raises ValueError for a negative one."""
-        number(type(self).__name__, "iter", iter, 0)
-        return self._rate(iter)
-
-    def _rate(self, i):
-        raise NotImplementedError(f"{type(self).__name__} has no _rate")
-
-
-class PolynomialScheduler(Schedule):
-    """init_lr (1 - iter / max_iter)^power, and 0 after max_iter."""
-
-    def __init__(self, init_lr: float, max_iter: int, power: float):
-        name = type(self).__name__
-        self.init_lr, self.max_iter = number(name, "init_lr", init_lr), count(name, "max_iter", max_iter)
-        self.power = number(name, "power", power)
-
-    def _rate(self, i):
-        return self.init_lr * (1 - min(i / self.max_iter, 1)) ** self.power
-
-
-class CosineScheduler(Schedule):
-    """init_lr (1 + cos(pi iter / max_iter)) / 2"""
-
-    def __init__(self, init_lr: float, max_iter: int):
-        name = type(self).__name__
-        self.init_lr, self.max_iter = number(name, "init_lr", init_lr), count(name, "max_iter", max_iter)
-
-    def _rate(self, i):
-        return self.init_lr * ((math.cos(i / self.max_iter * math.pi) + 1) * 0.5)
-
-
-class ExponentialScheduler(Schedule):
-    """init_lr gamma^floor(iter / iter_interval)"""
-
-    def __init__(self, init_lr: float, gamma: float, iter_interval: int = 1):
-        name = type(self).__name__
-        self.init_lr, self.gamma = number(name, "init_lr", init_lr), number(name, "gamma", gamma)
-        self.iter_interval = count(name, "iter_interval", iter_interval)
-
-    def _rate(self, i):
-        return self.init_lr * self.gamma ** (i // self.iter_interval)
-
-
-class StepScheduler(Schedule):
-    """init_lr gamma^n, where n of iter_steps are at most iter."""
-
-    def __init__(self, init_lr: float, gamma: float, iter_steps: Sequence[int]):
-        name = type(self).__name__
-        self.init_lr, self.gamma = number(name, "init_lr", init_lr), number(name, "gamma", gamma)
-        self.iter_steps = increasing(name, "iter_steps", iter_steps, False)
-
-    def _rate(self, i):
-        return self.init_lr * self.gamma ** bisect_right(self.iter_steps, i)
-
-
-class LinearWarmupScheduler(Schedule):
-    """The rate of `scheduler`, times (iter + 1) / warmup_iter in the first warmup_iter iterations."""
-
-    def __init__(self, scheduler: Schedule, warmup_iter: int):
-        name = type(self).__name__
-        if not callable(getattr(scheduler, "get_learning_rate", None)):
-            raise TypeError(f"{name}: scheduler must have get_learning_rate(iter), got {described(scheduler)}")
-        self.scheduler, self.warmup_iter = scheduler, count(name, "warmup_iter", warmup_iter)
-
-    def _rate(self, i):
-        return self.scheduler.get_learning_rate(i) * min((i + 1) / self.warmup_iter, 1)
-
-
-# ---- PyTorch's
+# ---- of PyTorch
 
 class StepLR(LRScheduler):
     """base gamma^floor(t / step_size)"""
@@ -106,7 +42,7 @@ class StepLR(LRScheduler):
         return {"step_size": count(name, "step_size", step_size), "gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
-        return base * self.gamma ** (t // self.step_size)
+        return base * power(self.gamma, t // self.step_size)
 
 
 class MultiStepLR(LRScheduler):
@@ -122,7 +58,7 @@ class MultiStepLR(LRScheduler):
                 "gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
-        return base * self.gamma ** bisect_right(self.milestones, t)
+        return base * power(self.gamma, bisect_right(self.milestones, t))
 
 
 class ExponentialLR(LRScheduler):
@@ -137,7 +73,7 @@ class ExponentialLR(LRScheduler):
         return {"gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
-        return base * self.gamma ** t
+        return base * power(self.gamma, t)
 
 
 class ConstantLR(LRScheduler):
@@ -230,6 +166,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return cosine(base, self.eta_min, t / period)
 
 
+def refuse_momentum(name, cycle_momentum):
+    if cycle_momentum:
+        raise ValueError(f"{name}: the momentum of a solver is fixed, so cycle_momentum must be False")
+
+
 class OneCycleLR(LRScheduler):
     """From max_lr / div_factor up to max_lr in the first pct_start of total_steps, then down to the first rate divided
     by final_div_factor; with three_phase, first as slowly down as up.        (Smith and Topin 2017)
@@ -249,8 +190,7 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
     ):
         name = type(self).__name__
-        if cycle_momentum:
-            raise ValueError(f"{name}: the momentum of a solver is fixed, so cycle_momentum must be False")
+        refuse_momentum(name, cycle_momentum)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError(f"{name}: give total_steps, or epochs and steps_per_epoch")
@@ -286,6 +226,46 @@ class OneCycleLR(LRScheduler):
         return cosine(a, b, share) if self.anneal_strategy == "cos" else a + (b - a) * share
 
 
+class CyclicLR(LRScheduler):
+    """base_lr + (max_lr - base_lr) h s        (Smith 2017)
+
+    h rises from 0 to 1 in step_size_up steps and falls to 0 in step_size_down (None: step_size_up), again and again. s
+    is 1 in mode "triangular", 1/2^n after n cycles in "triangular2", gamma^t in "exp_range". base_lr and max_lr are
+    numbers or lists, one for each group; the solver's own rate is replaced. Unlike in PyTorch, cycle_momentum is False:
+    the momentum of a solver is fixed. For PyTorch's scale_fn use LambdaLR."""
+
+    settings = ("base_lr", "max_lr", "step_size_up", "step_size_down", "mode", "gamma")
+    multiplies = False
+
+    def __init__(
+        self, solver: Any, base_lr: float | Sequence[float], max_lr: float | Sequence[float], step_size_up: int = 2000,
+        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0, *,
+        cycle_momentum: bool = False,
+    ):
+        refuse_momentum(type(self).__name__, cycle_momentum)
+        super().__init__(solver, base_lr=base_lr, max_lr=max_lr, step_size_up=step_size_up,
+                         step_size_down=step_size_up if step_size_down is None else step_size_down, mode=mode,
+                         gamma=gamma)
+
+    def _read(self, name, n, base_lr, max_lr, step_size_up, step_size_down, mode, gamma):
+        return {
+            "base_lr": per_group(name, "base_lr", base_lr, n, lambda key, v: number(name, key, v)),
+            "max_lr": per_group(name, "max_lr", max_lr, n, lambda key, v: number(name, key, v)),
+            "step_size_up": count(name, "step_size_up", step_size_up),
+            "step_size_down": count(name, "step_size_down", step_size_down),
+            "mode": choice(name, "mode", mode, ("triangular", "triangular2", "exp_range")),
+            "gamma": number(name, "gamma", gamma),
+        }
+
+    def _rate(self, t, base, k):
+        up, down, low = self.step_size_up, self.step_size_down, self.base_lr[k]
+        n, i = divmod(t, up + down)
+        height = i / up if i <= up else (up + down - i) / down
+        if self.mode == "triangular2": height *= power(0.5, n)
+        if self.mode == "exp_range": height *= power(self.gamma, t)
+        return low + (self.max_lr[k] - low) * height
+
+
 class LambdaLR(LRScheduler):
     """base lr_lambda(t). lr_lambda is a function of the step, or a list, one for each group. state_dict() does not have
     the functions, and load_state_dict() keeps them; pickle can save those that are defined in a module."""
@@ -304,7 +284,27 @@ class LambdaLR(LRScheduler):
             "lr_lambdas": per_group(name, "lr_lambda", lr_lambda, n, function)}
 
     def _rate(self, t, base, k):
-        return base * number(type(self).__name__, f"the value of lr_lambda({t:g})", self.lr_lambdas[k](t), 0)
+        return base * self._value(t, k)
+
+    def _value(self, t, k):
+        return number(type(self).__name__, f"the value of lr_lambda({t:g})", self.lr_lambdas[k](t), 0)
+
+
+class MultiplicativeLR(LambdaLR):
+    """base lr_lambda(1) lr_lambda(2) ... lr_lambda(t). lr_lambda and saved states are as in LambdaLR. The product is
+    kept, so step() calls each function once; step(epoch) with an earlier epoch calls it `epoch` times."""
+
+    multiplies = True
+
+    def _read(self, name, n, lr_lambda=None):
+        return super()._read(name, n, lr_lambda) | {"_products": [(0, 1.0)] * n}
+
+    def _rate(self, t, base, k):
+        done, product = self._products[k]
+        if done > t: done, product = 0, 1.0
+        for i in range(done + 1, math.floor(t) + 1): product *= self._value(i, k)
+        self._products[k] = math.floor(t), product
+        return base * product
 
 
 # ---- combinations
@@ -320,6 +320,7 @@ class Combination(LRScheduler):
         name = type(self).__name__
         if not hasattr(schedulers, "__iter__"):
             raise TypeError(f"{name}: schedulers must be a list of schedules, got {described(schedulers)}")
+        instance(name, "solver", solver)
         schedulers = list(schedulers)
         if not schedulers: raise ValueError(f"{name}: schedulers is empty")
         if solver is None: solver = getattr(schedulers[0], "solver", None)
@@ -444,7 +445,7 @@ class ReduceLROnPlateau(SolverSchedule):
         """Reduce the learning rates if `metrics`, a number or a tensor of one element, has not improved for long
         enough. NaN is no improvement."""
         try: m = float(metrics)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{type(self).__name__}: the metric must be a number or a tensor of one element, got "
                             f"{described(metrics)}") from None
         self._check_groups()

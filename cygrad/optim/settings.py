@@ -1,5 +1,6 @@
 """Checks of the arguments of schedules and updaters. `owner` is the class that an error names."""
 
+import inspect
 import itertools
 import math
 import sys
@@ -17,6 +18,33 @@ def number(owner, name, value, low=0, high=math.inf, above=None):
         most = f"at most {high:g}" if high < math.inf else "finite"
         raise ValueError(f"{owner}: {name} must be {least} and {most}, got {described(value)}")
     return float(value)
+
+
+def power(x, n):
+    """x^n, and inf where Python raises OverflowError."""
+    try: return x**n
+    except OverflowError: return math.inf
+
+
+def rate_at(owner, step, value):
+    """A learning rate at a step, as a float. Raises ValueError if it is negative, infinite or NaN."""
+    return number(owner, f"the rate at step {step}", value)
+
+
+def instance(owner, name, value):
+    """Raise TypeError for a class in place of an instance."""
+    if isinstance(value, type):
+        raise TypeError(f"{owner}: {name} must be an instance, got the class {value.__name__}; create one, "
+                        f"{value.__name__}(...)")
+
+
+def runs(owner, name, f, advice=""):
+    """Raise TypeError for a generator function or coroutine function: a call of it would run nothing."""
+    for kind, is_kind in (("generator", inspect.isgeneratorfunction), ("coroutine", inspect.iscoroutinefunction),
+                          ("generator", inspect.isasyncgenfunction)):
+        if is_kind(f):
+            raise TypeError(f"{owner}: {name} must be a function that runs when it is called, got a {kind} function"
+                            f"{advice}")
 
 
 def count(owner, name, value, low=1):

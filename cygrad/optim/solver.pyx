@@ -6,13 +6,13 @@ What can fail runs before the first write: an update changes all parameters or n
 
 cimport cython
 
+from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from copyreg import __newobj__
 from warnings import warn
 
-from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
@@ -24,18 +24,16 @@ from cygrad.ops.rules cimport Rule
 from cygrad.optim cimport gradients
 from cygrad.optim.gradients cimport reached, run_slice
 from cygrad.optim.parameters cimport (
-    Group, Parameter, bound, check_distinct, check_parameter, checked_states, copied, number, pair, zeros,
+    Group, Parameter, bound, check_distinct, check_function, check_parameter, checked_states, group_from, number, pair,
+    parameter_of,
 )
 
-from cygrad.core.dtypes import DTYPES
-
-from cygrad.core.answers import SOLVERS, attributes, of_solver
+from cygrad.core.answers import SOLVERS, of_solver
 from cygrad.core.errors import described
-from cygrad.core.late_bound import bind_methods
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
-from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters
-from cygrad.optim.parameters import CHECKS, not_negative
+from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed
+from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
 
 @cython.binding(False)
@@ -52,8 +50,7 @@ cdef class Solver:
     cdef Group base                 # of parameters without a group of their own
     cdef list groups                # those in use
     cdef double pending             # the decay of the next update, where the rule has one; -1: that of the group
-    cdef int decay_at, first_at     # the places of the decay and of the first rate among the settings, or -1
-    cdef bint fuses, converts       # the rule has a decay of its own; it is first_lr times PyTorch's
+    cdef bint fuses                 # the rule has a decay of its own
     cdef str refuses                # the name of a solver that takes no GradientSlice, else None
 
     rule = ""
@@ -84,18 +81,17 @@ cdef class Solver:
         base.lr = base.first_lr = not_negative(name, first)
         base.lr_mult = base.wd_mult = 1
         fuses = "wd" in rule.settings and settings.get("weight_decouple", True)
-        self.decay_at = rule.settings.index("wd" if fuses else "weight_decay")
-        self.first_at = rule.settings.index("first_lr") if "first_lr" in rule.settings else -1
-        self.fuses, self.converts = fuses, fuses and self.first_at >= 0
-        if settings.get("fixed_decay") and fuses: self.converts = True
+        base.decay_at = rule.settings.index("wd" if fuses else "weight_decay")
+        base.first_at = rule.settings.index("first_lr") if "first_lr" in rule.settings else -1
+        base.converts = fuses and (base.first_at >= 0 or settings.get("fixed_decay", False))
         for i, key in enumerate(rule.settings): base.value[i] = settings.get(key, 0)
         if fuses: base.decay = settings.get("wd", 0)
-        if base.decay and base.lr: base.weight_decay = base.decay / base.lr if self.converts else base.decay
+        if base.decay and base.lr: base.weight_decay = base.decay / base.lr if base.converts else base.decay
         if weight_decay is not None:
-            self.set_decay(base, not_negative("weight_decay", weight_decay))
+            base.set_decay(not_negative("weight_decay", weight_decay))
             if fuses and "wd" in settings: settings["wd"] = base.decay
-        self.refresh(base)
-        self.the_rule, self.lr, self.given, self.groups = rule, base.lr, settings, [base]
+        base.refresh(-1)
+        self.the_rule, self.fuses, self.lr, self.given, self.groups = rule, fuses, base.lr, settings, [base]
         if params is not None: self.set_parameters(params)
 
     def _rule(self, settings):
@@ -105,21 +101,10 @@ cdef class Solver:
                                       f"cygrad.ops.rules")
         return self.rule
 
-    cdef int set_decay(self, Group group, double weight_decay) except -1:
-        """Set the weight decay of a group in PyTorch's unit. Where nnabla decays by lr / first_lr wd, wd is that."""
-        group.weight_decay = weight_decay
-        group.decay = weight_decay * group.first_lr if self.converts else weight_decay
-        return 0
-
-    cdef int refresh(self, Group group) except -1:
-        """Write what can change into the settings of a group."""
-        group.value[self.decay_at] = (self.pending if self.pending >= 0 else group.decay) * group.wd_mult
-        if self.first_at >= 0: group.value[self.first_at] = group.first_lr
-        return 0
-
     def __getattr__(self, name):
         if name in self.given: return self.given[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        advice = f": {SOLVERS[name]}" if name in SOLVERS else ""
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{advice}")
 
     # ---- parameters
 
@@ -128,13 +113,13 @@ cdef class Solver:
         of pairs (name, variable), one variable, or a list of groups (see add_param_group). With reset=False the other
         parameters stay, and a variable replaces the one of its name; with retain_state=True too it takes over that
         one's state and number of updates, else both start anew. Raises TypeError for other arguments, ValueError for a
-        tensor that is not a variable, is read-only, is not contiguous or occurs twice, or whose shape or dtype differs
-        from that of a retained state; then nothing has changed."""
+        tensor that is not a variable, is read-only, is not contiguous, occurs twice or shares memory with another one,
+        or whose shape or dtype differs from that of a retained state; then nothing has changed."""
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group
         for names, settings in each_group(parameters, len(made)):
-            group = self.base if settings is None else self.group_from(settings)
+            group = self.base if settings is None else group_from(self.base, self.lr, self.pending, settings)
             if group not in groups: groups.append(group)
             self.add_to(made, names, group, retain_state, reset)
         check_distinct(made)
@@ -149,7 +134,7 @@ cdef class Solver:
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
         [(names, settings)] = each_group([param_group], len(made))
-        group = self.group_from(settings)
+        group = group_from(self.base, self.lr, self.pending, settings)
         for name in names:
             if name in made: raise ValueError(f"add_param_group: there is a parameter {name!r} already")
         self.add_to(made, names, group, False, False)
@@ -157,45 +142,12 @@ cdef class Solver:
         self.parameters = made
         self.groups.append(group)
 
-    cdef Group group_from(self, dict settings):
-        """A new group with the settings of a dict."""
-        cdef Group group = copied(self.base)
-        for key in settings:
-            if key not in GROUP:
-                raise ValueError(f"a group takes params, {', '.join(GROUP)}, got {described(key)}; make a second "
-                                 f"solver for other settings")
-        mult = not_negative("lr_mult", settings.get("lr_mult", 1))
-        lr = not_negative("lr", settings.get("lr", self.lr)) * mult
-        if self.lr: mult = lr / self.lr if "lr" in settings else mult
-        elif lr: raise ValueError(f"a group cannot have lr {lr} in a solver whose rate is 0: set_learning_rate() keeps "
-                                  f"the ratio of the two")
-        group.lr, group.first_lr, group.lr_mult = lr, lr, mult
-        if self.converts: self.set_decay(group, group.weight_decay)
-        if "weight_decay" in settings:
-            self.set_decay(group, not_negative("weight_decay", settings["weight_decay"]))
-        group.wd_mult = not_negative("wd_mult", settings.get("wd_mult", 1))
-        self.refresh(group)
-        return group
-
     cdef int add_to(self, dict made, dict names, Group group, bint retain, bint reset) except -1:
         """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
-        cdef Parameter p, old
         for name, v in names.items():
             check_parameter(name, v)
             if reset and name in made: raise ValueError(f"set_parameters: two groups have a parameter {name!r}")
-            p = Parameter.__new__(Parameter)
-            p.tensor, p.group = <Tensor>v, group
-            old = made.get(name)
-            if old is not None: p.group = old.group
-            if old is not None and retain:
-                if old.tensor.dtype != p.tensor.dtype or not lay.same_shape(old.tensor.layout, p.tensor.layout):
-                    raise ValueError(
-                        f"set_parameters: {name!r} is {DTYPES[p.tensor.dtype]} {p.tensor.shape}, and the state to "
-                        f"retain is {DTYPES[old.tensor.dtype]} {old.tensor.shape}; pass retain_state=False")
-                p.states, p.t = old.states, old.t
-            else:
-                p.states = [zeros(p.tensor) for _ in (self.the_rule.states if self.the_rule is not None else ())]
-            made[name] = p
+            made[name] = parameter_of(name, <Tensor>v, group, made.get(name), retain, len(state_names(self)))
         return 0
 
     def get_parameters(self):
@@ -203,8 +155,9 @@ cdef class Solver:
         return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
 
     def remove_parameters(self, keys):
-        """Remove the parameters of these names, a list or one name, and their states. Other names are ignored."""
-        cdef set names = {keys} if isinstance(keys, str) else set(keys)
+        """Remove the parameters of these names, a list or one name, and their states. Other names are ignored. Raises
+        TypeError for what is not a string."""
+        names = removed(keys)
         self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
 
     def clear_parameters(self):
@@ -223,23 +176,16 @@ cdef class Solver:
 
     def _write_group(self, Group group, key, value):
         """Assign to a group of param_groups."""
-        if key not in GROUP:
-            raise ValueError(f"a group has {', '.join(GROUP)} to assign, not {described(key)}")
-        value = not_negative(key, value)
-        if key == "weight_decay": self.set_decay(group, value)
-        elif key == "wd_mult": group.wd_mult = value
-        elif key == "lr_mult": self.set_rate(group, self.lr * value, value)
-        elif self.groups == [group] and group is self.base: self.set_learning_rate(value)
-        elif self.lr or not value: self.set_rate(group, value, value / self.lr if self.lr else group.lr_mult)
-        else: self.set_rate(group, value, group.lr_mult)
-        self.refresh(group)
-
-    cdef int set_rate(self, Group group, double lr, double lr_mult) except -1:
-        group.lr, group.lr_mult = lr, lr_mult
-        if not group.first_lr:                      # decays and bounds refer to the first rate above 0
-            group.first_lr = lr
-            if self.converts and group.weight_decay: self.set_decay(group, group.weight_decay)
-        return 0
+        cdef double x
+        if key not in ASSIGNED:
+            raise ValueError(f"a group has {', '.join(ASSIGNED)} to assign, not {described(key)}")
+        x = not_negative(key, value)
+        if key == "weight_decay": group.set_decay(x)
+        elif key == "wd_mult": group.wd_mult = x
+        elif key == "lr_mult": group.set_rate(self.lr * x, x)
+        elif self.groups == [group] and group is self.base: self.set_learning_rate(x)
+        else: group.set_rate(x, x / self.lr if self.lr else group.lr_mult)
+        group.refresh(self.pending)
 
     # ---- the learning rate and the update
 
@@ -248,8 +194,9 @@ cdef class Solver:
 
     cdef int set_pending(self, double decay) except -1:
         """Set the decay of the next update; -1: that of the groups."""
+        cdef Group group
         self.pending = decay
-        for group in self.every_group(): self.refresh(group)
+        for group in self.every_group(): group.refresh(decay)
         return 0
 
     def learning_rate(self):
@@ -261,10 +208,15 @@ cdef class Solver:
         Raises TypeError unless it is a number, ValueError unless it is finite and at least 0."""
         cdef Group group
         cdef double rate = not_negative("lr", lr)
+        cdef list groups = self.every_group()
+        for group in groups:
+            if not rate * group.lr_mult < INFINITY:
+                raise ValueError(f"set_learning_rate: {rate:g} times the lr_mult {group.lr_mult:g} of a group is not "
+                                 f"finite")
         self.lr = rate
-        for group in self.every_group():
-            self.set_rate(group, rate * group.lr_mult if group.lr_mult != 1 else rate, group.lr_mult)
-            self.refresh(group)
+        for group in groups:
+            group.set_rate(rate * group.lr_mult, group.lr_mult)
+            group.refresh(self.pending)
 
     def zero_grad(self):
         """Set every parameter's gradient to zeros, and drop a fused weight_decay() that waits for an update. update()
@@ -279,10 +231,12 @@ cdef class Solver:
         """Apply the update rule to every parameter that a backward pass has reached since the last update or
         zero_grad(); warns if there is none. The hooks are called without arguments before and after the update of each
         of them. Raises RuntimeError if there are no parameters or if a gradient is incomplete, TypeError for a
-        GradientSlice unless the solver takes them; then nothing has changed. What a hook raises arrives with a note
-        that lists the parameters that were updated before."""
+        GradientSlice unless the solver takes them and for a hook that is not a function; then nothing has changed. What
+        a hook raises arrives with a note that lists the parameters that were updated before."""
         cdef list ready
         cdef size_t workspace_bytes = 0
+        if update_pre_hook is not None: check_function("update", "update_pre_hook", update_pre_hook)
+        if update_post_hook is not None: check_function("update", "update_post_hook", update_post_hook)
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
@@ -348,7 +302,9 @@ cdef class Solver:
         return 0
 
     def step(self, closure=None):
-        """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned."""
+        """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
+        Raises TypeError if it is not a function."""
+        if closure is not None: check_function("step", "closure", closure, "; after a backward pass call step()")
         loss = closure() if closure is not None else None
         self.update()
         return loss
@@ -432,33 +388,37 @@ cdef class Solver:
 
     def state_dict(self):
         """As in PyTorch: "state", which by name of the parameter has its states and "step", the number of its updates,
-        and "param_groups". The tensors are the solver's own."""
+        and "param_groups", with the names of the parameters, rates and decays; also "solver", the name of the class,
+        "settings", the other arguments of the constructor, "lr", and "base", the rates and decays of a parameter
+        without a group. The tensors are the solver's own."""
         return files.state_dict(self)
 
     def load_state_dict(self, state_dict):
-        """Set states, rates and decays from what state_dict() returns. Raises as set_states does."""
+        """Set states, numbers of updates, rates and decays from what state_dict() returned, so that the next updates
+        are those of the saved solver, bit for bit. A fused weight_decay() that waits for an update is dropped. Raises
+        ValueError unless class, names, groups and all settings that cannot be assigned (betas, eps, momentum, ...) are
+        those of the solver, else as set_states does; then nothing has changed."""
         files.load_state_dict(self, state_dict)
 
     def save_states(self, path):
-        """Write the states, the numbers of updates and the learning rates to a .safetensors or .npz file. Raises
-        ValueError for another suffix."""
+        """Write what state_dict() returns to a .safetensors or .npz file. Raises ValueError for another suffix."""
         files.save(self, path)
 
     def load_states(self, path):
-        """Read the states, the numbers of updates and the learning rates from a file of save_states(). Names match
-        exactly. Raises ValueError unless the file is of this kind of solver and fits its parameters; then nothing has
-        changed."""
+        """load_state_dict() from a file of save_states(); raises as that does."""
         files.load(self, path)
 
-    def _rates(self):
-        return [[(<Group>g).lr, (<Group>g).first_lr, (<Group>g).lr_mult] for g in self.groups]
+    def _saved(self):
+        """What can be assigned, and the settings, for files.py."""
+        return {"lr": self.lr, "settings": dict(self.given), "base": dict(zip(NUMBERS, self.base.numbers())),
+                "groups": [dict(zip(NUMBERS, (<Group>g).numbers())) for g in self.groups]}
 
-    def _set_rates(self, double lr, list rates):
-        cdef Group group
-        self.lr = lr
-        for group, (rate, first, mult) in zip(self.groups, rates, strict=True):
-            group.lr, group.first_lr, group.lr_mult = rate, first, mult
-            self.refresh(group)
+    def _assign(self, double lr, base, list groups, dict given):
+        """Set what _saved() returned, checked."""
+        self.lr, self.given = lr, given
+        self.base.assign(base)
+        for group, numbers in zip(self.groups, groups, strict=True): (<Group>group).assign(numbers)
+        self.set_pending(-1)
 
     # ---- pickling
 
@@ -474,8 +434,7 @@ cdef class Solver:
         return {
             "settings": {type(self).settings[0]: self.lr, **self.given},
             "parameters": parameters,
-            "groups": [((<Group>h).lr, (<Group>h).first_lr, (<Group>h).lr_mult, (<Group>h).decay,
-                        (<Group>h).weight_decay, (<Group>h).wd_mult) for h in groups],
+            "groups": [(<Group>h).numbers() for h in groups],
             "group_of": {name: groups.index((<Parameter>q).group) for name, q in self.parameters.items()},
             "uses_base": self.base in self.groups,
             "pending": self.pending,
@@ -501,8 +460,8 @@ cdef class Solver:
         cdef Group g
         cdef list groups = []
         for numbers in state.get("groups", ()):     # the first is the base
-            g = copied(self.base)
-            g.lr, g.first_lr, g.lr_mult, g.decay, g.weight_decay, g.wd_mult = numbers
+            g = self.base.copy()
+            g.assign(numbers)
             groups.append(g)
         if groups: self.base = groups[0]
         self.groups = ([self.base] if state.get("uses_base", True) else []) + groups[1:]
@@ -518,17 +477,9 @@ cdef class Solver:
 
     def _take(self, Solver twin):
         self.the_rule, self.lr, self.given = twin.the_rule, twin.lr, twin.given
-        self.base, self.groups = twin.base, twin.groups
-        self.decay_at, self.first_at, self.fuses, self.converts = (twin.decay_at, twin.first_at, twin.fuses,
-                                                                   twin.converts)
+        self.base, self.groups, self.fuses = twin.base, twin.groups, twin.fuses
         self.pending, self.parameters = twin.pending, twin.parameters
-
-
-GROUP = ("lr", "weight_decay", "lr_mult", "wd_mult")
 
 
 cdef tuple state_names(Solver s):
     return s.the_rule.states if s.the_rule is not None else ()
-
-
-bind_methods(Solver, **attributes("solver", SOLVERS))

@@ -136,7 +136,9 @@ class RMSprop(Solver):
 
 class RMSpropGraves(Solver):
     """v = decay v + (1 - decay) g^2        m = decay m + (1 - decay) g
-    d = momentum d - lr g / sqrt(v - m^2 + eps)        w += d        (Graves 2013)"""
+    d = momentum d - lr g / sqrt(v - m^2 + eps)        w += d        (Graves 2013)
+
+    v - m^2 is a variance, and 0 where rounding makes it negative; PyTorch's RMSprop(centered=True) gives NaN there."""
 
     __slots__ = ()
     rule, settings, default = "rmsprop_graves_update", ("lr", "decay", "momentum", "eps"), 1e-4

@@ -10,7 +10,8 @@ from cygrad.core.errors import described
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
-from cygrad.optim.settings import count
+from cygrad.optim.groups import advice
+from cygrad.optim.settings import count, instance, runs
 
 Callbacks = Callable[[Any], object] | Iterable[Callable[[Any], object]]
 
@@ -24,15 +25,18 @@ class Passes:
 
     def __init__(self, solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads):
         self._name = type(self).__name__
+        instance(self._name, "solver", solver)
         missing = [method for method in self.needs if not callable(getattr(solver, method, None))]
-        if missing or isinstance(solver, type):
+        if missing:
             raise TypeError(f"{self._name}: solver must have {', '.join(self.needs)}, as the solvers of cygrad.optim "
-                            f"have; got {described(solver)}" + (f" without {', '.join(missing)}" if missing else ""))
+                            f"have; got {described(solver)} without {', '.join(missing)}")
         if data_feeder is not None and not callable(data_feeder):
             raise TypeError(f"{self._name}: data_feeder must be a function without arguments that returns a batch, got "
                             f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
+        runs(self._name, "data_feeder", data_feeder, "; call it and pass __next__ of the result")
         if not isinstance(clear_buffer, bool):
             raise TypeError(f"{self._name}: clear_buffer must be True or False, got {described(clear_buffer)}")
+        instance(self._name, "comm", comm)
         if comm is not None and not callable(getattr(comm, "all_reduce", None)):
             raise TypeError(f"{self._name}: comm must have all_reduce(arrays, division=False, inplace=False), got "
                             f"{described(comm)}")
@@ -48,6 +52,8 @@ class Passes:
 
     def _forward_of(self, loss):
         """The function that runs the forward pass. The heads of captured nets will be read here too."""
+        instance(self._name, "loss", loss)
+        runs(self._name, "loss", loss)
         if callable(loss) and not isinstance(loss, Tensor): return loss
         raise TypeError(f"{self._name}: loss must be a function that runs the forward pass and returns the loss, got "
                         f"{described(loss)}; operations run immediately, so wrap them in a function of the batch")
@@ -55,10 +61,10 @@ class Passes:
     def _listed(self, grads):
         """`grads` as a tuple of tensors: an iterable, the values of a dict, or one tensor."""
         if isinstance(grads, Tensor): return (grads,)
-        if hasattr(grads, "items"): grads = grads.values()
-        if not hasattr(grads, "__iter__"):
+        if hasattr(grads, "items") and not hasattr(grads, "named_parameters"): grads = grads.values()
+        if not hasattr(grads, "__iter__") or hasattr(grads, "named_parameters"):
             raise TypeError(f"{self._name}: grads must be a list of variables or gradient tensors, got "
-                            f"{described(grads)}")
+                            f"{described(grads)}{advice(grads)}")
         grads = tuple(grads)
         for k, x in enumerate(grads):
             if isinstance(x, GradientSlice): self._refuse_slice(k, x, {})

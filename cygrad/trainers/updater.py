@@ -5,6 +5,7 @@ from typing import Any
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.settings import runs
 from cygrad.trainers.passes import Callbacks, Passes, new_collection
 
 POINTS = tuple(f"{stage}_callback_on_{end}" for stage in ("forward", "backward", "comm", "update")
@@ -58,7 +59,7 @@ class Updater(Passes):
 
     def _callbacks(self, point, given):
         """One function or an iterable of functions, as a tuple."""
-        if callable(given): return (given,)
+        if callable(given): given = (given,)
         if not hasattr(given, "__iter__"):
             raise TypeError(f"{self._name}: {point} must be a function of i, or an iterable of functions, got "
                             f"{described(given)}")
@@ -66,6 +67,7 @@ class Updater(Passes):
         for k, f in enumerate(functions):
             if not callable(f):
                 raise TypeError(f"{self._name}: {point}[{k}] must be a function of i, got {described(f)}")
+            runs(self._name, point, f)
         return functions
 
     def update(self, i: int) -> None:

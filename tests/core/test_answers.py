@@ -24,9 +24,39 @@ def test_a_name_of_others_is_answered_and_is_no_attribute(name):
 
 def test_solvers_answer_too():
     solver = cg.optim.Sgd()
-    for name in answers.SOLVERS:
-        assert not hasattr(solver, name) and name not in dir(solver)
+    for name, sentence in answers.SOLVERS.items():
+        assert not hasattr(solver, name) and name not in dir(solver) and getattr(solver, name, None) is None
+        with pytest.raises(AttributeError) as e: getattr(solver, name)
+        assert str(e.value) == f"'Sgd' object has no attribute '{name}': {sentence}"
     assert {"update", "set_parameters"} <= set(dir(solver)) and {"shape", "numpy", "grad"} <= set(dir(cg.ones(2)))
+
+
+class WithState(cg.optim.Sgd):
+    """A solver of a user, with attributes of its own."""
+
+
+def test_a_subclass_may_have_attributes_of_these_names():
+    solver = WithState()
+    for name in answers.SOLVERS:
+        setattr(solver, name, 3)
+        assert getattr(solver, name) == 3
+
+
+def test_names_of_torch_optim_and_mxnet():
+    for name in answers.OPTIM:
+        assert not hasattr(cg.optim, name)
+        with pytest.raises(AttributeError, match=f"^module 'cygrad.optim' has no attribute '{name}': "):
+            getattr(cg.optim, name)
+    for name, ours in (("AMSGrad", "AMSGRAD"), ("LAMB", "Lamb"), ("RMSProp", "RMSprop"), ("Adamw", "AdamW")):
+        with pytest.raises(AttributeError, match=f"'{name}': use {ours}$"): getattr(cg.optim, name)
+
+
+def test_every_solver_and_schedule_of_pytorch_is_here_or_answered():
+    torch = pytest.importorskip("torch")
+    solvers = [name for name, v in vars(torch.optim).items() if isinstance(v, type)]
+    schedules = [name for name in torch.optim.lr_scheduler.__all__ if name != "__all__"]
+    assert len(solvers) > 12 and len(schedules) > 12
+    assert [name for name in solvers + schedules if not hasattr(cg.optim, name) and name not in answers.OPTIM] == []
 
 
 def test_what_the_answers_name_exists():

@@ -76,6 +76,10 @@ def lambdas(t):
     return 0.95**t
 
 
+def multiplied(t):
+    return 0.9 if t % 7 else 1.5
+
+
 PYTORCH = {
     "step": lambda m, s: m.StepLR(s, 30, 0.5),
     "step default": lambda m, s: m.StepLR(s, 60),
@@ -100,6 +104,14 @@ PYTORCH = {
     "one cycle up": lambda m, s: m.OneCycleLR(s, 0.5, STEPS, pct_start=1.0, cycle_momentum=False),
     "lambda": lambda m, s: m.LambdaLR(s, lambdas),
     "lambda list": lambda m, s: m.LambdaLR(s, [lambdas, lambda t: 1 / (t + 1)]),
+    "multiplicative": lambda m, s: m.MultiplicativeLR(s, multiplied),
+    "multiplicative list": lambda m, s: m.MultiplicativeLR(s, [multiplied, lambda t: 0.98]),
+    "cyclic": lambda m, s: m.CyclicLR(s, 0.01, 0.3, 17, cycle_momentum=False),
+    "cyclic, skewed": lambda m, s: m.CyclicLR(s, [0.01, 0.02], [0.3, 0.1], 7, 23, "triangular2",
+                                              cycle_momentum=False),
+    "cyclic, shrinking": lambda m, s: m.CyclicLR(s, 0.01, 0.3, 9, 4, "exp_range", 0.97, cycle_momentum=False),
+    "chain with a product": lambda m, s: m.ChainedScheduler([m.MultiplicativeLR(s, multiplied),
+                                                             m.StepLR(s, 30, 0.5)]),
     "sequence": lambda m, s: m.SequentialLR(s, [m.LinearLR(s, 0.1, 1, 20), m.CosineAnnealingLR(s, 100, 0.001),
                                                 m.ExponentialLR(s, 0.95)], [20, 120]),
     "sequence created backwards": lambda m, s: m.SequentialLR(
@@ -109,7 +121,7 @@ PYTORCH = {
     "chain in a sequence": lambda m, s: m.SequentialLR(
         s, [m.LinearLR(s, 0.5, 1, 9), m.MultiStepLR(s, [50, 70])], [10]),
 }
-LISTS = ("one cycle linear", "lambda list")         # with a value for each of two groups
+LISTS = ("one cycle linear", "lambda list", "multiplicative list", "cyclic, skewed")   # for two groups
 named = pytest.mark.parametrize("name", PYTORCH)
 
 
@@ -182,7 +194,7 @@ def test_resuming_is_exact(name, kept):
     resumed.load_state_dict(state)
     assert resumed.get_last_lr() == rates[kept] and resumed.state_dict() == saved.state_dict()
     resumes = [resumed]
-    if name != "lambda list": resumes.append(pickle.loads(pickle.dumps(saved)))     # (pickle refuses lambdas)
+    if "list" not in name: resumes.append(pickle.loads(pickle.dumps(saved)))     # (pickle refuses lambdas)
     resumes.append(copy.deepcopy(saved))
     for each in resumes:
         assert each.solver is not saved.solver
@@ -297,6 +309,76 @@ def test_on_plateau_against_pytorch(settings):
             b = pickle.loads(pickle.dumps(b))
             solver = b.solver
     assert a.num_bad_epochs == b.num_bad_epochs
+
+
+def test_a_product_calls_its_function_once_for_each_step():
+    calls = []
+    schedule = sch.MultiplicativeLR(cg.optim.Sgd(lr=1.0), lambda t: calls.append(t) or 0.5)
+    for _ in range(4): schedule.step()
+    assert calls == [1, 2, 3, 4] and schedule.get_last_lr() == [0.5**4]
+    assert schedule.get_learning_rate(2) == 0.25 and calls[4:] == [1, 2]
+    schedule.step(2.5)
+    assert schedule.get_last_lr() == [0.25] and calls[6:] == []
+
+
+@pytest.mark.parametrize("name, make", [
+    ("StepLR", lambda s: sch.StepLR(s, 1, 1.5)), ("ExponentialLR", lambda s: sch.ExponentialLR(s, 1.5)),
+    ("MultiStepLR", lambda s: sch.MultiStepLR(s, list(range(10_000)), 1.5)),
+    ("LambdaLR", lambda s: sch.LambdaLR(s, lambda t: 1e308 if t > 99 else 1)),
+    ("CyclicLR", lambda s: sch.CyclicLR(s, 0.01, 0.1, 1, 2, "exp_range", 1.5)),
+    ("CyclicLR", lambda s: sch.CyclicLR(s, 0.1, 0.09, 1, 2, "exp_range", 1.5)),       # negative
+    ("MultiplicativeLR", lambda s: sch.MultiplicativeLR(s, lambda t: 1.5)),
+    ("SequentialLR", lambda s: sch.SequentialLR(s, [sch.StepLR(s, 1), sch.ExponentialLR(s, 1.5)], [3])),
+    ("ChainedScheduler", lambda s: sch.ChainedScheduler([sch.StepLR(s, 1, 0), sch.ExponentialLR(s, 1.5)])),     # 0 inf
+])
+def test_a_rate_that_is_not_finite_is_an_error(name, make):
+    w, v = (cg.zeros(2).attach_grad() for _ in range(2))
+    solver = cg.optim.Sgd([{"params": [w]}, {"params": [v], "lr": 50}], lr=10.0)
+    schedule = make(solver)
+    schedule.step(3)
+    before = schedule.state_dict()
+    for call in (schedule.step, schedule.get_learning_rate):
+        with pytest.raises(ValueError, match=f"^{name}: the rate at step 10000 must be at least 0 and finite, got "):
+            call(10_000)
+        assert schedule.state_dict() == before
+    for call in (schedule.step, schedule.get_learning_rate):
+        with pytest.raises(ValueError, match=f"^{name}: the step must be at least 0 and finite"): call(10**400)
+    schedule.step()
+    assert schedule.last_epoch == 4
+
+
+@pytest.mark.parametrize("schedule", [sch.ExponentialScheduler(0.1, 1.5), sch.StepScheduler(0.1, 9.0, [1] * 9999),
+                                      sch.LinearWarmupScheduler(sch.ExponentialScheduler(0.1, 1.5), 3)])
+def test_a_rate_of_nnabla_s_that_is_not_finite_is_an_error(schedule):
+    with pytest.raises(ValueError, match="Scheduler: the rate at step 10000 must be at least 0 and finite, got inf"):
+        schedule.get_learning_rate(10_000)
+
+
+@pytest.mark.parametrize("name", [name for name in cg.optim._SCHEDULES if name.endswith(("LR", "Restarts", "Plateau"))])
+def test_arguments_of_pytorch_that_a_schedule_does_not_take(name):
+    if name == "LRScheduler": return                # (the base, whose subclasses may take them)
+    make, solver = getattr(sch, name), cg.optim.Sgd()
+    for key, text in (("last_epoch", "call step(epoch) on the schedule, or load_state_dict(state) to resume"),
+                      ("verbose", "print get_last_lr() after step()")):
+        with pytest.raises(TypeError) as e: make(solver, **{key: -1})
+        assert str(e.value) == f"{name} takes no {key}: {text}"
+
+
+class OwnArguments(sch.LRScheduler):
+    """A schedule of a user, whose arguments are its own."""
+
+    def __init__(self, solver, last_epoch):
+        self.first = last_epoch
+        super().__init__(solver)
+
+    def _rate(self, t, base, k):
+        return base + t + self.first
+
+
+def test_a_schedule_of_a_user_takes_what_it_likes():
+    schedule = OwnArguments(cg.optim.Sgd(lr=1.0), last_epoch=3)
+    schedule.step()
+    assert schedule.get_last_lr() == [5.0] and pickle.loads(pickle.dumps(schedule)).first == 3
 
 
 def test_the_rates_reach_the_update():

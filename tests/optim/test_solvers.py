@@ -308,3 +308,32 @@ def test_failing_allocations_change_nothing(name):
             assert state() == before
         assert n > 1 or not states
     assert solver.get_states()["x"].t == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype, size", [("float32", 1e30), ("float64", 1e200), ("float32", 1e-30)])
+def test_gradients_whose_square_overflows_give_no_nan(name, dtype, size):
+    x = variable(np.ones(9), dtype)
+    solver = getattr(cg.optim, name)({"x": x})
+    for t, g in enumerate((size, -size, size, 1.0, -1.0)):
+        push(x, np.full(9, g))
+        solver.update()
+        assert np.isfinite(x.numpy()).all()
+        if name == "RMSpropGraves" and size > 1: assert t > 2 or x.tolist() == [1.0] * 9      # g / sqrt(inf)
+    x.grad = cg.tensor(np.full(9, np.nan, dtype))
+    x.fresh_grad = True
+    solver.update()
+    assert np.isnan(x.numpy()).all() or name == "Lion"      # whose step is a sign
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_variance_that_rounding_makes_negative_is_zero(dtype):
+    """PyTorch's centered RMSprop gives NaN where v < m^2, as rounding makes it for gradients without variance."""
+    x = variable([0.0], dtype)
+    solver = cg.optim.RMSpropGraves({"x": x}, lr=1e-4, decay=0.5, momentum=0.0, eps=1e-2)
+    states = {key: cg.tensor([value], dtype=dtype) for key, value in (("v", 999_999), ("m", 1000), ("d", 0))}
+    solver.set_states({"x": (states, 7)})
+    push(x, [1000.0])                               # v - m^2 becomes -0.5
+    solver.update()
+    assert solver.get_states()["x"].pstate["v"].item() == 999_999.5
+    np.testing.assert_allclose(x.item(), -1e-4 * 1000 / 1e-1, 1e-6)

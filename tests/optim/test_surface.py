@@ -1,7 +1,5 @@
-"""What a solver does with its parameters, groups, hooks, states and arguments. The rules are in test_solvers.py."""
-
-import copy
-import pickle
+"""What a solver does with its parameters, groups, hooks and arguments. The rules are in test_solvers.py, the states in
+test_states.py."""
 
 import numpy as np
 import pytest
@@ -86,6 +84,34 @@ def test_names():
     solver.set_parameters([a])
     solver.set_parameters([b], reset=False)
     assert solver.get_parameters() == {"0": a, "1": b}
+
+
+def test_parameters_that_share_memory_are_refused():
+    """One memory would be updated twice. Views of one storage that do not overlap are fine."""
+    array = np.arange(12.0)
+    whole, first, last, empty = (cg.asarray(v).attach_grad() for v in (array, array[:6], array[6:], array[3:3]))
+    other, row = variable([1.0]), cg.asarray(array).reshape(3, 4)[1].attach_grad()
+    solver = cg.optim.Adam({"first": first, "last": last, "empty": empty})
+    solver.add_param_group({"params": {"other": other}})
+    kept = solver.get_parameters()
+
+    def refused(text, change):
+        with pytest.raises(ValueError, match=f"^set_parameters: {text}"): change()
+        assert solver.get_parameters() == kept and len(solver.param_groups) == 2
+
+    refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": whole, "b": cg.asarray(array[-1:]
+                                                                                                     ).attach_grad()}))
+    refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": row, "x": other, "b": whole}))
+    refused("'a' shares memory with 'first'", lambda: solver.set_parameters({"a": row}, reset=False))
+    refused("'a' shares memory with 'last'", lambda: solver.add_param_group({"params": {"a": cg.asarray(
+        array[7:]).attach_grad()}}))
+    refused("'1' shares memory with '0'", lambda: solver.set_parameters([{"params": [row]}, {"params": [first]}]))
+    refused("'1' shares memory with '0'", lambda: solver.set_parameters([other, other.detach().requires_grad_()]))
+    with pytest.raises(ValueError, match="'1' shares memory with '0'"): cg.optim.Sgd([whole, last], lr=0.1)
+    solver.set_parameters({"last": last}, reset=False)
+    push(first, np.ones(6)), push(last, np.ones(6))
+    solver.update()
+    assert solver.get_states()["first"].t == 1 and (array < np.arange(12)).all()
 
 
 # ---- groups and PyTorch's arguments ----------------------------------------------------------------------------------
@@ -345,124 +371,3 @@ def test_a_shared_and_a_strided_gradient_is_scaled_once():
     assert (g.numpy() == 2).all() and g.version == 1
     solver.update()
     assert (x.numpy() == -1).all() and (y.numpy() == -1).all()
-
-
-# ---- states ----------------------------------------------------------------------------------------------------------
-
-RESUMED = [lambda p: cg.optim.Adam(p, lr=0.1, weight_decay=0.1), lambda p: cg.optim.AdamW(p, lr=0.1, wd=0.01),
-           lambda p: cg.optim.AMSBound(p, lr=0.1), lambda p: cg.optim.AdaBelief(p, lr=0.1, amsgrad=True, rectify=True),
-           lambda p: cg.optim.Sgd(p, lr=0.1), lambda p: cg.optim.Lamb(p, lr=0.1),
-           lambda p: cg.optim.RMSpropGraves([{"params": p, "lr": 0.5}], lr=0.1)]
-
-
-def by_states(solver, other):
-    other.set_states(copy.deepcopy(solver.get_states()))
-    other.set_learning_rate(solver.learning_rate())
-
-
-def by_dict(solver, other):
-    other.load_state_dict(pickle.loads(pickle.dumps(solver.state_dict())))
-
-
-@pytest.mark.parametrize("make", RESUMED)
-@pytest.mark.parametrize("resume", [by_states, by_dict])
-def test_resuming_is_bit_identical(make, resume):
-    gradients = np.random.default_rng(0).normal(size=(6, 4))
-    x = variable([1.0, 2.0, 3.0, 4.0], "float32")
-    solver = make({"x.y": x})
-    for t, g in enumerate(gradients[:3]):
-        solver.set_learning_rate(0.1 / (t + 1))
-        push(x, g)
-        solver.update()
-    y = variable(x.numpy(), "float32")
-    twin = make({"x.y": y})
-    resume(solver, twin)
-    for t, g in enumerate(gradients[3:], 3):
-        for s, v in ((solver, x), (twin, y)):
-            push(v, g)
-            s.update()
-            s.set_learning_rate(0.1 / (t + 1))
-        assert x.numpy().tobytes() == y.numpy().tobytes()
-
-
-def test_states_that_do_not_fit_change_nothing():
-    solver, _ = trained("a", "b")
-    good = copy.deepcopy(solver.get_states())
-    bad = {"a": ({"v": cg.ones(3, dtype="float64")}, 5), "b": good["b"]}
-    for states, error, text in (
-            ({"a": good["a"]}, ValueError, "the states must be those of the solver's parameters; missing 'b'"),
-            (good | {"c": good["a"]}, ValueError, "unknown 'c'"), ([good], TypeError, "set_states takes a dict"),
-            (bad, ValueError, r"the state v of 'a' must be a float64 tensor of shape \(2,\) like the parameter"),
-            (good | {"b": 3}, TypeError, "the state of 'b' must be a SolverState or a pair"),
-            (good | {"b": ({"v": good["b"].pstate["v"]}, True)}, ValueError, "must be an int of at least 0, got True"),
-            (good | {"b": ({}, 1)}, ValueError, "the state of 'b' must have v, got none")):
-        with pytest.raises(error, match=text): solver.set_states(states)
-        assert velocity(solver, "a") == velocity(solver, "b") == ([0.1, 0.1], 1)
-    with pytest.raises(RuntimeError, match="set_states: this solver has no parameters"):
-        cg.optim.Momentum().set_states(good)
-    state = solver.state_dict()
-    for change, text in ((dict(rates=[0.1]), "the learning rates must be those of a solver with 1 group$"),
-                         (dict(param_groups=[]), "other parameters"),
-                         (dict(param_groups=[dict(state["param_groups"][0]) | {"wd_mult": -1}]), "wd_mult must be at"),
-                         (dict(state={}), "missing 'a', 'b'")):
-        with pytest.raises(ValueError, match=text): solver.load_state_dict(state | change)
-        assert velocity(solver, "a") == ([0.1, 0.1], 1) and solver.learning_rate() == 0.1
-    with pytest.raises(ValueError, match="takes what state_dict"): solver.load_state_dict({})
-
-
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
-def test_groups_and_a_pending_decay_are_in_the_pickle(again):
-    x, y = variable([1.0]), variable([2.0])
-    solver = cg.optim.AdamW([{"params": [x], "lr": 0.5}, {"params": [y], "wd_mult": 2}], lr=0.25, wd=0.125)
-    push(x, [1.0])
-    solver.weight_decay(0.5)
-    model, twin = again(([x, y], solver))
-    assert twin.state_dict()["param_groups"] == solver.state_dict()["param_groups"] and twin.wd == 0.125
-    for s, v in ((solver, x), (twin, model[0])):
-        push(v, [1.0])
-        s.update()
-    assert x.item() == model[0].item() and x.item() < 0.5
-
-
-@pytest.mark.parametrize("suffix", [".safetensors", ".npz"])
-@pytest.mark.parametrize("make", RESUMED)
-def test_files(make, suffix, tmp_path):
-    """Resuming from a file, and files that do not fit."""
-    x, path = variable([1.0, 2.0], "float32"), tmp_path / ("states" + suffix)
-    solver = make({"w": x})
-    for g in (1.0, 2.0):
-        push(x, [g, -g])
-        solver.update()
-    solver.set_learning_rate(0.05)
-    solver.save_states(path)
-    y = variable(x.numpy(), "float32")
-    twin = make({"w": y})
-    twin.load_states(path)
-    push(x, [1.0, 3.0]), push(y, [1.0, 3.0])
-    solver.update(), twin.update()
-    assert x.numpy().tobytes() == y.numpy().tobytes() and twin.learning_rate() == 0.05
-    for other, text in ((make({"w2": y}), "missing 'w2"), (make({"w": y, "w2": x}), "missing 'w2"),
-                        (cg.optim.Lion({"w": y}), "not of Lion")):
-        with pytest.raises(ValueError, match=text): other.load_states(path)
-        assert all(s.t == 0 for s in other.get_states().values())
-    if len(solver.get_states()["w"].pstate):
-        short = make({"w": variable([1.0], "float32")})
-        with pytest.raises(ValueError, match="like the parameter"): short.load_states(path)
-    with pytest.raises(ValueError): solver.save_states(tmp_path / "states.h5")
-    cg.io.save(path, {"w.t": cg.tensor(np.int64(3))})
-    with pytest.raises(ValueError, match="is not a file of save_states"): twin.load_states(path)
-
-
-@pytest.mark.parametrize("rates", ["[1" + "0" * 400 + ", [1, 1, 1]]", "[0.1, [0.1, 0.1, 1" + "0" * 400 + "]]",
-                                   "[true, [1, 1, 1]]", "[" * 100_000])
-def test_hostile_rates_in_a_file_change_nothing(rates, tmp_path):
-    x, path = variable([1.0, 2.0], "float32"), tmp_path / "states.safetensors"
-    solver = cg.optim.Momentum({"w": x}, lr=0.1)
-    push(x, [1.0, 2.0])
-    solver.update()
-    cg.io.save(path, {"w.v": cg.ones(2), "w.t": cg.tensor(np.int64(9))},
-               {"format": "cygrad.optim", "solver": "Momentum", "rates": rates})
-    with pytest.raises(ValueError, match="the learning rates must be those of a solver with 1 group"):
-        solver.load_states(path)
-    (state,) = solver.get_states().values()
-    assert state.t == 1 and state.pstate["v"].tolist() != [1.0, 1.0] and solver.learning_rate() == 0.1

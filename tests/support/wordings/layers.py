@@ -27,7 +27,8 @@ CASES = [
     (lambda: cg.optim.lr_scheduler, AttributeError,
      "module 'cygrad.optim' has no attribute 'lr_scheduler': the schedules are in cygrad.optim itself, such as "
      "cygrad.optim.StepLR"),
-    (lambda: cg.optim.LBFGS, AttributeError, "module 'cygrad.optim' has no attribute 'LBFGS'"),
+    (lambda: cg.optim.LBFGS, AttributeError, "module 'cygrad.optim' has no attribute 'LBFGS': no "
+     "solver has a line search; the nearest is scipy.optimize.minimize, with gradients from cygrad"),
     (lambda: nn.Linear(2, 3, generator=3), TypeError,
      "generator must be a cygrad.random.Generator or None (the default one), got 3"),
     (lambda: nn.init.normal_(cg.ones(2), generator=3), TypeError,

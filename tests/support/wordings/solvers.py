@@ -17,6 +17,23 @@ def freed_in_a_solver():
     return solver
 
 
+def changed(**entries):
+    solver = adam()
+    solver.load_state_dict(solver.state_dict() | entries)
+
+
+def generated():
+    yield
+
+
+def sharing(make):
+    cg.optim.Sgd(make(VARIABLE()))
+
+
+def grouped(lr):
+    return cg.optim.Sgd([{"params": [VARIABLE()]}, {"params": [VARIABLE()], "lr": lr}], lr=0.1)
+
+
 CASES = [
     (lambda: incomplete(), RuntimeError,
      "update: the gradient of 'w' is incomplete: a backward pass failed, or the gradient was zeroed or assigned by a "
@@ -38,6 +55,27 @@ CASES = [
      "eps must be greater than 0 and finite, got 0"),
     (lambda: cg.optim.Adam(beta1=1), ValueError,
      "beta1 must be at least 0 and less than 1, got 1"),
+    (lambda: adam().update(3), TypeError, "update: update_pre_hook must be a function without arguments, got 3"),
+    (lambda: adam().update(None, "x"), TypeError,
+     "update: update_post_hook must be a function without arguments, got 'x'"),
+    (lambda: adam().update(generated), TypeError,
+     "update: update_pre_hook must be a function that runs when it is called, got a generator function"),
+    (lambda: adam().step(3), TypeError,
+     "step: closure must be a function without arguments, got 3; after a backward pass call step()"),
+    (lambda: adam().remove_parameters([VARIABLE()]), TypeError,
+     "remove_parameters takes names, as get_parameters() has them, got a float32 tensor of shape (2,)"),
+    (lambda: adam().remove_parameters(3), TypeError,
+     "remove_parameters takes names, as get_parameters() has them, got 3"),
+    (lambda: adam().state, AttributeError, "'Adam' object has no attribute 'state': use get_states(), or state_dict()"),
+    (lambda: adam().defaults, AttributeError,
+     "'Adam' object has no attribute 'defaults': its settings are attributes, such as lr, and param_groups has those "
+     "of groups"),
+    (lambda: cg.optim.NAdam, AttributeError,
+     "module 'cygrad.optim' has no attribute 'NAdam': the nearest is Adam, without Nesterov's step"),
+    (lambda: cg.optim.AMSGrad, AttributeError, "module 'cygrad.optim' has no attribute 'AMSGrad': use AMSGRAD"),
+    (lambda: cg.optim.lr_scheduler, AttributeError,
+     "module 'cygrad.optim' has no attribute 'lr_scheduler': the schedules are in cygrad.optim itself, such as "
+     "cygrad.optim.StepLR"),
     (lambda: freed_in_a_solver().update(), RuntimeError,
      "update: 'w' was freed, by its free() or at the end of a memory.scope(); call remove_parameters('w')"),
     (lambda: freed_in_a_solver().clip_grad_by_norm(1.0), RuntimeError,
@@ -180,11 +218,40 @@ CASES = [
     (lambda: adam().set_states({"w": (dict(adam().get_states()["w"].pstate), -1)}), ValueError,
      "the number of updates of 'w' must be an int of at least 0, got -1"),
     (lambda: adam().load_state_dict({}), ValueError,
-     'load_state_dict takes what state_dict() returned, a dict with "state", "param_groups" and "rates"'),
-    (lambda: adam().load_state_dict(adam().state_dict() | {"rates": [1]}), ValueError,
-     "the learning rates must be those of a solver with 1 group"),
-    (lambda: adam().load_state_dict(adam().state_dict() | {"param_groups": []}), ValueError,
-     "load_state_dict: the groups have other parameters than those of the solver"),
+     "load_state_dict takes what state_dict() returned, a dict with state, solver, settings, lr, base, param_groups; "
+     "got []"),
+    (lambda: changed(lr=[1]), ValueError,
+     "load_state_dict: lr must be a number of at least 0, and finite, got [1]"),
+    (lambda: changed(state=[1]), TypeError,
+     "load_state_dict: \"state\" must be a dict of states by name of the parameter, got [1]"),
+    (lambda: changed(state={"w": 1}), TypeError,
+     "load_state_dict: the state of 'w' must be a dict of its states and \"step\", got 1"),
+    (lambda: changed(base=3), ValueError,
+     "load_state_dict: lr of base must be a number of at least 0, and finite, got None"),
+    (lambda: changed(solver="Lion"), ValueError,
+     "load_state_dict: the dict has the states of Lion, not of Adam"),
+    (lambda: changed(settings={"eps": 1e-8}), ValueError,
+     "load_state_dict: the settings of the dict must be beta1, beta2, eps, got ['eps']"),
+    (lambda: changed(settings={"beta1": 0.8, "beta2": 0.999, "eps": 1e-3}), ValueError,
+     "load_state_dict: other settings, with which the run would not continue as it was: beta1 is 0.8 in the dict and "
+     "0.9 in the solver, eps is 0.001 in the dict and 1e-08 in the solver; create the solver with beta1=0.8, "
+     "eps=0.001"),
+    (lambda: changed(param_groups=[]), ValueError,
+     "load_state_dict: the names in the dict must be those of the solver's parameters; missing 'w'"),
+    (lambda: changed(param_groups=[3]), ValueError,
+     "load_state_dict: the groups of the dict must be a list of dicts with the names of parameters, got [3]"),
+    (lambda: changed(param_groups=[{"params": ["w"]}, {"params": ["w"]}]), ValueError,
+     "load_state_dict: the groups of the dict have other parameters than those of the solver; create the solver with "
+     "the groups that it had when it was saved"),
+    (lambda: sharing(lambda x: {"a": x, "b": x.detach().requires_grad_()}), ValueError,
+     "set_parameters: 'b' shares memory with 'a', and an update would change it twice; list one of them, or use a "
+     "copy()"),
+    (lambda: grouped(lr=1e300).set_learning_rate(1e200), ValueError,
+     "set_learning_rate: 1e+200 times the lr_mult 1e+301 of a group is not finite"),
+    (lambda: cg.optim.Sgd([{"params": [VARIABLE()], "lr": 1e300}], lr=1e-300), ValueError,
+     "a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite"),
+    (lambda: cg.optim.AdamW([VARIABLE()], lr=1e10, weight_decay=1e300), ValueError,
+     "weight_decay 1e+300 times the first rate 1e+10 is not finite"),
     (lambda: cg.ops.ROWS["sgd_update"].function(cg.ones(2), cg.ones(3), 0.1, 1), ValueError,
      "sgd_update: w, g must have the same shape and floating dtype, lr must be one floating number and t one "
      "int64; got w float32 (2,), g float32 (3,), lr float64 (), t int64 ()"),

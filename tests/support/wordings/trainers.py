@@ -24,13 +24,38 @@ def loss():
     pass
 
 
+def generated(*batch):
+    yield
+
+
+async def waiting(i):
+    pass
+
+
 CASES = [
     (lambda: Updater(loss, Solver()), TypeError,
      "Updater: solver must have zero_grad, update, as the solvers of cygrad.optim have; got a value of type function "
      "without zero_grad, update"),
     (lambda: Updater(cg.optim.Sgd, loss), TypeError,
-     "Updater: solver must have zero_grad, update, as the solvers of cygrad.optim have; got <class "
-     "'cygrad.optim.<*>.Sgd'>"),
+     "Updater: solver must be an instance, got the class Sgd; create one, Sgd(...)"),
+    (lambda: Updater(Solver(), cg.nn.MSELoss), TypeError,
+     "Updater: loss must be an instance, got the class MSELoss; create one, MSELoss(...)"),
+    (lambda: Updater(Solver(), loss, comm=Solver), TypeError,
+     "Updater: comm must be an instance, got the class Solver; create one, Solver(...)"),
+    (lambda: Scaling(Solver(), generated), TypeError,
+     "DynamicLossScalingUpdater: loss must be a function that runs when it is called, got a generator function"),
+    (lambda: Updater(Solver(), loss, generated), TypeError,
+     "Updater: data_feeder must be a function that runs when it is called, got a generator function; call it and pass "
+     "__next__ of the result"),
+    (lambda: Updater(Solver(), loss, update_callback_on_start=waiting), TypeError,
+     "Updater: update_callback_on_start must be a function that runs when it is called, got a coroutine function"),
+    (lambda: Updater(Solver(), loss, comm_callback_on_finish=[loss, generated]), TypeError,
+     "Updater: comm_callback_on_finish must be a function that runs when it is called, got a generator function"),
+    (lambda: Updater(Solver(), loss, grads=cg.nn.Sequential(cg.nn.Tanh())), TypeError,
+     "Updater: grads must be a list of variables or gradient tensors, got a value of type <*>Sequential; pass its "
+     "parameters() or named_parameters()"),
+    (lambda: Updater(Solver(), loss, grads=cg.nn.Tanh().parameters), TypeError,
+     "Updater: grads must be a list of variables or gradient tensors, got a value of type method; call it, with ()"),
     (lambda: Scaling(Solver(), loss, weight_decay=0.1), TypeError,
      "DynamicLossScalingUpdater: solver must have zero_grad, update, check_inf_or_nan_grad, scale_grad, weight_decay, "
      "as the solvers of cygrad.optim have; got a value of type wordings.trainers.Solver without weight_decay"),
