@@ -25,7 +25,7 @@ cdef class CallBase:
     """The registries of a module, its mode, and its call. `_parameters`, `_buffers` and `_modules` have the names of
     the module's attributes of each kind, in the order in which they were assigned. They exist before __init__ runs, so
     a subclass need not call it."""
-    cdef readonly dict _parameters      # name -> the grad_req that unfreeze() restores
+    cdef readonly dict _parameters      # name -> (grad_req, stype) that unfreeze() restores, or None
     cdef readonly dict _buffers         # name -> whether it is part of the state_dict
     cdef readonly dict _modules         # name -> None
     cdef public object _hooks           # None, or [dict of pre-hooks, dict of hooks]

@@ -293,8 +293,9 @@ class Module(CallBase):
 
     def astype(self, dtype: Any) -> Module:
         """Convert all floating parameters and buffers to `dtype`, float32 or float64. Those of another dtype are
-        replaced by new tensors without gradients, so give them to a solver again; tied ones stay tied. Nothing changes
-        if an allocation fails. Returns this module. Raises TypeError for another dtype."""
+        replaced by new tensors, so give them to a solver again. A new parameter has the grad_req, the stype and the
+        hooks of the old one; gradients become zeros, and None stays None. Tied parameters stay tied, frozen ones
+        frozen. Nothing changes if an allocation fails. Returns this module. Raises TypeError for another dtype."""
         from cygrad.nn.state import cast
 
         cast(self, dtype)
@@ -312,8 +313,8 @@ class Module(CallBase):
         return self
 
     def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
-        """Make frozen parameters variables again, with their previous grad_req: all of them, or those that `which`
-        selects (see `freeze`). Returns this module."""
+        """Make frozen parameters variables again, with their previous grad_req and stype: all of them, or those that
+        `which` selects (see `freeze`). Returns this module."""
         from cygrad.nn.state import unfreeze
 
         unfreeze(self, which)
