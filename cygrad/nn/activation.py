@@ -10,7 +10,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import full
 from cygrad.nn.factory import floating, size
 from cygrad.nn.module import Module
-from cygrad.ops import activations, functions, softmax
+from cygrad.ops import activations, compare, elementwise, functions, softmax
 from cygrad.ops.functions import tanh
 
 
@@ -70,6 +70,33 @@ class Tanhshrink(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x - tanh(x)"""
         return x - tanh(x)
+
+
+class Hardshrink(Module):
+    """x for |x| > lambd, else 0"""
+
+    _shown = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x for |x| > lambd, else 0"""
+        return compare.where(compare.less_equal(elementwise.abs(x), self.lambd), 0.0, x)
+
+
+class Softshrink(Module):
+    """x - clip(x, -lambd, lambd)"""
+
+    _shown = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        if not lambd >= 0: raise ValueError(f"Softshrink: lambd must be at least 0, got {described(lambd)}")
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x - clip(x, -lambd, lambd)"""
+        return x - compare.clip(x, -self.lambd, self.lambd)
 
 
 class LeakyReLU(Module):

@@ -14,8 +14,9 @@ from cygrad.core.interop.numpy import asarray
 from cygrad.nn.dropout import Dropout
 from cygrad.nn.factory import floating, size, source
 from cygrad.nn.linear import Linear
-from cygrad.nn.module import Module, Parameter
+from cygrad.nn.module import Module
 from cygrad.nn.normalization import LayerNorm
+from cygrad.nn.parameter import Parameter
 from cygrad.ops.attention import scaled_dot_product_attention
 from cygrad.ops.compare import greater_equal, logical_and, logical_not, not_equal, where
 from cygrad.ops.functions import gelu, relu

@@ -13,7 +13,8 @@ from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.factory import floating, size
-from cygrad.nn.module import Module, Parameter
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
 from cygrad.ops.channels import batch_norm, group_norm, instance_norm
 from cygrad.ops.normalize import layer_norm, rms_norm
 from cygrad.ops.reduce import mean

@@ -200,12 +200,18 @@ def freeze(module, which):
 
 def unfreeze(module, which):
     """See Module.unfreeze."""
-    for x, found in selected(module, which, "unfreeze").values():
-        if kind_of(x) == "variable": continue
-        roles = [m._parameters[name] for m, name in found if m._parameters[name] is not None]
-        req, stype = roles[0] if roles else ("add", "default")
-        if (req, stype) == ("add", "default"): x.requires_grad_()
-        else: x.attach_grad(req, stype)
+    changed = []
+    try:
+        for x, found in selected(module, which, "unfreeze").values():
+            if kind_of(x) == "variable": continue
+            roles = [m._parameters[name] for m, name in found if m._parameters[name] is not None]
+            req, stype = roles[0] if roles else ("add", "default")
+            if (req, stype) == ("add", "default"): x.requires_grad_()
+            else: x.attach_grad(req, stype)
+            changed.append(x)
+    except BaseException:
+        for x in changed: x.drop_grad()
+        raise
 
 
 # ---- repr ------------------------------------------------------------------------------------------------------------
