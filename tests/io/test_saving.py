@@ -222,6 +222,7 @@ def test_mapping_copies_what_is_not_aligned(tmp_path):
     found = cg.load(path, mmap=True)
     now = cg.memory.stats()
     assert found["x"].tolist() == [1, 2] and found["b"].tolist() == [7]
+    assert found["x"].numpy().flags.writeable and not found["b"].numpy().flags.writeable
     assert now["live_bytes"] - before["live_bytes"] == 8 and now["external_bytes"] - before["external_bytes"] == 1
 
 
