@@ -117,8 +117,9 @@ def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap:
     whose tensors need more than `max_bytes` (an int, or text such as "2GiB") is refused. The default is no limit for
     .safetensors, and 100 times the size of the file, but at least 256 MiB, for .npz, which can be compressed.
 
-    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError and, for
-    tensors that the system has no memory for, MemoryError before the data is read, and OSError, such as FileNotFoundError, as the system raises it."""
+    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError (and
+    MemoryError, if the system has no memory for the tensors) before the data is read, and OSError, such as
+    FileNotFoundError, as the system raises it."""
     name, form = format_of(path, "load")
     if dtype is not None and (dtype := read_dtype(dtype)) not in FLOATS:
         raise ValueError(f"load: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import full
-from cygrad.nn.factory import floating, size
+from cygrad.nn.factory import floating, number, size
 from cygrad.nn.module import Module
 from cygrad.ops import activations, compare, elementwise, functions, softmax
 from cygrad.ops.functions import tanh
@@ -78,6 +78,7 @@ class Hardshrink(Module):
     _shown = ("lambd",)
 
     def __init__(self, lambd: float = 0.5):
+        number(self, "lambd", lambd)
         self.lambd = lambd
 
     def forward(self, x: Tensor) -> Tensor:
@@ -91,7 +92,8 @@ class Softshrink(Module):
     _shown = ("lambd",)
 
     def __init__(self, lambd: float = 0.5):
-        if not lambd >= 0: raise ValueError(f"Softshrink: lambd must be at least 0, got {described(lambd)}")
+        if not number(self, "lambd", lambd) >= 0:
+            raise ValueError(f"Softshrink: lambd must be at least 0, got {described(lambd)}")
         self.lambd = lambd
 
     def forward(self, x: Tensor) -> Tensor:
@@ -121,6 +123,7 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         self.num_parameters = size(self, "num_parameters", num_parameters)
+        init = number(self, "init", init)
         self.weight = full((self.num_parameters,), init, dtype=floating(self, device, dtype)).requires_grad_()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -170,7 +173,7 @@ class Hardtanh(Module):
     _shown: tuple[str, ...] = "min_val", "max_val"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
-        if not min_val < max_val:
+        if not number(self, "min_val", min_val) < number(self, "max_val", max_val):
             raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {described(min_val)} and "
                              f"{described(max_val)}")
         self.min_val, self.max_val = min_val, max_val

@@ -130,7 +130,7 @@ for keywords in {}, {"dtype": "float64"}, {"mmap": True}:
 
 @pytest.mark.parametrize("each, count", [(1 << 40, 1), (1 << 29, 16)])
 def test_holes_larger_than_memory(tmp_path, each, count):
-    """A sparse file with an honest header is refused before a page is touched, also if each of its tensors would fit."""
+    """A sparse file with an honest header is refused before a page is touched, also if each of its tensors fits."""
     path = tmp_path / "x.safetensors"
     run = subprocess.run([sys.executable, "-c", SPARSE, path, str(each), str(count)], capture_output=True, text=True)
     assert not run.stderr, run.stderr

@@ -81,6 +81,9 @@ CASES = [
     (lambda: nn.L1Loss(reduction="batchmean"), ValueError,
      "L1Loss: reduction must be one of \"mean\", \"sum\", \"none\", got 'batchmean'"),
 
+    (lambda: nn.init.xavier_normal_(cg.ones(2, 2), "a"), TypeError, "xavier_normal_: gain must be a number, got 'a'"),
+    (lambda: nn.BatchNorm1d(3, eps=10**400), ValueError,
+     "BatchNorm1d: eps is an integer of 1329 bits; it must fit float64"),
     (lambda: nn.init.uniform_(np.ones(2)), TypeError,
      "uniform_ fills a tensor of float32 or float64, got a float64 array of shape (2,)"),
     (lambda: nn.init.eye_(cg.ones(2)), ValueError, "eye_: the tensor must have 2 dimensions, got (2,)"),
