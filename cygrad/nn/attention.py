@@ -46,8 +46,9 @@ class MultiheadAttention(Module):
     keep PyTorch's order of arguments, raise ValueError.
 
     A difference from PyTorch: forward returns no weights unless need_weights=True, because the matrix of weights,
-    (batch, L, S), is otherwise not made, neither here nor in backward. And a query that may see nothing gets zeros, not
-    NaN."""
+    (batch, L, S), is otherwise not made, neither here nor in backward. For a query that may see no key, the weights and
+    the results of the heads are zeros, so its result is the bias of out_proj; PyTorch gives the same without weights,
+    and NaN with need_weights=True."""
 
     in_proj_weight: Tensor | None
     in_proj_bias: Tensor | None

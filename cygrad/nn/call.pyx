@@ -1,6 +1,7 @@
 """CallBase, the base of Module: the call of a layer, which is one C function because it runs once for each layer in
-each step. The call of a layer with an empty forward takes 62 ns. With hooks, with sizes that are not known yet, and
-while a memory profile is open, the call goes through the Python function `watched_call`."""
+each step. The call of a layer with an empty forward takes 70 ns, 20 of which are those of forward (AMD EPYC, Python
+3.11). With hooks, with sizes that are not known yet, and while a memory profile is open, the call goes through the
+Python function `_watched_call`."""
 
 from cpython.object cimport PyObject
 
