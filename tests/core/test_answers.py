@@ -31,7 +31,8 @@ def test_solvers_answer_too():
 
 def test_what_the_answers_name_exists():
     """The replacement for a keyword is a parameter of some function, and the examples are valid."""
-    functions = [f for f in [getattr(cg, name) for name in dir(cg)] if inspect.isroutine(f)] + [cg.Tensor.backward, cg.Tensor.flatten]
+    functions = [f for f in (getattr(cg, name) for name in dir(cg)) if inspect.isroutine(f)]
+    functions += [cg.Tensor.backward, cg.Tensor.flatten]
     parameters = {name for f in functions for name in inspect.signature(f).parameters}
     parameters |= set(inspect.signature(cg.autograd.grad).parameters)
     assert {ours for names in answers.KEYWORDS.values() for ours in names} <= parameters

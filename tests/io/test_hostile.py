@@ -3,6 +3,7 @@ wordings are in tests/support/wordings/files.py."""
 
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -148,6 +149,20 @@ def test_the_tensor_without_memory_is_named(tmp_path):
     with pytest.raises(cg.MemoryLimitError, match=f"load: '{path}': no memory for 'b', float32 of ") as caught:
         with cg.memory.limit("20MiB"): cg.load(path)
     assert caught.value.requested >= 36_000_000
+
+
+def test_a_directory_without_members(tmp_path):
+    """Each member has a header before the directory, so a directory alone is refused before it is read."""
+    path = tmp_path / "x.npz"
+    content = archive(member("x.npy", npy()))
+    entry = content[content.index(b"PK\1\2"):-22]
+    n = 1_000_000 // len(entry)
+    body = content[:content.index(b"PK\1\2")]
+    end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, n, n, n * len(entry), len(body), 0)
+    path.write_bytes(body + entry * n + end)
+    nbytes, result = peak(lambda: cg.load(path))
+    assert isinstance(result, ValueError) and f"{n * len(entry):,} bytes for {n:,} members" in str(result)
+    assert nbytes < BESIDE
 
 
 # ---- mutated files ---------------------------------------------------------------------------------------------------
