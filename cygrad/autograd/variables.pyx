@@ -5,11 +5,11 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport share_memory, window
-from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of
+from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
-    ADD, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result, is_tracked,
-    node_of, put_grad, show,
+    ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result,
+    is_tracked, node_of, put_grad, show,
 )
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.core.thread_state cimport flags
@@ -177,6 +177,26 @@ def drop_grad(Tensor self) -> Tensor:
         leaf.incomplete = False
         set_leaf(self, NULL_REQ)
     return self
+
+
+def stype_of(Tensor self):
+    """The stype of a variable's gradient, also of a variable that was frozen: "row_sparse" or "default"."""
+    cdef Leaf leaf = leaf_of(self)
+    return "row_sparse" if leaf is not None and leaf.sparse else "default"
+
+
+def take_role(Tensor self, Tensor x):
+    """Make the plain tensor `self` a variable as `x` is, of the same shape and perhaps another dtype: with its
+    grad_req, also "null", its stype and its hooks, whose handles remove them from both. Where `x` has a .grad it is
+    zeros, as in a copy. Raises MemoryError; then `self` may be a variable."""
+    cdef Leaf old = leaf_of(x), leaf
+    requires_grad_(self)
+    leaf = leaf_of(self)
+    leaf.sparse = old.sparse
+    if old.sparse and old.req != NULL_REQ: put_rows(leaf, empty_slice(self.layout, self.dtype))
+    elif old.grad is not None: put_grad(leaf, zeros_like(self, OTHER))
+    set_leaf(self, old.req)
+    if old.flags & EXTRAS: give_extras(leaf).hooks = extras_of(old).hooks
 
 
 def keeps_grad(Tensor x):

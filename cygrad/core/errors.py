@@ -52,5 +52,11 @@ def described(value):
     return f"a value of type {module}{kind.__name__}"
 
 
+def as_float(value, what):
+    """`value`, a number, as a float. Raises ValueError for an int that is too large; `what` begins the message."""
+    try: return float(value)
+    except OverflowError: raise ValueError(f"{what} is {described(value)}; it must fit float64") from None
+
+
 def cut(text):
     return text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH - 4] + " ..."

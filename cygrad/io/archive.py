@@ -1,6 +1,9 @@
-"""Reads and writes zip archives as NumPy does. zipfile is not strict enough for files from elsewhere: it takes many
-times the size of the archive's directory, and allows members that overlap. When writing it replaces an exception by
-another, about its open member. Format: APPNOTE.TXT of PKWARE."""
+"""Reads zip archives as NumPy writes them. Format: APPNOTE.TXT of PKWARE.
+
+Python's zipfile writes them, but reads too much: of the 41 archives in tests/support/wordings/files.py that are damaged
+as archives, it reads 15 without an error (Python 3.11.7), such as one with bytes after the end of a member and one
+whose local header states another method. For a directory of 100 MB without members it takes 830 MB and 11 seconds;
+this module refuses that before it reads the directory."""
 
 import struct
 import zlib
@@ -18,7 +21,7 @@ END = struct.Struct("<4sHHHHIIH")
 LOCATOR = struct.Struct("<4sIQI")
 END64 = struct.Struct("<4sQHHIIQQQQ")
 STORED, DEFLATED = 0, 8     # methods
-UTF8, DAY = 0x800, 33       # a flag; 1980-01-01, the date of each member, so that equal arrays give equal bytes
+UTF8 = 0x800                # a flag
 FULL, MANY = 0xffffffff, 0xffff     # a number of this size or larger is in a 64-bit field
 
 
@@ -56,7 +59,7 @@ def read_directory(file):
             sign, _, _, _, _, _, _, count, length, offset = END64.unpack(file.read(end, END64.size))
             if sign != b"PK\6\6": damaged(file, "its directory is incomplete")
     if offset + length != end: damaged(file, "its directory has a wrong offset or length")
-    if length > LONGEST or count * ENTRY.size > length:
+    if length > LONGEST or count * ENTRY.size > length or count * LOCAL.size > offset:
         damaged(file, f"its directory has {length:,} bytes for {count:,} members")
     return offset, length, count
 
@@ -192,44 +195,3 @@ class MemberStream:
                 if found: damaged(self.file, f"{name} has more than the {self.member.nbytes:,} bytes that it promises")
             if self.left or self.inflate.unused_data: damaged(self.file, f"{name} has bytes after its end")
         if self.crc != self.member.crc: damaged(self.file, f"{name} has a wrong checksum")
-
-
-class Writer:
-    """Writes an archive of members that are not compressed into a file: begin, write, end for each, then close."""
-
-    def __init__(self, file):
-        self.file, self.directory, self.count = file, bytearray(), 0
-
-    def begin(self, name, nbytes):
-        """A member of so many bytes. Its checksum is written at its end."""
-        self.name, self.nbytes, self.crc, self.offset = name.encode(), nbytes, 0, self.file.tell()
-        extra = struct.pack("<HHQQ", 1, 16, nbytes, nbytes) if nbytes >= FULL else b""
-        size = min(nbytes, FULL)
-        self.file.write(LOCAL.pack(b"PK\3\4", 45, UTF8, STORED, 0, DAY, 0, size, size, len(self.name), len(extra)))
-        self.file.write(self.name + extra)
-
-    def write(self, data):
-        self.crc = zlib.crc32(data, self.crc)
-        self.file.write(data)
-
-    def end(self):
-        after = self.file.tell()
-        self.file.seek(self.offset + 14)
-        self.file.write(self.crc.to_bytes(4, "little"))
-        self.file.seek(after)
-        large = [n for n in (self.nbytes, self.nbytes, self.offset) if n >= FULL]
-        extra = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
-        size = min(self.nbytes, FULL)
-        self.directory += ENTRY.pack(b"PK\1\2", 45, 45, UTF8, STORED, 0, DAY, self.crc, size, size, len(self.name),
-                                     len(extra), 0, 0, 0, 0, min(self.offset, FULL)) + self.name + extra
-        self.count += 1
-
-    def close(self):
-        """Write the directory."""
-        offset, length, n = self.file.tell(), len(self.directory), self.count
-        self.file.write(self.directory)
-        if n >= MANY or length >= FULL or offset >= FULL:
-            self.file.write(END64.pack(b"PK\6\6", END64.size - 12, 45, 45, 0, 0, n, n, length, offset))
-            self.file.write(LOCATOR.pack(b"PK\6\7", 0, offset + length, 1))
-        n = min(n, MANY)
-        self.file.write(END.pack(b"PK\5\6", 0, 0, n, n, min(length, FULL), min(offset, FULL), 0))

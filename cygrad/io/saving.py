@@ -1,7 +1,9 @@
 """save, load and metadata: checks the arguments, and leaves the format to safetensors.py or npz.py."""
 
+import errno
 import mmap as maps
 import os
+import sys
 from collections.abc import Mapping
 from os import PathLike
 
@@ -15,6 +17,7 @@ from cygrad.core.interop.creation import empty
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.paths import file_path
 from cygrad.core.sizes import read_size, words
+from cygrad.core.store.buffer import stats
 from cygrad.io import npz, safetensors
 from cygrad.io.entries import check_bools, fill, loaded_dtype
 from cygrad.io.files import Input, replacing
@@ -102,17 +105,21 @@ def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap:
     their conversion is exact.
 
     With mmap=True, the tensors of a .safetensors file share the memory of the mapped file and refuse writes. They are
-    read from disk when they are used, and count as `external_bytes`. Tensors that need a conversion, or that are not
-    aligned in the file, are copied as without mmap. Replacing a mapped file, as `save` does, is safe. Writing into it
-    changes the tensors, and truncating it crashes the process at the next use.
+    read from disk when they are used (bools at once, to check them), and count as `external_bytes`. These tensors are
+    copied as without mmap: those that `dtype` converts, those without elements, and those whose position in the file is
+    not a multiple of their itemsize. `save` and the safetensors package (since 2023) align all tensors; the format does
+    not require it, and a writer that does not pad the header may leave all of them unaligned. A copy can be written,
+    so `x.numpy().flags.writeable` tells it from a mapped tensor. Replacing a mapped file, as `save` does, is safe.
+    Writing into it changes the tensors, and truncating it crashes the process at the next use.
 
     The header is checked, and compressed arrays are unpacked once for their length and checksum, before memory is taken
     for the tensors. Apart from them, loading needs memory for the header and 1 MiB. Nothing in a file is run. A file
     whose tensors need more than `max_bytes` (an int, or text such as "2GiB") is refused. The default is no limit for
     .safetensors, and 100 times the size of the file, but at least 256 MiB, for .npz, which can be compressed.
 
-    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError before the
-    data is read, and OSError, such as FileNotFoundError, as the system raises it."""
+    Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError (and
+    MemoryError, if the system has no memory for the tensors) before the data is read, and OSError, such as
+    FileNotFoundError, as the system raises it."""
     name, form = format_of(path, "load")
     if dtype is not None and (dtype := read_dtype(dtype)) not in FLOATS:
         raise ValueError(f"load: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")
@@ -123,9 +130,11 @@ def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap:
         entries = [(e, loaded_dtype(e, dtype, file)) for e in form.read_entries(file)]
         shared = mapped(file, entries) if mmap else {}
         read = [(e, d) for e, d in entries if e.name not in shared]
-        check_size(file, sum(e.nbytes // e.stored.itemsize * d.itemsize for e, d in read), max_bytes, form)
+        check_size(file, total(read), max_bytes, form)
         form.verify(file, [e for e, _ in read])
-        tensors = {e.name: shared[e.name] if e.name in shared else empty(e.shape, dtype=d) for e, d in entries}
+        check_memory(file, read)
+        made = {e.name: allocated(file, e, d) for e, d in read}
+        tensors = {e.name: shared[e.name] if e.name in shared else made[e.name] for e, _ in entries}
         for e, _ in read:
             stream = form.Stream(file, e)
             fill(tensors[e.name].numpy(), e, stream, file)
@@ -143,11 +152,46 @@ def check_size(file, nbytes, max_bytes, form):
                          f"times its size may be a trap; pass max_bytes=\"{-(-nbytes >> 20)}MiB\" if it is right")
 
 
+def total(entries):
+    """The bytes of the tensors of (Entry, dtype)."""
+    return sum(e.nbytes // e.stored.itemsize * d.itemsize for e, d in entries)
+
+
+def check_memory(file, entries):
+    """Raise MemoryError if the system refuses one block for all tensors. Holes in a file cost no disk, so a file can
+    need any amount. Of several blocks, the system gives each that is smaller than its memory, and kills the process
+    when they are filled."""
+    nbytes = min(total(entries) - stats()["cached_bytes"], sys.maxsize)
+    if nbytes < SMALL: return
+    try:
+        maps.mmap(-1, nbytes, maps.MAP_PRIVATE | maps.MAP_ANONYMOUS).close()
+    except OSError as e:
+        if e.errno != errno.ENOMEM: raise
+        largest = max((e for e, _ in entries), key=lambda e: e.nbytes)
+        raise MemoryError(f"{file} needs {words(total(entries))} for its tensors, which the system cannot provide; the "
+                          f"largest is {described(largest.name)}, {largest.kind} of shape {largest.shape}; map a "
+                          f".safetensors file with mmap=True") from None
+
+
+def allocated(file, entry, dtype):
+    """The memory for an Entry. An error names the file and the tensor."""
+    try:
+        return empty(entry.shape, dtype=dtype)
+    except MemoryError as e:
+        e.args = f"{file}: no memory for {described(entry.name)}, {dtype} of shape {entry.shape}: {e}",
+        raise
+
+
 def mapped(file, entries):
     """name -> tensor on the mapped file, for each entry that needs no conversion and is aligned."""
     fit = [e for e, d in entries if e.nbytes and e.stored == d and e.place % d.itemsize == 0]
     if not fit: return {}
-    memory = maps.mmap(file.fd, 0, access=maps.ACCESS_READ)
+    try:
+        memory = maps.mmap(file.fd, 0, access=maps.ACCESS_READ)
+    except OSError as e:
+        if e.errno != errno.ENOMEM: raise
+        raise MemoryError(f"{file}: no address space to map its {words(file.size)}; raise the limit of the process "
+                          f"(ulimit -v)") from None
     found = {}
     for e in fit:
         array = np.frombuffer(memory, e.stored, e.nbytes // e.stored.itemsize, e.place).reshape(e.shape)

@@ -4,7 +4,9 @@ Each family is a module that is loaded at its first use: cygrad.nn.Linear loads 
 
 from importlib import import_module as _import_module
 
-from cygrad.nn.module import HookHandle, LoadResult, Module, Parameter
+from cygrad.core.answers import of_nn as _of_nn
+from cygrad.nn.module import HookHandle, LoadResult, Module
+from cygrad.nn.parameter import Parameter
 
 _FAMILIES = {
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
@@ -12,9 +14,9 @@ _FAMILIES = {
     "embedding": ("Embedding", "EmbeddingBag"),
     "dropout": ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"),
     "activation": (
-        "CELU", "ELU", "GELU", "GLU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax",
-        "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus",
-        "Softsign", "Tanh", "Tanhshrink", "Threshold",
+        "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
+        "LogSoftmax", "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
+        "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     ),
     "conv": ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
     "images": (
@@ -43,27 +45,12 @@ _FAMILIES = {
 }
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names}
 
-_ANSWERS = {                # names of PyTorch
-    "functional": "operators are functions of cygrad, such as cygrad.relu",
-    "utils": "the solvers of cygrad.optim have clip_grad_by_global_norm() and clip_grad_by_value()",
-    "Buffer": "call register_buffer(name, tensor) in the module",
-    "Unflatten": "call reshape() in forward",
-    "TransformerEncoder": "use Sequential of TransformerBlock",
-    "LazyLinear": "use Linear(None, out_features), whose first call gives in_features",
-    **{f"Lazy{layer}{n}d": f"use {layer}{n}d(None, ...), whose first call gives the number of channels"
-       for layer in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)},
-    "ParameterList": "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))",
-    "DataParallel": "all memory is the CPU's",
-}
-
 __all__ = ["HookHandle", "LoadResult", "Module", "Parameter", "init", *sorted(_HOME)]
 
 
 def __getattr__(name):
     if name == "init": return _import_module("cygrad.nn.init")
-    if name not in _HOME:
-        advice = f": {_ANSWERS[name]}" if name in _ANSWERS else ""
-        raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}{advice}")
+    if name not in _HOME: raise AttributeError(_of_nn(name))
     found = globals()[name] = getattr(_import_module("cygrad.nn." + _HOME[name]), name)
     return found
 

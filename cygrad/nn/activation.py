@@ -8,9 +8,9 @@ from typing import Any, Literal
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import full
-from cygrad.nn.factory import floating, size
+from cygrad.nn.factory import floating, number, size
 from cygrad.nn.module import Module
-from cygrad.ops import activations, functions, softmax
+from cygrad.ops import activations, compare, elementwise, functions, softmax
 from cygrad.ops.functions import tanh
 
 
@@ -72,6 +72,35 @@ class Tanhshrink(Module):
         return x - tanh(x)
 
 
+class Hardshrink(Module):
+    """x for |x| > lambd, else 0"""
+
+    _shown = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        number(self, "lambd", lambd)
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x for |x| > lambd, else 0"""
+        return compare.where(compare.less_equal(elementwise.abs(x), self.lambd), 0.0, x)
+
+
+class Softshrink(Module):
+    """x - clip(x, -lambd, lambd)"""
+
+    _shown = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        if not number(self, "lambd", lambd) >= 0:
+            raise ValueError(f"Softshrink: lambd must be at least 0, got {described(lambd)}")
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x - clip(x, -lambd, lambd)"""
+        return x - compare.clip(x, -self.lambd, self.lambd)
+
+
 class LeakyReLU(Module):
     """x for x > 0, else negative_slope x"""
 
@@ -94,6 +123,7 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         self.num_parameters = size(self, "num_parameters", num_parameters)
+        init = number(self, "init", init)
         self.weight = full((self.num_parameters,), init, dtype=floating(self, device, dtype)).requires_grad_()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -143,7 +173,7 @@ class Hardtanh(Module):
     _shown: tuple[str, ...] = "min_val", "max_val"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
-        if not min_val < max_val:
+        if not number(self, "min_val", min_val) < number(self, "max_val", max_val):
             raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {described(min_val)} and "
                              f"{described(max_val)}")
         self.min_val, self.max_val = min_val, max_val

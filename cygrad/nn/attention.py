@@ -14,8 +14,9 @@ from cygrad.core.interop.numpy import asarray
 from cygrad.nn.dropout import Dropout
 from cygrad.nn.factory import floating, size, source
 from cygrad.nn.linear import Linear
-from cygrad.nn.module import Module, Parameter
+from cygrad.nn.module import Module
 from cygrad.nn.normalization import LayerNorm
+from cygrad.nn.parameter import Parameter
 from cygrad.ops.attention import scaled_dot_product_attention
 from cygrad.ops.compare import greater_equal, logical_and, logical_not, not_equal, where
 from cygrad.ops.functions import gelu, relu
@@ -45,8 +46,9 @@ class MultiheadAttention(Module):
     keep PyTorch's order of arguments, raise ValueError.
 
     A difference from PyTorch: forward returns no weights unless need_weights=True, because the matrix of weights,
-    (batch, L, S), is otherwise not made, neither here nor in backward. And a query that may see nothing gets zeros, not
-    NaN."""
+    (batch, L, S), is otherwise not made, neither here nor in backward. For a query that may see no key, the weights and
+    the results of the heads are zeros, so its result is the bias of out_proj; PyTorch gives the same without weights,
+    and NaN with need_weights=True."""
 
     in_proj_weight: Tensor | None
     in_proj_bias: Tensor | None

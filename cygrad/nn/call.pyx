@@ -1,6 +1,7 @@
 """CallBase, the base of Module: the call of a layer, which is one C function because it runs once for each layer in
-each step. The call of a layer with an empty forward takes 62 ns. With hooks, with sizes that are not known yet, and
-while a memory profile is open, the call goes through the Python function `watched_call`."""
+each step. The call of a layer with an empty forward takes 70 ns, 20 of which are those of forward (AMD EPYC, Python
+3.11). With hooks, with sizes that are not known yet, and while a memory profile is open, the call goes through the
+Python function `_watched_call`."""
 
 from cpython.object cimport PyObject
 
@@ -25,7 +26,7 @@ cdef class CallBase:
     """The registries of a module, its mode, and its call. `_parameters`, `_buffers` and `_modules` have the names of
     the module's attributes of each kind, in the order in which they were assigned. They exist before __init__ runs, so
     a subclass need not call it."""
-    cdef readonly dict _parameters      # name -> the grad_req that unfreeze() restores
+    cdef readonly dict _parameters      # name -> (grad_req, stype) that unfreeze() restores, or None
     cdef readonly dict _buffers         # name -> whether it is part of the state_dict
     cdef readonly dict _modules         # name -> None
     cdef public object _hooks           # None, or [dict of pre-hooks, dict of hooks]

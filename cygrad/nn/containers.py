@@ -13,9 +13,13 @@ def check_module(caller, module):
     if not isinstance(module, Module): raise TypeError(f"{caller} takes modules, got {described(module)}")
 
 
+def check_index(caller, index):
+    if not hasattr(index, "__index__"): raise TypeError(f"{caller}: the index must be an int, got {described(index)}")
+
+
 def position(caller, index, n):
     """The position of a module, for an index that may be negative."""
-    if not hasattr(index, "__index__"): raise TypeError(f"{caller}: the index must be an int, got {described(index)}")
+    check_index(caller, index)
     i = index.__index__()
     if not -n <= i < n: raise IndexError(f"{caller}: index {i} is out of range for {n} modules")
     return i % n
@@ -74,6 +78,7 @@ class Listed(Module):
     def insert(self, index: int, module: Module) -> Any:
         """Put a module before the one at `index`; the names of those behind it change. Returns the container."""
         check_module(f"{type(self).__name__}.insert", module)
+        check_index(f"{type(self).__name__}.insert", index)
         named = list(self._modules.items())
         named.insert(index, ("0", module))
         self._replace(named)
@@ -170,10 +175,15 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add or replace modules by name."""
+        """Add or replace modules by name. Raises TypeError or ValueError for a module or a name that cannot be added;
+        then nothing has changed."""
+        if not isinstance(modules, Mapping | Iterable):
+            raise TypeError(f"ModuleDict takes a dict of names and modules, got {described(modules)}")
         found = dict(modules)
-        for module in found.values(): check_module("ModuleDict", module)
-        for name, module in found.items(): self[name] = module
+        for name, module in found.items():
+            check_module("ModuleDict", module)
+            self._check_name(name)
+        for name, module in found.items(): self.register_module(name, module)
 
     def pop(self, name: str) -> Module:
         """Remove a module and return it. Raises KeyError for an unknown name."""

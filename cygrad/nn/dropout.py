@@ -21,7 +21,7 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, *, generator: Generator | None = None):
         if isinstance(p, bool) or not isinstance(p, (int, float)):
             raise TypeError(f"{type(self).__name__}: p must be a number, got {described(p)}")
-        if not 0 <= p <= 1: raise ValueError(f"{type(self).__name__}: p must be from 0 to 1, got {p}")
+        if not 0 <= p <= 1: raise ValueError(f"{type(self).__name__}: p must be from 0 to 1, got {described(p)}")
         self.p, self.generator = p, generator
 
     def forward(self, x: Tensor) -> Tensor:

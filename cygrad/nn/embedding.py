@@ -8,7 +8,8 @@ from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import floating, size, source
-from cygrad.nn.module import Module, Parameter
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
 from cygrad.ops.embedding import embedding, embedding_bag
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cygrad.core.dtypes import get_default_dtype, read_dtype
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.execute.generator import Generator, default_generator
 
 
@@ -28,6 +28,13 @@ def size(layer, name, value, least=1):
     n = value.__index__()
     if n < least: raise ValueError(f"{type(layer).__name__}: {name} must be at least {least}, got {n}")
     return n
+
+
+def number(layer, name, value):
+    """A number that a layer is made with, as a float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{type(layer).__name__}: {name} must be a number, got {described(value)}")
+    return as_float(value, f"{type(layer).__name__}: {name}")
 
 
 def source(generator):

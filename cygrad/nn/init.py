@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import eye, full, zeros
@@ -26,11 +26,19 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which the weights before a nonlinearity are larger: 1 for linear, conv1d to conv_transpose3d and
     sigmoid, 5/3 for tanh, sqrt(2) for relu, sqrt(2 / (1 + a^2)) for leaky_relu with the slope a = `param` (None: 0.01),
     3/4 for selu. Raises ValueError for another name."""
-    if nonlinearity == "leaky_relu": return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+    if nonlinearity == "leaky_relu":
+        a = 0.01 if param is None else number("calculate_gain", "param", param)
+        return math.sqrt(2 / (1 + a * a))           # (** raises for a large a)
     if nonlinearity not in GAINS:
         raise ValueError(f"calculate_gain: nonlinearity must be one of {', '.join(GAINS)} and leaky_relu, got "
                          f"{described(nonlinearity)}")
     return GAINS[nonlinearity]
+
+
+def number(caller, name, value):
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{caller}: {name} must be a number, got {described(value)}")
+    return as_float(value, f"{caller}: {name}")
 
 
 def fans(caller, shape):
@@ -134,13 +142,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)), also known as Glorot's."""
     check("xavier_uniform_", tensor)
-    return draw_uniform(tensor, gain * math.sqrt(6 / sum(fans("xavier_uniform_", tensor.shape))), generator)
+    bound = number("xavier_uniform_", "gain", gain) * math.sqrt(6 / sum(fans("xavier_uniform_", tensor.shape)))
+    return draw_uniform(tensor, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out))."""
     check("xavier_normal_", tensor)
-    return draw_normal(tensor, gain * math.sqrt(2 / sum(fans("xavier_normal_", tensor.shape))), generator)
+    std = number("xavier_normal_", "gain", gain) * math.sqrt(2 / sum(fans("xavier_normal_", tensor.shape)))
+    return draw_normal(tensor, std, generator)
 
 
 def kaiming_std(caller, shape, a, mode, nonlinearity):
@@ -187,7 +197,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     fans("orthogonal_", tensor.shape)
     recording = set_recording(False)
     try:
-        return write(tensor, orthogonal(tensor.shape, gain, tensor.dtype, generator))
+        return write(tensor, orthogonal(tensor.shape, number("orthogonal_", "gain", gain), tensor.dtype, generator))
     finally:
         set_recording(recording)
 
@@ -195,7 +205,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill a matrix from N(0, std^2) and set the fraction `sparsity` of each column to zero."""
     check("sparse_", tensor, 2)
-    if not 0 <= sparsity <= 1: raise ValueError(f"sparse_: sparsity must be from 0 to 1, got {described(sparsity)}")
+    if not 0 <= number("sparse_", "sparsity", sparsity) <= 1:
+        raise ValueError(f"sparse_: sparsity must be from 0 to 1, got {described(sparsity)}")
     generator, (rows, columns) = source(generator), tensor.shape
     drawn = generator.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
     a = drawn.numpy()
@@ -242,7 +253,7 @@ class ConstantInitializer(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape."""
-        return full(shape, float(self.value), dtype=dtype)
+        return full(shape, number("ConstantInitializer", "value", self.value), dtype=dtype)
 
 
 class NormalInitializer(Initializer):

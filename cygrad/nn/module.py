@@ -1,44 +1,22 @@
-"""Module, the base of layers and models, and Parameter."""
+"""Module, the base of layers and models."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import getattr_static
 from reprlib import recursive_repr
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cygrad.core.answers import METHODS, NoSuch
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.numpy import tensor
 from cygrad.core.thread_state import is_training
 from cygrad.nn.call import CallBase, kind_of
 
 if TYPE_CHECKING: from cygrad.nn.summary import Summary
 
-ANSWERS = {
-    "to": "use astype(dtype); all memory is the CPU's", "cuda": "all memory is the CPU's; leave it out",
-    "cpu": "all memory is the CPU's; leave it out", "float": "use astype(\"float32\")",
-    "double": "use astype(\"float64\")", "half": "there is no float16; use astype(\"float32\")",
-    "bfloat16": "there is no bfloat16; use astype(\"float32\")", "type": "use astype(dtype)",
-    "collect_params": "use named_parameters()", "get_parameters": "use named_parameters()",
-    "register_full_backward_hook": "use register_hook() of a tensor, such as the result, in a forward hook",
-    "compile": "operations run immediately, so there is nothing to compile",
-    "hybridize": "operations run immediately, so there is nothing to compile",
-    "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",
-}
-
 MAKING = RLock()            # held while a layer makes the parameters that wait for a size
-
-
-class NoSuch:
-    """A descriptor for a method that Module does not have. Reading it raises AttributeError with the replacement;
-    subclasses and instances may have an attribute of the same name."""
-
-    def __set_name__(self, owner, name):
-        self.name = name
-
-    def __get__(self, module, owner=None):
-        raise AttributeError(f"a Module has no {self.name}: {ANSWERS[self.name]}")
 
 
 class LoadResult(NamedTuple):
@@ -63,16 +41,6 @@ class HookHandle:
 
     def __exit__(self, kind=None, value=None, traceback=None) -> None:
         self.remove()
-
-
-def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
-    """A variable for a module: its .grad is None until the first backward, and then accumulates. A tensor that is not a
-    recorded result becomes the variable itself; other data is copied. With requires_grad=False it is a frozen
-    parameter. Raises TypeError unless its dtype is float32 or float64."""
-    x = data if isinstance(data, Tensor) and data.is_leaf else tensor(data)
-    if kind_of(x) != "variable": x.requires_grad_()
-    if not requires_grad: x.drop_grad()
-    return x
 
 
 class Module(CallBase):
@@ -127,19 +95,24 @@ class Module(CallBase):
             raise TypeError(f"{type(self).__name__}.{name} is a buffer and cannot become {described(value)}; assign a "
                             f"tensor or None, or delete it first")
 
-    def _register(self, registry, name, value, note):
-        """Make `value` an attribute that is noted in a registry, and in no other."""
+    def _check_name(self, name):
+        """Raise ValueError if a parameter, buffer or module cannot have this name."""
         if not isinstance(name, str) or not name or "." in name:
             raise ValueError(f"{type(self).__name__}: the name of a parameter, buffer or module must be a string "
                              f"without dots, got {described(name)}")
         found = getattr(type(self), name, None)
-        if isinstance(found, property) or callable(found) and not isinstance(found, type):
+        reserved = hasattr(type(getattr_static(type(self), name, None)), "__set__")      # (properties, _modules, ...)
+        if reserved or callable(found) and not isinstance(found, type):
             raise ValueError(f"{type(self).__name__}.{name} is a method or a property of the class, so it cannot be "
                              f"the name of a parameter, buffer or module; choose another name")
+
+    def _register(self, registry, name, value, note):
+        """Make `value` an attribute that is noted in a registry, and in no other."""
+        self._check_name(name)
+        super().__setattr__(name, value)
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)
         registry[name] = note
-        super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -147,13 +120,13 @@ class Module(CallBase):
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
         """Make `param` a parameter of this name; None means that the module does without it, and it is not listed. A
-        tensor that is not a variable becomes a frozen parameter. Raises TypeError for a recorded result and for
-        anything else."""
+        tensor that is not a variable becomes a frozen parameter. Raises TypeError for a recorded result, for a tensor
+        of integers or bools, and for anything else."""
         kind = kind_of(param)
-        if param is not None and kind in (None, "result"):
-            what = "a recorded result" if kind else described(param)
-            raise TypeError(f"register_parameter: {described(name)} must be a variable or None, got {what}; make one "
-                            f"with nn.Parameter(data)")
+        if param is not None and (kind in (None, "result") or param.dtype.kind != "f"):
+            what = "a recorded result" if kind == "result" else described(param)
+            advice = "make one with nn.Parameter(data)" if kind in (None, "result") else "use register_buffer"
+            raise TypeError(f"register_parameter: {described(name)} must be a variable or None, got {what}; {advice}")
         self._register(self._parameters, name, param, None)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -293,8 +266,9 @@ class Module(CallBase):
 
     def astype(self, dtype: Any) -> Module:
         """Convert all floating parameters and buffers to `dtype`, float32 or float64. Those of another dtype are
-        replaced by new tensors without gradients, so give them to a solver again; tied ones stay tied. Nothing changes
-        if an allocation fails. Returns this module. Raises TypeError for another dtype."""
+        replaced by new tensors, so give them to a solver again. A new parameter has the grad_req, the stype and the
+        hooks of the old one; gradients become zeros, and None stays None. Tied parameters stay tied, frozen ones
+        frozen. Nothing changes if an allocation fails. Returns this module. Raises TypeError for another dtype."""
         from cygrad.nn.state import cast
 
         cast(self, dtype)
@@ -312,8 +286,8 @@ class Module(CallBase):
         return self
 
     def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
-        """Make frozen parameters variables again, with their previous grad_req: all of them, or those that `which`
-        selects (see `freeze`). Returns this module."""
+        """Make frozen parameters variables again, with their previous grad_req and stype: all of them, or those that
+        `which` selects (see `freeze`). Returns this module."""
         from cygrad.nn.state import unfreeze
 
         unfreeze(self, which)
@@ -485,10 +459,10 @@ class Module(CallBase):
 
         return text(self)
 
-    locals().update((name, NoSuch()) for name in ANSWERS)
+    locals().update((name, NoSuch()) for name in METHODS)
 
     def __dir__(self):
-        return [name for name in super().__dir__() if name not in ANSWERS]
+        return [name for name in super().__dir__() if name not in METHODS]
 
 
 def join(prefix, name):

@@ -7,24 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
-from cygrad.nn.factory import floating, size
-from cygrad.nn.module import Module, Parameter
+from cygrad.nn.factory import floating, number, size
+from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
 from cygrad.ops.channels import batch_norm, group_norm, instance_norm
 from cygrad.ops.normalize import layer_norm, rms_norm
 from cygrad.ops.reduce import mean
 from cygrad.ops.statistics import var
-
-
-def number(layer, name, value):
-    """An argument that is a number, as a float."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{type(layer).__name__}: {name} must be a number, got {described(value)}")
-    return float(value)
 
 
 def scale(shape, bias, dtype):

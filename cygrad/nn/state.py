@@ -5,6 +5,7 @@ from bisect import bisect_right
 
 import numpy as np
 
+from cygrad.autograd.variables import stype_of, take_role
 from cygrad.core.dtypes import read_dtype
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
@@ -159,16 +160,12 @@ def cast(module, dtype):
     dtype = np.dtype(read_dtype(dtype))
     if dtype.kind != "f":
         raise TypeError(f"astype: a module can be float32 or float64, got {dtype}")
-    new, frozen = {}, []
+    new = {}
     found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
-    for m, name, x in found:
+    for _, _, x in found:
         if id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
         y = new[id(x)] = x.detach().astype(dtype)
-        if name not in m._parameters: continue
-        if x.grad_req == "write": y.attach_grad()
-        else: y.requires_grad_()
-        if kind_of(x) != "variable": frozen.append(y)
-    for y in frozen: y.drop_grad()
+        if kind_of(x) in ("variable", "frozen"): take_role(y, x)
     for m, name, x in found:
         if id(x) in new: m.__dict__[name] = new[id(x)]
 
@@ -197,16 +194,24 @@ def freeze(module, which):
     """See Module.freeze."""
     for x, found in selected(module, which, "freeze").values():
         if kind_of(x) != "variable": continue
-        for m, name in found: m._parameters[name] = x.grad_req
+        for m, name in found: m._parameters[name] = x.grad_req, stype_of(x)
         x.drop_grad()
 
 
 def unfreeze(module, which):
     """See Module.unfreeze."""
-    for x, found in selected(module, which, "unfreeze").values():
-        if kind_of(x) == "variable": continue
-        if any(m._parameters[name] == "write" for m, name in found): x.attach_grad()
-        else: x.requires_grad_()
+    changed = []
+    try:
+        for x, found in selected(module, which, "unfreeze").values():
+            if kind_of(x) == "variable": continue
+            roles = [m._parameters[name] for m, name in found if m._parameters[name] is not None]
+            req, stype = roles[0] if roles else ("add", "default")
+            if (req, stype) == ("add", "default"): x.requires_grad_()
+            else: x.attach_grad(req, stype)
+            changed.append(x)
+    except BaseException:
+        for x in changed: x.drop_grad()
+        raise
 
 
 # ---- repr ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.ops.base cimport OUT, Axis, Elementwise, Number, axis_number, number_of, packed
 from cygrad.ops.reduce cimport number_array
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.ops.compare import where
 from cygrad.ops.elementwise import square
 from cygrad.ops.functions import exp, expm1, sigmoid
@@ -256,6 +256,7 @@ cdef object number(str function, str name, value):
     """`value`, if it is a Python number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{function}: {name} must be a Python number, got {described(value)}")
+    if isinstance(value, int): as_float(value, f"{function}: {name}")
     return value
 
 def leaky_relu(x: Data, negative_slope: float = 0.01) -> Tensor:

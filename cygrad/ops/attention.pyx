@@ -26,7 +26,7 @@ from cygrad.kernels.threads cimport threads_for
 import numpy as np
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.interop.creation import arange, ones
 from cygrad.ops.compare import greater_equal, not_equal, where
 from cygrad.ops.linalg import matmul
@@ -454,7 +454,7 @@ cdef double read_scale(value, Py_ssize_t width) except? -1:
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise TypeError(f"scaled_dot_product_attention: scale must be a number or None (1 / sqrt(E)), got "
                         f"{described(value)}")
-    return float(value)
+    return as_float(value, "scaled_dot_product_attention: scale")
 
 
 cdef int check_dtypes(Tensor q, Tensor k, Tensor v, Tensor mask) except -1:

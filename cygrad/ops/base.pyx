@@ -64,7 +64,11 @@ cdef class Number(Attributes):
 cdef Number number_of(number):
     """Number(number), without the cost of a Python call."""
     cdef Number n = Number.__new__(Number)
-    n.number, n.value = number, number
+    n.number = number
+    if isinstance(number, float): n.value = number
+    else:
+        try: n.value = number
+        except OverflowError: raise OverflowError(f"the number {described(number)} does not fit float64") from None
     return n
 
 

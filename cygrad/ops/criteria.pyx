@@ -23,7 +23,7 @@ import numpy as np
 
 import cygrad.kernels.distances, cygrad.kernels.likelihoods  # no-cython-lint: they register their kernels
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.interop.numpy import tensor
 from cygrad.ops.compare import where
 from cygrad.ops.reduce import mean, sum
@@ -68,8 +68,7 @@ cdef double number(str name, str what, value) except? -1:
     """`value` as a number. Raises TypeError for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name}: {what} must be a Python number, got {type(value).__name__}")
-    try: return value
-    except OverflowError: raise ValueError(f"{name}: {what} is {described(value)}; it must fit float64") from None
+    return as_float(value, f"{name}: {what}") if isinstance(value, int) else value
 
 
 cdef double positive(str name, str what, value, bint or_zero=False) except -1:

@@ -13,7 +13,7 @@ from cygrad.kernels.bits cimport mask
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport OUT, Elementwise, number_of
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.ops.compare import where
 from cygrad.ops.elementwise import rsqrt, square
 
@@ -364,6 +364,7 @@ def softplus(x: Data, beta: float = 1.0) -> Tensor:
     Raises TypeError if beta is not a Python number, ValueError if it is 0."""
     if isinstance(beta, bool) or not isinstance(beta, (int, float)):
         raise TypeError(f"softplus: beta must be a Python number, got {type(beta).__name__}")
+    if isinstance(beta, int): as_float(beta, "softplus: beta")
     if beta == 0: raise ValueError("softplus: beta must not be 0, because the result is divided by it")
     return apply1(SOFTPLUS, x, number_of(beta))
 

@@ -10,6 +10,8 @@ from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
 from cygrad.ops.reduce cimport binary
 
+from cygrad.core.errors import as_float
+
 
 cdef class Factor(Attributes):
     """The attributes of scale_gradient."""
@@ -84,4 +86,4 @@ def scale_gradient(x: Data, s: float) -> Tensor:
     cdef Tensor t = ensure_tensor(x)
     if isinstance(s, bool) or not isinstance(s, (int, float)):
         raise TypeError(f"scale_gradient: s must be a Python number, got {type(s).__name__}")
-    return apply1(SCALE_GRADIENT, t, Factor(s))
+    return apply1(SCALE_GRADIENT, t, Factor(as_float(s, "scale_gradient: s")))

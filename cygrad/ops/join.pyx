@@ -25,7 +25,7 @@ from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, is_fl
 from cygrad.ops.base cimport Axis, Part, axis_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
@@ -211,7 +211,10 @@ cdef class Margins(Attributes):
             else: (<double*>self.element)[0] = value
         else:
             cast = np.zeros(1, dtype)
-            with np.errstate(all="ignore"): cast[...] = value
+            try:
+                with np.errstate(all="ignore"): cast[...] = value
+            except OverflowError:
+                raise OverflowError(f"pad: value is {described(value)}; it must fit {dtype}") from None
             value, element = cast[0].item(), cast.tobytes()
             memcpy(self.element, <const char*>element, len(element))
         self.widths, self.value, self.dtype = widths, value, dtype
@@ -343,7 +346,9 @@ OPERATORS = {o.name: o for o in (CONCAT, STACK, SPLIT, PAD, TRIL, TRIU)}
 
 cdef list read_tensors(str name, xs):
     """A list of at least one tensor."""
-    cdef list tensors = [ensure_tensor(x) for x in xs]
+    cdef list tensors
+    if not hasattr(xs, "__iter__"): raise TypeError(f"{name} takes a list of tensors, got {described(xs)}")
+    tensors = [ensure_tensor(x) for x in xs]
     if not tensors: raise ValueError(f"{name} needs at least one tensor, got none")
     return tensors
 
@@ -411,6 +416,9 @@ def pad(x: Data, widths: int | Sequence[int] | Sequence[Sequence[int]],
         n = t.layout.shape[d]
         check_size(n + before + after, f"pad: dimension {d} of size {n} with margins of {before} and {after} would "
                                        f"have size {n + before + after}")
+    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        raise TypeError(f"pad: value must be a number, got {described(value)}")
+    if isinstance(value, int) and is_floating(t.dtype): as_float(value, "pad: value")
     if mode == "constant": return apply1(PAD, t, Margins(pairs, value, DTYPES[t.dtype]))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ValueError(f"pad: mode is {described(mode)}; it must be constant, edge, reflect, symmetric or wrap")

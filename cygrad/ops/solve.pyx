@@ -29,7 +29,7 @@ from cygrad.ops.decompose cimport (
     OfMatrices, add_result, matrices_in, refuse_matrix, set_room, set_target, work_of,
 )
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.interop.creation import zeros
 from cygrad.ops.elementwise import square
 from cygrad.ops.join import tril, triu
@@ -390,7 +390,7 @@ cdef Cutoff read_cutoff(str name, str argument, value):
     if value is None: return Cutoff(float("nan"))
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise ValueError(f"{name}: {argument} must be a number of at least 0 or None, got {described(value)}")
-    return Cutoff(value)
+    return Cutoff(as_float(value, f"{name}: {argument}"))
 
 
 def pinv(x: Data, rtol: float | None = None) -> Tensor:

@@ -21,7 +21,7 @@ from cygrad.ops.reduce cimport (
     read_into, scale,
 )
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.ops.compare import equal, maximum, where
 from cygrad.ops.elementwise import abs, pow
 from cygrad.ops.elementwise import sign as sign_of
@@ -269,7 +269,7 @@ cdef object spreading(Operator op, x, axis, keepdims, correction):
     if isinstance(correction, bool) or not isinstance(correction, (int, float)):
         raise TypeError(f"{op.name}: correction must be a number, got {described(correction)}")
     read_into(how, t, axis, keepdims)
-    how.correction = correction
+    how.correction = as_float(correction, f"{op.name}: correction")
     return apply1(op, t, how)
 
 
@@ -282,5 +282,5 @@ def norm(x: Data, ord: float = 2, axis: int | Sequence[int] | None = None, keepd
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or ord != ord:
         raise TypeError(f"norm: ord must be a number, inf or -inf, got {described(ord)}")
     read_into(how, t, axis, keepdims)
-    how.ord = ord
+    how.ord = as_float(ord, "norm: ord")
     return apply1(NORM, t, how)

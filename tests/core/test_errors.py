@@ -31,6 +31,7 @@ UNREACHABLE = [
 # Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
 ELSEWHERE = ["Replay: this replay is already running; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
              "profile.plot needs matplotlib, .*",
+             ".* needs .* for its tensors, which the system cannot provide; .*", ".*: no address space to map its .*",
              "there is already a kernel named .*; .*",
              "attach_grad: .* variables share the memory of .*", "the C stack is exhausted: .*",     # test_run, _depth
              ".* at .* saved a tensor of shape .* for backward, and its memory has been written since, .*"]

@@ -3,6 +3,9 @@ wordings are in tests/support/wordings/files.py."""
 
 import os
 import pickle
+import struct
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -103,6 +106,63 @@ def test_a_large_header_takes_memory_in_proportion(tmp_path):
         nbytes, result = peak(lambda: cg.load(path))
         assert isinstance(result, ValueError) and len(str(result)) < 1000
         assert nbytes < 20_000_000
+
+
+SPARSE = """
+import json, resource, sys
+import cygrad as cg
+path, each, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+header = json.dumps({f"w{i}": {"dtype": "F32", "shape": [each // 4], "data_offsets": [i * each, (i + 1) * each]}
+                     for i in range(count)}).encode()
+header += b" " * (-len(header) % 8)
+with open(path, "wb") as file:
+    file.write(len(header).to_bytes(8, "little") + header)
+    file.truncate(8 + len(header) + each * count)
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+for keywords in {}, {"dtype": "float64"}, {"mmap": True}:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try: cg.load(path, **keywords)
+    except MemoryError as e: print(e)
+    now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert now - before < 20_000 and cg.memory.stats()["live_bytes"] == 0
+    assert cg.memory.stats()["system_allocations"] == 0
+"""
+
+
+@pytest.mark.parametrize("each, count", [(1 << 40, 1), (1 << 29, 16)])
+def test_holes_larger_than_memory(tmp_path, each, count):
+    """A sparse file with an honest header is refused before a page is touched, also if each of its tensors fits."""
+    path = tmp_path / "x.safetensors"
+    run = subprocess.run([sys.executable, "-c", SPARSE, path, str(each), str(count)], capture_output=True, text=True)
+    assert not run.stderr, run.stderr
+    assert path.stat().st_blocks < 1000
+    needs = "which the system cannot provide; the largest is 'w0', F32 of shape"
+    for line, said in zip(run.stdout.splitlines(), (needs, needs, "no address space to map its"), strict=True):
+        assert line.startswith(f"load: '{path}'") and said in line
+
+
+def test_the_tensor_without_memory_is_named(tmp_path):
+    path = tmp_path / "x.safetensors"
+    cg.save(path, {"a": np.zeros(1000, "float32"), "b": np.zeros(9_000_000, "float32")})
+    with pytest.raises(MemoryError, match=f"load: '{path}': no memory for 'b', float32 of shape .9000000,.: "):
+        with cg.testing.fail_allocation(2): cg.load(path)
+    with pytest.raises(cg.MemoryLimitError, match=f"load: '{path}': no memory for 'b', float32 of ") as caught:
+        with cg.memory.limit("20MiB"): cg.load(path)
+    assert caught.value.requested >= 36_000_000
+
+
+def test_a_directory_without_members(tmp_path):
+    """Each member has a header before the directory, so a directory alone is refused before it is read."""
+    path = tmp_path / "x.npz"
+    content = archive(member("x.npy", npy()))
+    entry = content[content.index(b"PK\1\2"):-22]
+    n = 1_000_000 // len(entry)
+    body = content[:content.index(b"PK\1\2")]
+    end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, n, n, n * len(entry), len(body), 0)
+    path.write_bytes(body + entry * n + end)
+    nbytes, result = peak(lambda: cg.load(path))
+    assert isinstance(result, ValueError) and f"{n * len(entry):,} bytes for {n:,} members" in str(result)
+    assert nbytes < BESIDE
 
 
 # ---- mutated files ---------------------------------------------------------------------------------------------------

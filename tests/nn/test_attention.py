@@ -104,6 +104,9 @@ def test_is_causal_needs_no_mask():
         y, _ = ours(x, x, x, padding, need, is_causal=True)
         np.testing.assert_allclose(y.numpy()[0], np.broadcast_to(ours.out_proj.bias.numpy(), (3, 8)))
         assert np.isfinite(y.numpy()).all()
+        result = theirs(*[torch.tensor(x)] * 3, torch.tensor(padding), need, torch.tensor(hidden))[0].detach().numpy()
+        if need: assert np.isnan(result[0]).all()   # (the difference that the docstring states)
+        else: np.testing.assert_allclose(y.numpy(), result, atol=1e-12)
 
 
 def test_the_matrix_of_weights_is_only_made_if_it_is_wanted():

@@ -321,6 +321,59 @@ def test_astype():
     assert net.astype(cg.float64)[1].weight is weight
 
 
+ROLES = [("write", "default", True), ("write", "default", False), ("add", "default", True), ("add", "default", False),
+         ("write", "row_sparse", True), ("add", "row_sparse", True)]
+
+
+def in_role(req, stype, with_grad):
+    """A module with one parameter, `weight`, of this grad_req and stype, with a .grad or None."""
+    net = nn.Module()
+    net.weight = cg.ones(3, 2).attach_grad(req, stype)
+    if not with_grad: net.weight.grad = None
+    return net
+
+
+def role(x):
+    return x.grad_req, type(x.grad), x.requires_grad
+
+
+@pytest.mark.parametrize("req, stype, with_grad", ROLES)
+def test_astype_keeps_the_role_of_a_variable(req, stype, with_grad):
+    net = in_role(req, stype, with_grad)
+    net.register_buffer("b", cg.ones(2).attach_grad())
+    before, seen = role(net.weight), []
+    handle = net.weight.register_hook(lambda g: seen.append(g))
+    net.weight.register_post_accumulate_grad_hook(seen.append)
+    net.astype("float64")
+    assert role(net.weight) == before and net.b.requires_grad and net.b.dtype == cg.float64
+    with cg.record():
+        y = cg.embedding(cg.tensor([1, 1]), net.weight, sparse=stype == "row_sparse").sum()
+    y.backward()
+    assert type(net.weight.grad) is (cg.GradientSlice if stype == "row_sparse" else cg.Tensor)
+    assert len(seen) == 2 and seen[1] is net.weight
+    net.astype("float32")
+    assert role(net.weight)[:1] == before[:1] and not net.weight.fresh_grad
+    handle.remove()
+    with cg.record():
+        y = net.weight.sum()
+    y.backward()
+    assert len(seen) == 3 and seen[2] is net.weight
+    seen.clear()                                    # (which refers to the variable that refers to it)
+
+
+@pytest.mark.parametrize("change", [lambda m: m.astype("float64"), copy.deepcopy,
+                                    lambda m: pickle.loads(pickle.dumps(m)), lambda m: m])
+@pytest.mark.parametrize("req, stype, with_grad", ROLES)
+def test_unfreeze_restores_the_role(req, stype, with_grad, change):
+    net = in_role(req, stype, with_grad)
+    net.freeze()
+    net = change(net)
+    assert role(net.weight) == ("null", type(None), False)
+    net.unfreeze()
+    plain = (req, stype) == ("add", "default")
+    assert role(net.weight) == (req, type(None) if plain else type(in_role(req, stype, True).weight.grad), True)
+
+
 @pytest.mark.parametrize("n", range(1, 4))
 def test_astype_changes_nothing_if_an_allocation_fails(n):
     net = Affine(2, 3)

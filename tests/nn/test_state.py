@@ -173,3 +173,63 @@ def test_module_dict():
     m.update([("c", a)])
     m.clear()
     assert len(m) == 0 and not list(m.parameters())
+
+
+REFUSED = {
+    "update": lambda m: m.d.update({"x": Affine(1, 1), "keys": Affine(1, 1)}),
+    "update with a dot": lambda m: m.d.update([("a", Affine(1, 1)), ("x.y", Affine(1, 1))]),
+    "update with no module": lambda m: m.d.update({"x": Affine(1, 1), "y": None}),
+    "extend": lambda m: m.s.extend([Affine(1, 1), cg.tanh]),
+    "+=": lambda m: m.s.__iadd__([Affine(1, 1), None]),
+    "insert": lambda m: m.s.insert(0, cg.tanh),
+    "insert at": lambda m: m.s.insert("0", Affine(1, 1)),
+    "del": lambda m: m.s.__delitem__(5),
+    "register_module": lambda m: m.register_module("_mode", m.s),
+    "register_buffer": lambda m: m.register_buffer("_modules", cg.ones(2)),
+    "register_parameter": lambda m: m.register_parameter("__dict__", nn.Parameter(cg.ones(2))),
+    "class": lambda m: m.register_buffer("__class__", cg.ones(2)),
+    "freeze": lambda m: m.freeze("s.0", "s.2"),
+    "unfreeze": lambda m: m.unfreeze("d", "s.2"),
+    "unfreeze of what was freed": lambda m: m.unfreeze(),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_changes_nothing(change):
+    m = nn.Module()
+    m.s, m.d = nn.Sequential(Affine(1, 1), Affine(1, 1)), nn.ModuleDict({"a": Affine(1, 1)})
+    m.b = nn.Parameter(cg.ones(2))
+    m.d.freeze()
+    m.last = nn.Module()
+    m.last.register_parameter("gone", nn.Parameter(cg.ones(2), requires_grad=False))
+    m.last.gone.free()
+
+    def everything():
+        return [(path, id(part), list(part._modules), dict(part._parameters), dict(part._buffers), dict(vars(part)),
+                 part._mode, [x.requires_grad for n in part._parameters if n != "gone" for x in [vars(part)[n]]])
+                for path, part in m.named_modules()]
+
+    before = everything()
+    with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)):
+        change(m)
+    assert everything() == before
+
+
+def test_pytorch_names_have_an_answer():
+    """Every public name of torch.nn is one of cygrad.nn, or the error of getattr says what to use."""
+    names = [name for name in dir(torch.nn) if not name.startswith("_")]
+    assert len(names) > 150
+    for name in names:
+        if name in nn.__all__ or hasattr(nn, name) and hasattr(getattr(nn, name), "__file__"): continue     # (a file)
+        with pytest.raises(AttributeError, match=f"'cygrad.nn' has no attribute '{name}': "):
+            getattr(nn, name)
+
+
+def test_isinstance_of_a_parameter():
+    w = cg.ones(2)
+    assert not isinstance(w, nn.Parameter) and not isinstance(3, nn.Parameter)
+    w.requires_grad_()
+    with cg.record():
+        assert isinstance(w, nn.Parameter) and not isinstance(w * 2, nn.Parameter)
+    assert isinstance(nn.Parameter(w, requires_grad=False), nn.Parameter)
+    assert all(isinstance(x, nn.Parameter) for x in net().freeze("0").parameters())

@@ -89,7 +89,7 @@ LAYERS = [
 
     *map(layer, ("Hardswish", "LogSigmoid", "Mish", "ReLU", "SELU", "SiLU", "Sigmoid", "Softsign", "Tanh", "CELU",
                  "ELU", "GELU", "GLU", "Hardtanh", "LeakyReLU", "PReLU", "ReLU6", "Tanhshrink", "Threshold",
-                 "Softmax2d")),
+                 "Softmax2d", "Hardshrink", "Softshrink")),
     layer("Softplus", check=softplus),
     *(layer(name, check=some_axis) for name in ("Softmax", "LogSoftmax", "Softmin")),
 
@@ -107,7 +107,7 @@ LAYERS = [
 ]
 
 WITHOUT = {
-    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "Hardshrink", "Softshrink", "LocalResponseNorm"),
+    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "LocalResponseNorm"),
                     "cygrad has no such function"),
     **dict.fromkeys([f"Lazy{name}{d}d" for d in (1, 2, 3) for name in ("Conv", "ConvTranspose")],
                     "in_channels=None does that; see test_conv.py"),

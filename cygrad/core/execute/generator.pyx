@@ -32,7 +32,7 @@ from libc.math cimport floor, sqrt
 from libc.stdint cimport int64_t, uint64_t
 
 from cygrad.core.dtypes import DTYPES, dtype_number
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 
 cdef object MASK = (1 << 64) - 1
 FIRST = ("integers", "gamma", "poisson")            # a single number is a parameter, which has no default
@@ -73,7 +73,7 @@ cdef uint64_t read_bits(value, str name) except? 0:
 cdef double read_number(value, str name) except? -1:
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, got {described(value)}")
-    return float(value)
+    return as_float(value, name)
 
 
 cdef object number_of(given, double read):

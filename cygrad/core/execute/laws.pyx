@@ -11,7 +11,7 @@ from cygrad.kernels cimport laws as kernel
 from cygrad.kernels.array cimport FLOAT64, Layout
 from cygrad.kernels.laws cimport MAX_PARAMETERS, Form
 
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 
 RULES = {
     "exponential": "scale must be at least 0", "gumbel": "loc must be a number and scale at least 0",
@@ -70,7 +70,7 @@ cdef object parameter(str name, str key, value):
     if value is None: raise TypeError(f"{name}: {key} is missing; it is a number or a tensor")
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name}: {key} must be a number or a tensor, got {described(value)}")
-    if not hasattr(value, "shape"): return float(value)
+    if not hasattr(value, "shape"): return as_float(value, f"{name}: {key}")
     t = ensure_tensor(value)
     check_lendable(t, f"{name}()")
     return t if t.ndim else float(t.item())

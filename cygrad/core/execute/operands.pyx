@@ -4,7 +4,6 @@ import numpy as np
 
 from cpython.bool cimport PyBool_Check
 from cpython.float cimport PyFloat_AS_DOUBLE
-from cpython.long cimport PyLong_AsDouble
 from libc.string cimport memcpy
 
 from cygrad.core.dtypes cimport default_dtype, promote
@@ -15,8 +14,14 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, is_floating
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import PrecisionWarning
+from cygrad.core.errors import PrecisionWarning, described
 from cygrad.kernels.blas import blas_info
+
+
+cdef extern from "Python.h":
+    double PyLong_AsDouble(object v)
+    void* PyErr_Occurred()
+    void PyErr_Clear()
 
 
 cdef object plain_operand(v):
@@ -40,19 +45,33 @@ cdef bint convert(list xs) except -1:
     return converted
 
 
+cdef int too_large(v, int dtype) except -1:
+    raise OverflowError(f"the number {described(v)} does not fit the dtype {DTYPES[dtype]} of the other operand"
+                        ) from None
+
+
+cdef inline double double_of(v, int dtype) except? -1:
+    """An int as a double. (A try statement would cost every operation with a number.)"""
+    cdef double x = PyLong_AsDouble(v)
+    if x == -1 and PyErr_Occurred() != NULL:
+        PyErr_Clear()
+        too_large(v, dtype)
+    return x
+
+
 cdef int cast_scalar(Operand* o, int dtype) except -1:
     """Write a Python number in the dtype of the operation."""
     v = <object>o.tensor
     o.array.dtype = dtype
     if dtype == FLOAT32:
-        (<float*>&o.number)[0] = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+        (<float*>&o.number)[0] = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else double_of(v, dtype)
     elif dtype == FLOAT64:
-        o.number = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else PyLong_AsDouble(v)
+        o.number = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else double_of(v, dtype)
     else:
         try:
             raw = np.array(v, DTYPES[dtype]).tobytes()
         except OverflowError:
-            raise OverflowError(f"the number {v} does not fit the dtype {DTYPES[dtype]} of the other operand") from None
+            too_large(v, dtype)
         memcpy(&o.number, <const char*>raw, len(raw))
     return 0
 

@@ -16,7 +16,7 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport FLOAT32, is_real
 
 from cygrad.core.dtypes import DTYPES, dtype_number
-from cygrad.core.errors import described
+from cygrad.core.errors import as_float, described
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.store.layout import check_size
 
@@ -74,7 +74,7 @@ def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None =
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = new_dense(shape, dtype)
-    if is_real(t.dtype) and isinstance(value, (int, float)): fill(t, value)
+    if is_real(t.dtype) and isinstance(value, (int, float)): fill(t, as_float(value, "full: value"))
     else:
         with np.errstate(all="ignore"): window(t, True)[...] = value
     return finish(t, requires_grad)
@@ -198,11 +198,17 @@ cdef int check_range(start, stop, step) except -1:
     return 0
 
 
+cdef double number(str name, str what, value) except? -1:
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: {what} must be a number, got {described(value)}")
+    return as_float(value, f"{name}: {what}")
+
+
 def linspace(start: float, stop: float, num: int, dtype: npt.DTypeLike | None = None, endpoint: bool = True, *,
              requires_grad: bool = False) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless endpoint is False."""
     cdef Tensor t
-    cdef double first = float(start), last = float(stop), step
+    cdef double first = number("linspace", "start", start), last = number("linspace", "stop", stop), step
     cdef Py_ssize_t n
     num = lay.read_integer("linspace", "num", num, 0)
     check_size(num, f"linspace: {described(num)} numbers")

@@ -8,6 +8,17 @@ from cygrad import nn
 CASES = [
     (lambda: nn.ReLU(inplace=True), TypeError, "ReLU takes no inplace: its result is a new tensor; leave it out"),
     (lambda: nn.Tanh(3), TypeError, "Tanh takes no arguments"),
+    (lambda: nn.ReLU(True), TypeError,
+     "ReLU takes no arguments: PyTorch's inplace does not exist, its result is a new tensor; leave it out"),
+    (lambda: nn.Dropout(0.5, True), TypeError,
+     "Dropout takes only p by position: PyTorch's inplace does not exist, its result is a new tensor; leave it out"),
+    (lambda: nn.MSELoss("mean"), TypeError,
+     "MSELoss takes its arguments by name: write reduction='mean'; PyTorch's size_average and reduce do not exist"),
+    (lambda: nn.CrossEntropyLoss(None, None, -100), TypeError,
+     "CrossEntropyLoss takes only weight by position: write reduction='mean'; PyTorch's size_average and reduce do not "
+     "exist"),
+    (lambda: nn.Linear(2, 3, True, None, None, 1), TypeError,
+     "Linear takes only in_features, out_features, bias, device, dtype by position: pass generator by name"),
     (lambda: nn.Softmax(dim=1), TypeError, "Softmax takes axis, not dim"),
     (lambda: nn.Flatten(start_dim=0), TypeError, "Flatten takes start, not start_dim"),
     (lambda: nn.MSELoss(size_average=True), TypeError,
@@ -24,6 +35,14 @@ CASES = [
     (lambda: nn.utils, AttributeError,
      "module 'cygrad.nn' has no attribute 'utils': the solvers of cygrad.optim have clip_grad_by_global_norm() and "
      "clip_grad_by_value()"),
+    (lambda: nn.ParameterList, AttributeError,
+     "module 'cygrad.nn' has no attribute 'ParameterList': assign each parameter to an attribute, setattr(self, "
+     "f\"w{i}\", nn.Parameter(data))"),
+    (lambda: nn.functional, AttributeError,
+     "module 'cygrad.nn' has no attribute 'functional': operators are functions of cygrad, such as cygrad.relu"),
+    (lambda: type("P", (nn.Parameter,), {}), TypeError,
+     "P: nn.Parameter has no subclasses, because a parameter is a Tensor; keep what belongs to it in an attribute of "
+     "the module"),
     (lambda: cg.optim.lr_scheduler, AttributeError,
      "module 'cygrad.optim' has no attribute 'lr_scheduler': the schedules are in cygrad.optim itself, such as "
      "cygrad.optim.StepLR"),
@@ -33,7 +52,8 @@ CASES = [
      "generator must be a cygrad.random.Generator or None (the default one), got 3"),
     (lambda: nn.init.normal_(cg.ones(2), generator=3), TypeError,
      "generator must be a cygrad.random.Generator or None (the default one), got 3"),
-    (lambda: nn.Hardshrink, AttributeError, "module 'cygrad.nn' has no attribute 'Hardshrink'"),
+    (lambda: nn.spam, AttributeError, "module 'cygrad.nn' has no attribute 'spam'"),
+    (lambda: nn.Softshrink(-1.0), ValueError, "Softshrink: lambd must be at least 0, got -1.0"),
     (lambda: nn.Linear(2, 3, device="cuda"), ValueError,
      "Linear: device must be None or \"cpu\", got 'cuda'; all memory is the CPU's"),
     (lambda: nn.Linear(2, 3, dtype="int64"), TypeError, "Linear: dtype must be float32 or float64, got int64"),
@@ -62,6 +82,9 @@ CASES = [
     (lambda: nn.L1Loss(reduction="batchmean"), ValueError,
      "L1Loss: reduction must be one of \"mean\", \"sum\", \"none\", got 'batchmean'"),
 
+    (lambda: nn.init.xavier_normal_(cg.ones(2, 2), "a"), TypeError, "xavier_normal_: gain must be a number, got 'a'"),
+    (lambda: nn.BatchNorm1d(3, eps=10**400), ValueError,
+     "BatchNorm1d: eps is an integer of 1329 bits; it must fit float64"),
     (lambda: nn.init.uniform_(np.ones(2)), TypeError,
      "uniform_ fills a tensor of float32 or float64, got a float64 array of shape (2,)"),
     (lambda: nn.init.eye_(cg.ones(2)), ValueError, "eye_: the tensor must have 2 dimensions, got (2,)"),

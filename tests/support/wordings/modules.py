@@ -61,6 +61,11 @@ CASES = [
      "nn.Parameter(data)"),
     (lambda: layer().register_parameter("v", result()), TypeError,
      "register_parameter: 'v' must be a variable or None, got a recorded result; make one with nn.Parameter(data)"),
+    (lambda: layer().register_parameter("v", cg.zeros(2, dtype="int64")), TypeError,
+     "register_parameter: 'v' must be a variable or None, got a int64 tensor of shape (2,); use register_buffer"),
+    (lambda: layer().register_buffer("_mode", cg.ones(2)), ValueError,
+     "Module._mode is a method or a property of the class, so it cannot be the name of a parameter, buffer or module; "
+     "choose another name"),
     (lambda: layer().register_buffer("v", 1.5), TypeError,
      "register_buffer: 'v' must be a tensor or None, got 1.5"),
     (lambda: layer().register_module("v", cg.ones(2)), TypeError,
@@ -113,6 +118,11 @@ CASES = [
     (lambda: nn.ModuleList().append(None), TypeError, "ModuleList.append takes modules, got None"),
     (lambda: nn.ModuleList(nn.Tanh()), TypeError, "ModuleList takes an iterable of modules, got a value of type <*>"),
     (lambda: nn.ModuleDict({"a": 1}), TypeError, "ModuleDict takes modules, got 1"),
+    (lambda: nn.ModuleDict(3), TypeError, "ModuleDict takes a dict of names and modules, got 3"),
+    (lambda: nn.ModuleDict({"keys": layer()}), ValueError,
+     "ModuleDict.keys is a method or a property of the class, so it cannot be the name of a parameter, buffer or "
+     "module; choose another name"),
+    (lambda: net().insert("0", layer()), TypeError, "Sequential.insert: the index must be an int, got '0'"),
     (lambda: net()[2], IndexError, "Sequential: index 2 is out of range for 2 modules"),
     (lambda: net()["0"], TypeError, "Sequential: the index must be an int, got '0'"),
 ]
