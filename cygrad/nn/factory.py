@@ -1,6 +1,7 @@
 """Makes the parameters of layers, and checks the arguments that many layers share."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -50,3 +51,8 @@ def uniform_parameter(shape, fan_in, dtype, generator):
     kaiming_uniform_ with a = sqrt(5)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     return source(generator).uniform(shape, -bound, bound, dtype=dtype).requires_grad_()
+
+
+def drawing(how, fan_in):
+    """uniform_parameter as a function of the shape, for the dict `how` of a layer (see waiting.py)."""
+    return partial(uniform_parameter, fan_in=fan_in, dtype=how["dtype"], generator=how["generator"])

@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
-from cygrad.nn.factory import floating, size, uniform_parameter
+from cygrad.nn.factory import drawing, floating, size
 from cygrad.nn.module import Module
 from cygrad.ops.recurrent import gru, lstm, rnn
 
@@ -27,21 +27,20 @@ class Recurrence(Module):
     def _set_up(self, input_size, hidden_size, bias, device, dtype, generator, parts):
         """Make the parameters of `parts`: (suffix of the names, number of inputs, or None for input_size)."""
         self.bias, self.hidden_size = bool(bias), size(self, "hidden_size", hidden_size)
-        self._how, self._parts = (floating(self, device, dtype), generator), parts
+        self._how, self._parts = {"dtype": floating(self, device, dtype), "generator": generator}, parts
         self._names = tuple(name + suffix for suffix, _ in parts for name in PARTS[:4 if self.bias else 2])
         for name in self._names: self.register_parameter(name, None)
         self.input_size, self._pending = None, input_size is None
-        if input_size is not None:
-            n = size(self, "input_size", input_size)
-            self._take(self._make(n), n)
+        if input_size is not None: self._settle(size(self, "input_size", input_size))
 
-    def _make(self, n):
-        rows, hidden, made = self.gates * self.hidden_size, self.hidden_size, {}
+    def _plan(self, n):
+        rows, hidden, plan = self.gates * self.hidden_size, self.hidden_size, {}
+        draw = drawing(self._how, hidden)
         for suffix, inputs in self._parts:
             shapes = (rows, inputs or n), (rows, hidden), (rows,), (rows,)
             for name, shape in zip(PARTS[:4 if self.bias else 2], shapes, strict=False):
-                made[name + suffix] = uniform_parameter(shape, hidden, *self._how)
-        return made
+                plan[name + suffix] = shape, draw
+        return plan
 
     def _size_of(self, x, *args, **kwargs):
         if np.ndim(x) not in self.ndims: self._refuse(np.shape(x))

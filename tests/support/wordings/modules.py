@@ -51,6 +51,16 @@ CASES = [
      "Module.b is a buffer and cannot become 3; assign a tensor or None, or delete it first"),
     (lambda: setattr(nn.Sequential(layer()), "0", "relu"), TypeError,
      "Sequential.0 is a module and cannot become 'relu'; assign a module or None, or delete it first"),
+    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 7).weight), ValueError,
+     "Linear.weight waits for its size, so it cannot become None, and cannot be tied to one that waits too; call the "
+     "layer that it is tied to once, or make that with its size, first"),
+    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Parameter(cg.ones((5, 4)))), ValueError,
+     "Linear.weight must be (7, 4), got a float32 tensor of shape (5, 4)"),
+    (lambda: net().freeze(net()[0]), TypeError,
+     "freeze takes names of parameters and modules, and functions of (name, parameter), got the module "
+     "Module; pass its path, or call its freeze()"),
+    (lambda: net().unfreeze(lambda name, x: False), ValueError,
+     "unfreeze: the function selects no parameter; the parameters are '0.w', '1.w'"),
     (lambda: layer().register_parameter("a.b", None), ValueError,
      "Module: the name of a parameter, buffer or module must be a string without dots, got 'a.b'"),
     (lambda: setattr(layer(), "forward", nn.Module()), ValueError,
