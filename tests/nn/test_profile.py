@@ -220,6 +220,43 @@ def test_summary_of_shared_and_waiting_layers():
     assert "twice: Linear (2 calls)" in str(found) and found.parameters == 48
 
 
+def test_summary_has_paths_from_the_calling_module_on():
+    class Blocks(nn.Module):
+        def __init__(self):
+            self.blocks = nn.ModuleList([nn.Linear(2, 2), nn.Sequential(nn.Tanh())])
+            self.heads = nn.ModuleDict({"a": nn.ModuleDict({"b": nn.MultiheadAttention(2, 1)})})
+            self.outer = nn.Sequential(Calls(self.blocks[0]))
+
+        def forward(self, x):
+            x = self.outer(self.blocks[1](self.blocks[0](x)))
+            return self.heads["a"]["b"](x, x, x)
+
+    class Calls(nn.Module):
+        def __init__(self, inner):
+            self.inner = [inner, nn.Sigmoid()]      # not registered
+            self.parts = nn.ModuleList([nn.ReLU()])
+
+        def forward(self, x):
+            return self.parts[0](self.inner[0](x))
+
+    found = nn.Sequential(nn.Identity(), Blocks()).summary(cg.ones(3, 1, 2))
+    names = [line[:line.index("  (") if "  (" in line else line.index("  [")].rstrip()
+             for line in str(found).split("\n")[1:-1]]
+    assert names == ["Sequential", "  0: Identity", "  1: Blocks", "    blocks.0: Linear (2 calls)",
+                     "    blocks.1: Sequential", "      0: Tanh", "    outer: Sequential", "      0: Calls",
+                     "        parts.0: ReLU", "    heads.a.b: MultiheadAttention", "      out_proj: Linear"]
+    assert found.rows[-2].shape == [(3, 1, 2), None] and " [(3, 1, 2), None] " in str(found)
+
+
+def test_summary_of_other_results():
+    class Other(nn.Module):
+        def forward(self, x):
+            return x, {"y": x}, [None, 3]
+
+    found = Other().summary(cg.ones(2))
+    assert found.rows[0].shape == [(2,), "dict", [None, "int"]] and " [(2,), dict, [None, int]] " in str(found)
+
+
 def test_summary_follows_eval():
     net = copy.deepcopy(Net()).eval()
     found = net.summary(np.ones((32, 20), "float32"))
