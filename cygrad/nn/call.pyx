@@ -34,7 +34,8 @@ cdef class CallBase:
     cdef public bint _pending           # whether parameters wait for their sizes
 
     def __cinit__(self, *args, **kwargs):
-        if (args or kwargs) and (type(self).__init__ is object.__init__ or type(self).__module__.startswith(OURS)):
+        init = type(self).__init__
+        if (args or kwargs) and (init is object.__init__ or getattr(init, "__module__", OURS).startswith(OURS)):
             answer = of_layer(type(self), args, kwargs)
             if answer is not None: raise TypeError(answer)
         self._parameters, self._buffers, self._modules = {}, {}, {}

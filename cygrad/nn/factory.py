@@ -38,6 +38,15 @@ def number(layer, name, value):
     return as_float(value, f"{type(layer).__name__}: {name}")
 
 
+def check_features(layer, name, x, n):
+    """Raise ValueError if the last dimension of an input is not `n`. Layers call it when an operator has failed: then
+    the error is about the input, not about a weight."""
+    shape = np.shape(x)
+    if shape[-1:] != (n,):
+        raise ValueError(f"{type(layer).__name__}: {name} must have {n} features, its last dimension, got shape "
+                         f"{shape}") from None
+
+
 def source(generator):
     """The generator that draws: the given one, or the default one for None."""
     if generator is None: return default_generator

@@ -56,7 +56,9 @@ def fans(caller, shape):
 
 def check(caller, x, ndim=0):
     if not isinstance(x, Tensor) or x.dtype.kind != "f":
-        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}")
+        more = ("; a layer of unknown size has its parameters after its first call, or if its size is given"
+                if x is None else "")
+        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}{more}")
     if ndim and x.ndim != ndim:
         raise ValueError(f"{caller}: the tensor must have {ndim} dimensions, got {x.shape}")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nn.factory import drawing, floating, size, uniform_parameter
+from cygrad.nn.factory import check_features, drawing, floating, size, uniform_parameter
 from cygrad.nn.module import Module
 from cygrad.nn.waiting import has_bias
 from cygrad.ops.linalg import linear
@@ -93,7 +93,13 @@ class Bilinear(Module):
         """x1' w x2 + b."""
         from cygrad.ops.einsum import einsum
 
-        y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
+        try:
+            y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
+        except ValueError:
+            check_features(self, "x1", x1, self.in1_features)
+            check_features(self, "x2", x2, self.in2_features)
+            raise ValueError(f"Bilinear: the leading dimensions of x1 and x2 must broadcast, got {np.shape(x1)} and "
+                             f"{np.shape(x2)}") from None
         return y if self.bias is None else y + self.bias
 
     def _flops(self, x1, x2, *, y):
