@@ -15,7 +15,7 @@ from cygrad.nn.call import kind_of
 from cygrad.nn.module import Module, join
 from cygrad.nn.waiting import make, raise_pending
 
-MOST = 20                   # the maximum number of faults of one kind that a message lists
+MOST = 10                   # the maximum number of faults of one kind that a message lists
 BOTH = "_parameters", "_buffers"
 
 
@@ -70,8 +70,7 @@ def load(module, state, strict):
     faults["from which a layer cannot take its input size"] = [f"{name!r} of shape {values[name].shape}"
                                                                for name in unsized]
     if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
-    listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
-                     for what, found in faults.items() if found)
+    listed = "".join(f"\n  {what}:{in_lines(found)}" for what, found in faults.items() if found)
     if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")
     values = apart({name: value for name, value in values.items() if name in targets}, targets)
     for m, tensors, size in made: m._take(tensors, size)
@@ -81,6 +80,13 @@ def load(module, state, strict):
     finally:
         set_recording(recording)
     return missing, unexpected
+
+
+def in_lines(found):
+    """Faults as text: names in one line, sentences one a line; the first ones, and the number of the others."""
+    more = f"and {len(found) - MOST} more"
+    if len(found) == 1 or " " not in found[0]: return " " + ", ".join(found[:MOST]) + f" {more}" * (len(found) > MOST)
+    return "".join("\n    " + fault for fault in [*found[:MOST], *[more] * (len(found) > MOST)])
 
 
 def value_of(caller, name, value):
@@ -240,6 +246,7 @@ def text(module):
     """See Module.__repr__."""
     extra = module.extra_repr()
     lines = [line for name, child in module._modules.items() for line in f"({name}): {child!r}".split("\n")]
+    if lines and extra: lines, extra = [extra, *lines], ""
     waiting = any(m._pending for m in module.modules())
     found = [] if waiting else list(module.parameters())
     size = ""

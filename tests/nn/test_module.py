@@ -414,6 +414,17 @@ Sequential(  # 19 parameters, 76 bytes
 )"""
 
 
+def test_repr_of_arguments_and_children():
+    assert repr(nn.TransformerBlock(32, 4, 64, causal=True)).split("\n")[:5] == [
+        "TransformerBlock(  # 8,544 parameters, 34,176 bytes",
+        "  causal=True",
+        "  (self_attn): MultiheadAttention(  # 4,224 parameters, 16,896 bytes",
+        "    32, 4, dropout=0.1",
+        "    (out_proj): Linear(32, 32)  # 1,056 parameters, 4,224 bytes"]
+    assert repr(nn.LinearCrossEntropyLoss(3, 4)).split("\n")[1] == (
+        "  ignore_index=-100, reduction='mean', label_smoothing=0.0")
+
+
 def test_names_of_other_libraries_are_answered_and_free_to_use():
     class Own(nn.Module):
         def __init__(self):

@@ -91,6 +91,13 @@ CASES = [
     (lambda: net().get_buffer("0.w"), AttributeError,
      "get_buffer('0.w'): Module has no buffer 'w'; it has 'b'"),
     (lambda: net().astype("int64"), TypeError, "astype: a module can be float32 or float64, got int64"),
+    (lambda: nn.Sequential(*(layer() for _ in range(12))).load_state_dict({}), ValueError,
+     LOAD + "\n  missing: " + ", ".join(f"'{i}.{x}'" for i in range(5) for x in "wb") + " and 14 more"),
+    (lambda: nn.Sequential(*(layer() for _ in range(12))).load_state_dict(
+        {f"{i}.{x}": v.astype("float64") for i in range(12) for x, v in layer().state_dict().items()}), ValueError,
+     LOAD + "\n  another dtype (convert the module or the state with astype):"
+     + "".join(f"\n    '{i}.{x}' is {t} in the module and float64 in the state"
+               for i in range(5) for x, t in (("w", "float32"), ("b", "int64"))) + "\n    and 14 more"),
     (lambda: net().freeze("2"), ValueError,
      "freeze: no parameter is '2' or below it; the parameters are '0.w', '1.w'"),
     (lambda: net().unfreeze(3), TypeError,
