@@ -33,13 +33,35 @@ def test_the_bytes_at_the_peak_by_layer():
         with cg.record():
             y = net(x)
     signs = 32 * 64 // 8                            # of relu's result, packed when Sequential releases it
-    assert by_layer(p) == {"before": before, "Net.encoder.1": 32 * 64 * 4, "Net.encoder.2": 32 * 64 * 4,
-                           "Net.encoder": signs}
+    assert by_layer(p) == {"before": before, "Net.encoder.1": 32 * 64 * 4 + signs, "Net.encoder.2": 32 * 64 * 4}
     assert sum(by_layer(p).values()) == p.peak_bytes and y.shape == (32, 10)
     table = p.table(by="layer").split("\n")
     assert table[1].split()[0] == "layer" and [line.split()[0] for line in table[2:-1]] == [
-        "before", "Net.encoder.1", "Net.encoder.2", "Net.encoder", "Net.encoder.0", "Net.head"]
-    assert table[7].split() == ["Net.head", "0", "0.0%", "0", f"{32 * 10 * 4:,}", "1"]
+        "before", "Net.encoder.1", "Net.encoder.2", "Net.encoder.0", "Net.head"]
+    assert table[6].split() == ["Net.head", "0", "0.0%", "0", f"{32 * 10 * 4:,}", "1"]
+
+
+def test_everything_belongs_to_a_layer_without_children():
+    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                        nn.Linear(72, 10))
+    x = cg.ones(16, 1, 8, 8)
+    with cg.memory.profile() as p:
+        with cg.record():
+            y = net(x).sum()
+        y.backward()
+    rows = {line.split()[0]: line.split() for line in p.table(by="layer").split("\n")[2:]}
+    assert "Sequential" not in rows and {f"Sequential.{i}" for i in (0, 1, 2, 3, 5)} <= set(rows)
+
+
+def test_signs_that_are_packed_outside_of_layers_belong_to_the_layer():
+    act, x = nn.Sequential(nn.ReLU(), nn.Identity()), cg.ones(32, 64).attach_grad()
+    with cg.memory.profile() as p:
+        with cg.record():
+            y = act(x)
+            z = y.sum()
+            del y                                   # which packs them
+    assert by_layer(p)["Sequential.0"] == 32 * 64 * 4 + 32 * 64 // 8 and by_layer(p)["(no layer)"] == z.nbytes
+    z.backward()
 
 
 def test_backward_belongs_to_the_layer_that_recorded_it():
