@@ -114,6 +114,21 @@ def test_a_module_outside_the_tree_and_an_error():
     assert "(no layer)" in rows                     # ones(5), after the error
 
 
+def test_models_of_one_class_have_numbers():
+    a, b, x = nn.Sequential(nn.Tanh()), nn.Sequential(nn.Tanh()), cg.ones(3)
+    with cg.memory.profile() as p:
+        kept = [a(x), b(cg.ones(5)), a(x), *(nn.Sequential(nn.Tanh())(cg.ones(7)) for _ in range(3))]
+    found = by_layer(p)
+    assert (found["Sequential.0"], found["Sequential#2.0"], found["Sequential#3.0"]) == (2 * 12, 20, 3 * 28)
+    assert "Sequential#4.0" not in found            # (those of the loop were freed before the next one)
+    with cg.memory.profile() as p:
+        kept.append(b(x))
+    assert by_layer(p)["Sequential.0"] == 12
+    with cg.memory.profile() as outer, cg.memory.profile() as inner:
+        kept += [a(x), b(x)]
+    assert by_layer(outer) == by_layer(inner) and by_layer(inner)["Sequential#2.0"] == 12
+
+
 def test_threads_have_their_own_layers():
     a, b = nn.Sequential(nn.Linear(4, 4)), nn.ModuleDict({"x": nn.Tanh()})
     barrier, kept = threading.Barrier(2, timeout=10), []
@@ -135,7 +150,7 @@ def test_threads_have_their_own_layers():
         threads = [threading.Thread(target=run, args=args) for args in ((one, cg.ones(2, 4)), (two, cg.ones(3)))]
         for t in threads: t.start()
         for t in threads: t.join()
-    assert len(kept) == 2 and by_layer(p)["Slow.inner"] == 2 * 4 * 4 + 3 * 4
+    assert len(kept) == 2 and {by_layer(p)["Slow.inner"], by_layer(p)["Slow#2.inner"]} == {2 * 4 * 4, 3 * 4}
 
 
 def test_profiles_compare_by_layer(tmp_path):
