@@ -147,8 +147,6 @@ NN = {
     "AdaptiveLogSoftmaxWithLoss": "use LinearCrossEntropyLoss, which never stores all scores together",
     "NLLLoss2d": "use NLLLoss, which takes images too",
     "TripletMarginWithDistanceLoss": "use TripletMarginLoss, or write relu(d(a, p) - d(a, n) + margin).mean()",
-    "CosineSimilarity": "use cygrad.cosine_similarity(x1, x2, axis)",
-    "PairwiseDistance": "use cygrad.pairwise_distance(x1, x2, p, eps)",
     "UpsamplingBilinear2d": "use Upsample(mode=\"bilinear\", align_corners=True)",
     "UpsamplingNearest2d": "use Upsample(mode=\"nearest\")",
     "FractionalMaxPool2d": "use MaxPool2d or AdaptiveMaxPool2d", "FractionalMaxPool3d": "use MaxPool3d or "

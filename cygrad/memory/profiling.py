@@ -80,7 +80,8 @@ class profile(Logged):
         """The peak as a text table. With by="operation", "category", "line" or "layer", a row has the bytes and the
         share at the peak, the number of buffers ("-": unknown, allocated before the scope), and the allocations in the
         whole scope. A layer is the path of a module of cygrad.nn in the outermost one that was called, such as
-        "Net.encoder.0"; what backward allocates belongs to the layer that recorded the node.
+        "Net.encoder.0", and "Net#2.encoder.0" in the second model of the class; what backward allocates belongs to the
+        layer that recorded the node.
         With "why" the rows are those of at_peak() with shapes and reasons. With "stack" they are Python functions, each
         below its caller; frames that recursion repeats are listed once with their number. Raises ValueError for another
         `by`."""

@@ -1,7 +1,7 @@
 """Sites: the subject of a memory event as a number. A site is an operation with its Python stack, the shape that it
-allocated, and the layer that runs or, in backward, that recorded the node. A stack is a path in a tree of frames. If it
-shares outer frames with the previous stack, each of these costs one comparison; a new frame is added to the tree once.
-Code objects stay alive, frames do not. Line numbers are computed when a report is made."""
+allocated, and the layer that runs or, in backward and for packed signs, that recorded the node. A stack is a path in a
+tree of frames. If it shares outer frames with the previous stack, each of these costs one comparison; a new frame is
+added to the tree once. Code objects stay alive, frames do not. Line numbers are computed when a report is made."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
 from cpython.object cimport PyObject
@@ -10,6 +10,7 @@ from libc.stdint cimport uint64_t, uintptr_t
 from libc.string cimport memcmp, memcpy, memmove
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.graph.signs cimport packed
 from cygrad.core.graph.tensor cimport Node
 from cygrad.core.store.buffer cimport shaping
 from cygrad.core.thread_state cimport Flags
@@ -307,6 +308,8 @@ cdef uint32_t layer_of(Node node) noexcept:
 cdef uint32_t site_now(const Flags* f, int category) noexcept:
     """The number of the current site, for an allocation of a category."""
     cdef void* what
+    if packed != NULL:                        # (which happens while another layer runs)
+        return site_of(f.op, 0, stack_now(), shape_now(), layer_of(<Node>packed))
     if f.node != NULL: what = <void*>(<Node>f.node).op
     else: what = f.op if f.op != NULL else <void*>UNNAMED[category]
     if f.node != NULL: return site_of(what, BACKWARD_SITE, stack_now(), shape_now(), layer_of(<Node>f.node))

@@ -12,6 +12,7 @@ _FAMILIES = {
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
     "linear": ("Bilinear", "Flatten", "Identity", "Linear"),
     "embedding": ("Embedding", "EmbeddingBag"),
+    "distance": ("CosineSimilarity", "PairwiseDistance"),
     "dropout": ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"),
     "activation": (
         "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",

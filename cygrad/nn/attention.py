@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import arange, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.nn.dropout import Dropout
-from cygrad.nn.factory import floating, size, source
+from cygrad.nn.factory import check_features, floating, size, source
 from cygrad.nn.linear import Linear
 from cygrad.nn.module import Module
 from cygrad.nn.normalization import LayerNorm
@@ -101,12 +103,16 @@ class MultiheadAttention(Module):
                              f"got {query.shape}, {key.shape} and {value.shape}")
         if alone: query, key, value = mapped(lambda x: x[None], query, key, value)
         elif not self.batch_first: query, key, value = mapped(lambda x: swapaxes(x, 0, 1), query, key, value)
-        q, k, v = (self._heads(x) for x in self._project(query, key, value))
-        mask = self._mask(q, k, key_padding_mask, attn_mask, alone)
-        if need_weights: y, weights = self._with_weights(q, k, v, mask, is_causal)
-        else:
-            y, weights = scaled_dot_product_attention(q, k, v, mask, self.dropout, is_causal,
-                                                      generator=self.generator), None
+        try:
+            q, k, v = (self._heads(x) for x in self._project(query, key, value))
+            mask = self._mask(q, k, key_padding_mask, attn_mask, alone)
+            if need_weights: y, weights = self._with_weights(q, k, v, mask, is_causal)
+            else:
+                y, weights = scaled_dot_product_attention(q, k, v, mask, self.dropout, is_causal,
+                                                          generator=self.generator), None
+        except ValueError:
+            self._check(query, key, value)
+            raise
         y = self.out_proj(reshape(permute(y, (0, 2, 1, 3)), (*query.shape[:2], self.embed_dim)))
         if weights is not None and average_attn_weights: weights = mean(weights, 1)
         if alone: return y[0], None if weights is None else weights[0]
@@ -118,6 +124,16 @@ class MultiheadAttention(Module):
         batch = 1 if query.ndim == 2 else query.shape[0 if self.batch_first else 1]
         projections = q * self.embed_dim + k * self.kdim + v * self.vdim
         return 2 * self.embed_dim * (projections + 2 * q * (k // batch if batch else 0))
+
+    def _check(self, query, key, value):
+        """Raise ValueError if the operands, with the batch first, do not fit the layer or each other."""
+        for name, x, n in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
+            check_features(self, name, x, n)
+        (a, steps, _), (b, n, _), (c, m, _) = query.shape, key.shape, value.shape
+        if n != m or len({a, b, c} - {1}) > 1:
+            raise ValueError(f"MultiheadAttention: query, key and value must have one batch size, and key and value "
+                             f"the same steps, got batches of {a}, {b} and {c} with {steps}, {n} and {m} "
+                             f"steps") from None
 
     def _project(self, query, key, value):
         """The projections: one product if the three operands are one, two if key and value are."""
@@ -235,11 +251,17 @@ class TransformerBlock(Module):
                 is_causal: bool = False) -> Tensor:
         """The result, like `src`. The masks are those of MultiheadAttention: True where a step may not be seen."""
         x, masks = src, (src_mask, src_key_padding_mask, is_causal or self.causal)
-        if self.norm_first:
-            x = x + self._attention(self.norm1(x), *masks)
-            return x + self._mlp(self.norm2(x))
-        x = self.norm1(x + self._attention(x, *masks))
-        return self.norm2(x + self._mlp(x))
+        try:
+            if self.norm_first:
+                x = x + self._attention(self.norm1(x), *masks)
+                return x + self._mlp(self.norm2(x))
+            x = self.norm1(x + self._attention(x, *masks))
+            return self.norm2(x + self._mlp(x))
+        except ValueError:
+            n, shape = self.self_attn.embed_dim, np.shape(src)
+            if len(shape) in (2, 3) and shape[-1] == n: raise
+            raise ValueError(f"{type(self).__name__}: src must have 3 dimensions, or 2 without a batch, of which the "
+                             f"last is d_model={n}, got {shape}") from None
 
     def _attention(self, x, mask, padding, causal):
         return self.dropout1(self.self_attn(x, x, x, padding, False, mask, True, causal)[0])

@@ -7,7 +7,9 @@ from cpython.object cimport PyObject
 
 from cygrad.core.graph.tensor cimport Tensor, is_variable, node_of
 from cygrad.memory.log cimport logs
-from cygrad.memory.sites cimport set_layer
+from cygrad.memory.sites cimport layers, set_layer
+
+from weakref import ref
 
 from cygrad.core.answers import of_layer
 
@@ -19,6 +21,8 @@ cdef extern from "Python.h":
 cdef enum:
     FEW = 6                                         # positional arguments that are passed in an array
 
+cdef object profiled = None     # the paths of the logs that are open, for which `outermost` holds
+cdef dict outermost = {}    # name -> weak references to the outermost modules of this name, in the order of first calls
 cdef str FORWARD = "forward", OURS = "cygrad.nn."
 
 
@@ -34,7 +38,8 @@ cdef class CallBase:
     cdef public bint _pending           # whether parameters wait for their sizes
 
     def __cinit__(self, *args, **kwargs):
-        if (args or kwargs) and (type(self).__init__ is object.__init__ or type(self).__module__.startswith(OURS)):
+        init = type(self).__init__
+        if (args or kwargs) and (init is object.__init__ or getattr(init, "__module__", OURS).startswith(OURS)):
             answer = of_layer(type(self), args, kwargs)
             if answer is not None: raise TypeError(answer)
         self._parameters, self._buffers, self._modules = {}, {}, {}
@@ -58,13 +63,30 @@ cdef class CallBase:
         if id(self) in paths:
             path = paths[id(self)]
         else:                                       # the outermost call, or one of a module that is not in that module
-            path = f"{name}.{type(self).__name__}" if name else type(self).__name__
+            path = numbered(f"{name}.{type(self).__name__}" if name else type(self).__name__, self)
             paths = {id(m): f"{path}.{below}" if below else path for below, m in self.named_modules()}
         set_layer((path, paths))
         try:
             return self._watched_call(args, kwargs)
         finally:
             set_layer(before)
+
+
+cdef str numbered(str name, module):
+    """The name of an outermost module: its class, with #2 for the second module of this class, and so on. The number of
+    one that was freed is used again, so that modules which are made for each call do not add rows."""
+    global profiled
+    if profiled is not layers:                      # a first log has opened since
+        profiled = layers
+        outermost.clear()
+    cdef list found = outermost.setdefault(name, [])
+    cdef Py_ssize_t k, at = len(found)
+    for k in reversed(range(len(found))):
+        other = found[k]()
+        if other is module: return f"{name}#{k + 1}" if k else name
+        if other is None: at = k
+    found[at:at + 1] = [ref(module)]
+    return f"{name}#{at + 1}" if at else name
 
 
 def running_layer():

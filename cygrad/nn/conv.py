@@ -11,8 +11,9 @@ import numpy as np
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nn.factory import floating, size, uniform_parameter
+from cygrad.nn.factory import drawing, floating, size
 from cygrad.nn.module import Module
+from cygrad.nn.waiting import has_bias
 from cygrad.ops import conv
 from cygrad.ops.join import pad
 
@@ -43,9 +44,9 @@ class Convolutions(Module):
 
     def _set_up(self, in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype, generator):
         """Everything but the padding, which has to be set before, and the parameters."""
-        self._how = bool(bias), floating(self, device, dtype), generator
+        self._how = {"dtype": floating(self, device, dtype), "generator": generator}
         self.bias = None
-        for name in ("weight", "bias")[:1 + self._how[0]]: self.register_parameter(name, None)
+        for name in ("weight", "bias")[:1 + bool(bias)]: self.register_parameter(name, None)
         self.out_channels = size(self, "out_channels", out_channels)
         self.kernel_size = sizes(self, "kernel_size", kernel_size, self.nd)
         self.stride = sizes(self, "stride", stride, self.nd)
@@ -58,20 +59,15 @@ class Convolutions(Module):
 
     def _start(self, in_channels):
         """Make the parameters, if the number of channels is known."""
-        if in_channels is None: return
-        n = size(self, "in_channels", in_channels)
-        self._take(self._make(n), n)
+        if in_channels is not None: self._settle(size(self, "in_channels", in_channels))
 
-    def _make(self, n):
-        bias, dtype, generator = self._how
+    def _plan(self, n):
         if n % self.groups:
             raise ValueError(f"{type(self).__name__}: in_channels must be a multiple of groups, got {n} in "
                              f"{self.groups} groups")
         ends = (n, self.out_channels // self.groups) if self.transposed else (self.out_channels, n // self.groups)
-        fan_in = ends[1] * math.prod(self.kernel_size)
-        made = {"weight": uniform_parameter((*ends, *self.kernel_size), fan_in, dtype, generator)}
-        if bias: made["bias"] = uniform_parameter((self.out_channels,), fan_in, dtype, generator)
-        return made
+        draw = drawing(self._how, ends[1] * math.prod(self.kernel_size))
+        return {"weight": ((*ends, *self.kernel_size), draw), "bias": ((self.out_channels,), draw)}
 
     def _size_of(self, x, *args, **kwargs):
         shape = np.shape(x)
@@ -95,7 +91,7 @@ class Convolutions(Module):
             value = getattr(self, name, 0)
             default = 1 if name in ("dilation", "groups") else 0
             if value not in (default, (default,) * self.nd): text += f", {name}={value}"
-        if not (self._how[0] if self._how else self.bias is not None): text += ", bias=False"
+        if not has_bias(self): text += ", bias=False"
         return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
@@ -198,8 +194,9 @@ class Conv2d(Convolution):
     With a padding_mode "reflect", "replicate" or "circular", x gets margins from its own elements before the
     convolution, instead of zeros. This makes a copy of x.
 
-    With in_channels None the first call decides: until then the layer has no parameters. `dtype` is float32 or float64
-    (None: the default one). The numbers come from `generator` (None: the default one)."""
+    With in_channels None the first call decides, or the weight that is assigned before: until then the layer has no
+    parameters. `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the
+    default one)."""
 
     nd, operator = 2, staticmethod(conv.conv2d)
 

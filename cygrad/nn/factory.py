@@ -1,6 +1,7 @@
 """Makes the parameters of layers, and checks the arguments that many layers share."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -37,6 +38,15 @@ def number(layer, name, value):
     return as_float(value, f"{type(layer).__name__}: {name}")
 
 
+def check_features(layer, name, x, n):
+    """Raise ValueError if the last dimension of an input is not `n`. Layers call it when an operator has failed: then
+    the error is about the input, not about a weight."""
+    shape = np.shape(x)
+    if shape[-1:] != (n,):
+        raise ValueError(f"{type(layer).__name__}: {name} must have {n} features, its last dimension, got shape "
+                         f"{shape}") from None
+
+
 def source(generator):
     """The generator that draws: the given one, or the default one for None."""
     if generator is None: return default_generator
@@ -50,3 +60,8 @@ def uniform_parameter(shape, fan_in, dtype, generator):
     kaiming_uniform_ with a = sqrt(5)."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
     return source(generator).uniform(shape, -bound, bound, dtype=dtype).requires_grad_()
+
+
+def drawing(how, fan_in):
+    """uniform_parameter as a function of the shape, for the dict `how` of a layer (see waiting.py)."""
+    return partial(uniform_parameter, fan_in=fan_in, dtype=how["dtype"], generator=how["generator"])

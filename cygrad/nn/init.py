@@ -11,10 +11,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
+from cygrad.core.dtypes import get_default_dtype
 from cygrad.core.errors import as_float, described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import eye, full, zeros
+from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.factory import source
 
@@ -52,7 +56,9 @@ def fans(caller, shape):
 
 def check(caller, x, ndim=0):
     if not isinstance(x, Tensor) or x.dtype.kind != "f":
-        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}")
+        more = ("; a layer of unknown size has its parameters after its first call, or if its size is given"
+                if x is None else "")
+        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}{more}")
     if ndim and x.ndim != ndim:
         raise ValueError(f"{caller}: the tensor must have {ndim} dimensions, got {x.shape}")
 
@@ -267,11 +273,18 @@ class NormalInitializer(Initializer):
         return source(self.generator).normal(shape, 0.0, self.sigma, dtype=dtype)
 
 
+def limits(initializer, lim):
+    """The two limits of a uniform distribution."""
+    if not isinstance(lim, (tuple, list)) or len(lim) != 2:
+        raise TypeError(f"{type(initializer).__name__}: lim must be a pair (low, high), got {described(lim)}")
+    return tuple(lim)
+
+
 class UniformInitializer(Initializer):
     """U(lim[0], lim[1])."""
 
     def __init__(self, lim: tuple[float, float] = (-1, 1), generator: Generator | None = None):
-        self.lim, self.generator = lim, generator
+        self.lim, self.generator = limits(self, lim), generator
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape."""
@@ -287,3 +300,54 @@ class OrthogonalInitializer(Initializer):
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape."""
         return orthogonal_(zeros(shape, dtype=dtype), self.gain, self.generator)
+
+
+class UniformIntInitializer(Initializer):
+    """Integers of [lim[0], lim[1]), each with the same probability, as numbers of the dtype."""
+
+    def __init__(self, lim: tuple[int, int] = (0, 10), generator: Generator | None = None):
+        self.lim, self.generator = limits(self, lim), generator
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape. Raises TypeError for limits that are not integers, ValueError for an empty range."""
+        drawn = source(self.generator).integers(shape, *self.lim)
+        return drawn.astype(get_default_dtype() if dtype is None else dtype)
+
+
+class RangeInitializer(Initializer):
+    """x[..., i] = start + step i: the same numbers in each row."""
+
+    def __init__(self, start: float = 0, step: float = 1):
+        self.start, self.step = start, step
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape. The numbers are rounded once, to the dtype."""
+        start, step = (as_float(v, f"RangeInitializer: {name}") for name, v in (("start", self.start),
+                                                                               ("step", self.step)))
+        x = zeros(shape, dtype=dtype)
+        x.numpy()[...] = start + step * np.arange(x.shape[-1] if x.ndim else 1)
+        return x
+
+
+class WeightNormalizationScaleInitializer(Initializer):
+    """g[i] = sqrt(sum of w^2 over all axes but `dim` + eps): the scale g with which weight normalization, g w / |w|
+    (Salimans and Kingma 2016), leaves a weight w as it is. `w` is a tensor or an array, which is read in each call."""
+
+    def __init__(self, w: Any, dim: int = 0, eps: float = 1e-12):
+        self.w, self.dim, self.eps = w, dim, eps
+
+    def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
+        """A tensor of this shape, which has as many elements as `w` has along `dim`. The sum is in float64. Raises
+        ValueError for another shape."""
+        y, w = zeros(shape, dtype=dtype), asarray(self.w).detach()
+        if isinstance(self.dim, bool) or not isinstance(self.dim, int) or not -w.ndim <= self.dim < w.ndim:
+            raise ValueError(f"WeightNormalizationScaleInitializer: dim must be an axis of w, which is {w.shape}, got "
+                             f"{described(self.dim)}")
+        axis = self.dim % w.ndim
+        if y.size != w.shape[axis]:
+            raise ValueError(f"WeightNormalizationScaleInitializer: the shape must have {w.shape[axis]} elements, as "
+                             f"many as axis {axis} of w, got {y.shape}")
+        squares = np.square(w.numpy(), dtype="float64").sum(axis=tuple(i for i in range(w.ndim) if i != axis))
+        eps = as_float(self.eps, "WeightNormalizationScaleInitializer: eps")
+        y.numpy()[...] = np.sqrt(squares + eps).reshape(y.shape)
+        return y

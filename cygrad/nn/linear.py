@@ -8,8 +8,9 @@ import numpy as np
 
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nn.factory import floating, size, uniform_parameter
+from cygrad.nn.factory import check_features, drawing, floating, size, uniform_parameter
 from cygrad.nn.module import Module
+from cygrad.nn.waiting import has_bias
 from cygrad.ops.linalg import linear
 from cygrad.ops.shape import flatten
 
@@ -20,8 +21,9 @@ class Linear(Module):
     weight   (out_features, in_features), from U(-k, k) with k = 1 / sqrt(in_features)
     bias     (out_features,), from the same, or None
 
-    With in_features None the first call decides: until then the layer has no parameters. `dtype` is float32 or float64
-    (None: the default one). The numbers come from `generator` (None: the default one)."""
+    With in_features None the first call decides, or the weight that is assigned before: until then the layer has no
+    parameters. `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the
+    default one)."""
 
     weight: Tensor
     bias: Tensor | None
@@ -29,23 +31,20 @@ class Linear(Module):
     def __init__(self, in_features: int | None, out_features: int, bias: bool = True, device: Any = None,
                  dtype: Any = None, *, generator: Generator | None = None):
         self.out_features = size(self, "out_features", out_features)
-        self._how = bool(bias), floating(self, device, dtype), generator
-        for name in ("weight", "bias"): self.register_parameter(name, None)
+        self._how = {"dtype": floating(self, device, dtype), "generator": generator}
+        self.bias = None
+        for name in ("weight", "bias")[:1 + bool(bias)]: self.register_parameter(name, None)
         self.in_features, self._pending = None, in_features is None
-        if in_features is not None:
-            n = size(self, "in_features", in_features)
-            self._take(self._make(n), n)
+        if in_features is not None: self._settle(size(self, "in_features", in_features))
 
     def forward(self, x: Tensor, activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
         """x w' + b. An `activation` is applied in the same operation, without an intermediate tensor."""
         if activation is None: return linear(x, self.weight, self.bias)
         return linear(x, self.weight, self.bias, activation=activation)
 
-    def _make(self, n):
-        bias, dtype, generator = self._how
-        made = {"weight": uniform_parameter((self.out_features, n), n, dtype, generator)}
-        if bias: made["bias"] = uniform_parameter((self.out_features,), n, dtype, generator)
-        return made
+    def _plan(self, n):
+        draw = drawing(self._how, n)
+        return {"weight": ((self.out_features, n), draw), "bias": ((self.out_features,), draw)}
 
     def _flops(self, x, activation=None, *, y):
         return 2 * y.size * self.in_features
@@ -64,8 +63,7 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         """in_features, out_features, and bias if there is none."""
-        bias = self._how[0] if self._how else self.bias is not None
-        return f"{self.in_features}, {self.out_features}" + ", bias=False" * (not bias)
+        return f"{self.in_features}, {self.out_features}" + ", bias=False" * (not has_bias(self))
 
 
 class Bilinear(Module):
@@ -95,7 +93,13 @@ class Bilinear(Module):
         """x1' w x2 + b."""
         from cygrad.ops.einsum import einsum
 
-        y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
+        try:
+            y = einsum("...n,knm,...m->...k", x1, self.weight, x2)
+        except ValueError:
+            check_features(self, "x1", x1, self.in1_features)
+            check_features(self, "x2", x2, self.in2_features)
+            raise ValueError(f"Bilinear: the leading dimensions of x1 and x2 must broadcast, got {np.shape(x1)} and "
+                             f"{np.shape(x2)}") from None
         return y if self.bias is None else y + self.bias
 
     def _flops(self, x1, x2, *, y):

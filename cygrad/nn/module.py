@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from inspect import getattr_static
 from reprlib import recursive_repr
-from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.core.answers import METHODS, NoSuch
@@ -13,10 +12,9 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.thread_state import is_training
 from cygrad.nn.call import CallBase, kind_of
+from cygrad.nn.waiting import MAKING, decided, do_without, make, raise_pending, registered_again
 
 if TYPE_CHECKING: from cygrad.nn.summary import Summary
-
-MAKING = RLock()            # held while a layer makes the parameters that wait for a size
 
 
 class LoadResult(NamedTuple):
@@ -80,7 +78,7 @@ class Module(CallBase):
         else:
             if value is not None: self._check_replacement(name, value, kind)
             elif name in self._modules: self._modules[name] = None
-            super().__setattr__(name, value)
+            if not self._pending or not registered_again(self, name, value): super().__setattr__(name, value)
 
     def _check_replacement(self, name, value, kind):
         """Raise TypeError if a registered attribute would become something else."""
@@ -109,10 +107,15 @@ class Module(CallBase):
     def _register(self, registry, name, value, note):
         """Make `value` an attribute that is noted in a registry, and in no other."""
         self._check_name(name)
+        made = None
+        if self._pending and (name in self._parameters or name in self._buffers):
+            if value is None: return do_without(self, name)
+            made = decided(self, name, value)
         super().__setattr__(name, value)
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)
         registry[name] = note
+        if made is not None: self._take(*made)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -257,7 +260,6 @@ class Module(CallBase):
                 if below is None or id(below) in seen: continue
                 seen.add(id(below))
                 found.append(below)
-            if module._pending: continue
             for name in module._parameters:
                 x = module.__dict__[name]
                 if x is None: continue
@@ -268,7 +270,8 @@ class Module(CallBase):
         """Convert all floating parameters and buffers to `dtype`, float32 or float64. Those of another dtype are
         replaced by new tensors, so give them to a solver again. A new parameter has the grad_req, the stype and the
         hooks of the old one; gradients become zeros, and None stays None. Tied parameters stay tied, frozen ones
-        frozen. Nothing changes if an allocation fails. Returns this module. Raises TypeError for another dtype."""
+        frozen. Parameters that wait for their sizes will have this dtype. Nothing changes if an allocation fails.
+        Returns this module. Raises TypeError for another dtype."""
         from cygrad.nn.state import cast
 
         cast(self, dtype)
@@ -278,8 +281,9 @@ class Module(CallBase):
         """Freeze parameters: all of them, or those that `which` selects. A frozen parameter has no gradient, operations
         on it are not recorded because of it, and a solver does not move it; it stays a parameter and part of the
         state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
-        functions of (name, parameter) that return whether to freeze it. Returns this module. Raises ValueError for a
-        name that selects nothing; then nothing has changed."""
+        functions of (name, parameter) that return whether to freeze it. Parameters that wait for their sizes are frozen
+        when they are made; functions cannot select them and raise RuntimeError. Returns this module. Raises ValueError
+        for a name or a function that selects nothing; then nothing has changed."""
         from cygrad.nn.state import freeze
 
         freeze(self, which)
@@ -369,24 +373,22 @@ class Module(CallBase):
         if self._pending:
             with MAKING:                            # (the first calls of several threads make the parameters once)
                 if self._pending:
-                    size = self._size_of(*args, **kwargs)
-                    self._take(self._make(size), size)
+                    self._settle(self._size_of(*args, **kwargs))
         y = self.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(after.values()):
             found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
             if found is not None: y = found
         return y
 
-    # ---- unknown sizes -----------------------------------------------------------------------------------------------
-    # A layer whose parameters wait for a size registers their names with None, sets _pending, and has
-    #     _size_of(*args)     the missing size, from the arguments of its first call
-    #     _size_in(state)     the missing size, from a dict of its own names and tensors; None if they do not have it
-    #     _make(size)         the parameters of this size, a dict of names and tensors; it changes nothing
-    #     _set_size(size)     stores the size
+    # ---- unknown sizes (see waiting.py) ------------------------------------------------------------------------------
+
+    def _settle(self, size):
+        """Make the parameters and buffers that the module lacks, for a size."""
+        self._take(make(self, size), size)
 
     def _take(self, tensors, size):
-        """Take the parameters that _make has made for a size."""
-        for name, x in tensors.items(): setattr(self, name, x)
+        """Take the tensors that make() has made for a size."""
+        self.__dict__.update(tensors)
         self._set_size(size)
         self._pending = False
 
@@ -473,9 +475,3 @@ def join(prefix, name):
 def check_path(caller, path):
     if not isinstance(path, str):
         raise TypeError(f"{caller}: the path must be a string such as \"encoder.0\", got {described(path)}")
-
-
-def raise_pending(path, module):
-    at = f" at {path!r}" if path else ""
-    raise RuntimeError(f"{type(module).__name__}({module.extra_repr()}){at} has no parameters yet, because its input "
-                       f"size is unknown; call the model once on an example, or load a state_dict, first")

@@ -14,21 +14,21 @@ from cygrad.core.thread_state import set_recording
 from cygrad.nn.factory import floating, number, size
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
+from cygrad.nn.waiting import has_bias
 from cygrad.ops.channels import batch_norm, group_norm, instance_norm
 from cygrad.ops.normalize import layer_norm, rms_norm
 from cygrad.ops.reduce import mean
 from cygrad.ops.statistics import var
 
 
-def scale(shape, bias, dtype):
-    """A weight of ones and, if there is one, a bias of zeros."""
-    made = {"weight": Parameter(ones(shape, dtype=dtype))}
-    if bias: made["bias"] = Parameter(zeros(shape, dtype=dtype))
-    return made
+def scale(shape, how):
+    """The plan (see waiting.py) of a weight of ones and a bias of zeros."""
+    return {"weight": (shape, lambda shape: Parameter(ones(shape, dtype=how["dtype"]))),
+            "bias": (shape, lambda shape: Parameter(zeros(shape, dtype=how["dtype"])))}
 
 
 def wait_for(layer, bias):
-    """Register the parameters that scale() makes later."""
+    """Register the parameters of scale(), which are made later."""
     for name in ("weight", "bias")[:1 + bias]: layer.register_parameter(name, None)
 
 
@@ -56,23 +56,19 @@ class ChannelNorm(Module):
         self.num_features, self.eps = None, number(self, "eps", eps)
         self.momentum = None if momentum is None else number(self, "momentum", momentum)
         self.affine, self.track_running_stats = bool(affine), bool(track_running_stats)
-        self._how = bool(bias), floating(self, device, dtype)
+        self._how = {"dtype": floating(self, device, dtype)}
         self.weight = self.bias = self.running_mean = self.running_var = self.num_batches_tracked = None
-        if self.affine: wait_for(self, self._how[0])
+        if self.affine: wait_for(self, bool(bias))
         for name in ("running_mean", "running_var", "num_batches_tracked") if self.track_running_stats else ():
             self.register_buffer(name, None)
         self._pending = num_features is None and (self.affine or self.track_running_stats)
-        if num_features is not None:
-            n = size(self, "num_features", num_features)
-            self._take(self._make(n), n)
+        if num_features is not None: self._settle(size(self, "num_features", num_features))
 
-    def _make(self, n):
-        bias, dtype = self._how
-        made = scale((n,), bias, dtype) if self.affine else {}
-        if self.track_running_stats:
-            made["running_mean"], made["running_var"] = zeros(n, dtype=dtype), ones(n, dtype=dtype)
-            made["num_batches_tracked"] = zeros((), dtype="int64")
-        return made
+    def _plan(self, n):
+        how = self._how
+        return {**scale((n,), how), "running_mean": ((n,), lambda shape: zeros(shape, dtype=how["dtype"])),
+                "running_var": ((n,), lambda shape: ones(shape, dtype=how["dtype"])),
+                "num_batches_tracked": ((), lambda shape: zeros(shape, dtype="int64"))}
 
     def _size_of(self, x):
         shape = np.shape(x)
@@ -105,7 +101,7 @@ class ChannelNorm(Module):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        more = ", bias=False" * (self.affine and not self._how[0])
+        more = ", bias=False" * (self.affine and not has_bias(self))
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}{more}, "
                 f"track_running_stats={self.track_running_stats}")
 
@@ -244,23 +240,21 @@ class GroupNorm(Module):
                  device: Any = None, dtype: Any = None, *, bias: bool = True):
         self.num_groups, self.num_channels = size(self, "num_groups", num_groups), None
         self.eps, self.affine = number(self, "eps", eps), bool(affine)
-        self._how = bool(bias), floating(self, device, dtype)
+        self._how = {"dtype": floating(self, device, dtype)}
         self.weight = self.bias = None
-        if self.affine: wait_for(self, self._how[0])
+        if self.affine: wait_for(self, bool(bias))
         self._pending = num_channels is None and self.affine
-        if num_channels is not None:
-            n = size(self, "num_channels", num_channels)
-            self._take(self._make(n), n)
+        if num_channels is not None: self._settle(size(self, "num_channels", num_channels))
 
     def forward(self, x: Tensor) -> Tensor:
         """`x`, normalized."""
         return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
-    def _make(self, n):
+    def _plan(self, n):
         if n % self.num_groups:
             raise ValueError(f"GroupNorm: num_channels must be a multiple of num_groups, got {n} in {self.num_groups} "
                              f"groups")
-        return scale((n,), *self._how) if self.affine else {}
+        return scale((n,), self._how)
 
     def _size_of(self, x):
         shape = np.shape(x)
@@ -275,7 +269,7 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        more = ", bias=False" * (self.affine and not self._how[0])
+        more = ", bias=False" * (self.affine and not has_bias(self))
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}{more}"
 
 
@@ -289,19 +283,19 @@ class LastAxesNorm(Module):
 
     def _set_up(self, normalized_shape, elementwise_affine, bias, device, dtype):
         self.normalized_shape, self.elementwise_affine = None, bool(elementwise_affine)
-        self._how = bool(bias), floating(self, device, dtype)
+        self._how = {"dtype": floating(self, device, dtype)}
         self.weight = self.bias = None
-        if self.elementwise_affine: wait_for(self, self._how[0])
+        if self.elementwise_affine: wait_for(self, bool(bias))
         self._pending = normalized_shape is None and self.elementwise_affine
         if normalized_shape is None: return
         given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
         shape = tuple(size(self, "normalized_shape", n) for n in given)
         if not shape:
             raise ValueError(f"{type(self).__name__}: normalized_shape must have at least one size, got ()")
-        self._take(self._make(shape), shape)
+        self._settle(shape)
 
-    def _make(self, shape):
-        return scale(shape, *self._how) if self.elementwise_affine else {}
+    def _plan(self, shape):
+        return scale(shape, self._how)
 
     def _axes(self, x):
         """The axes that normalized_shape has, for a layer without a weight."""
@@ -324,7 +318,7 @@ class LastAxesNorm(Module):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        more = ", bias=False" * (self.elementwise_affine and not self._how[0])
+        more = ", bias=False" * (self.elementwise_affine and not has_bias(self))
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}{more}"
 
 

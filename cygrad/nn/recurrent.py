@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
-from cygrad.nn.factory import floating, size, uniform_parameter
+from cygrad.nn.factory import check_features, drawing, floating, size
 from cygrad.nn.module import Module
 from cygrad.ops.recurrent import gru, lstm, rnn
 
@@ -22,33 +22,33 @@ class Recurrence(Module):
     """The base of the layers and the cells: the parameters, whose names _parts() yields."""
 
     gates = 1
+    operator: Any = None
     ndims, wanted = (2, 3), "(steps, input_size) or, for a batch, have 3 dimensions"
 
     def _set_up(self, input_size, hidden_size, bias, device, dtype, generator, parts):
         """Make the parameters of `parts`: (suffix of the names, number of inputs, or None for input_size)."""
         self.bias, self.hidden_size = bool(bias), size(self, "hidden_size", hidden_size)
-        self._how, self._parts = (floating(self, device, dtype), generator), parts
+        self._how, self._parts = {"dtype": floating(self, device, dtype), "generator": generator}, parts
         self._names = tuple(name + suffix for suffix, _ in parts for name in PARTS[:4 if self.bias else 2])
         for name in self._names: self.register_parameter(name, None)
         self.input_size, self._pending = None, input_size is None
-        if input_size is not None:
-            n = size(self, "input_size", input_size)
-            self._take(self._make(n), n)
+        if input_size is not None: self._settle(size(self, "input_size", input_size))
 
-    def _make(self, n):
-        rows, hidden, made = self.gates * self.hidden_size, self.hidden_size, {}
+    def _plan(self, n):
+        rows, hidden, plan = self.gates * self.hidden_size, self.hidden_size, {}
+        draw = drawing(self._how, hidden)
         for suffix, inputs in self._parts:
             shapes = (rows, inputs or n), (rows, hidden), (rows,), (rows,)
             for name, shape in zip(PARTS[:4 if self.bias else 2], shapes, strict=False):
-                made[name + suffix] = uniform_parameter(shape, hidden, *self._how)
-        return made
+                plan[name + suffix] = shape, draw
+        return plan
 
     def _size_of(self, x, *args, **kwargs):
         if np.ndim(x) not in self.ndims: self._refuse(np.shape(x))
         return np.shape(x)[-1]
 
     def _refuse(self, shape):
-        raise ValueError(f"{type(self).__name__}: x must be {self.wanted}, got {shape}")
+        raise ValueError(f"{type(self).__name__}: x must be {self.wanted}, got {shape}") from None
 
     def _size_in(self, state):
         weight = state.get(self._names[0])
@@ -62,6 +62,20 @@ class Recurrence(Module):
         shape = np.shape(x)
         return 2 * math.prod(shape[:-1]) * sum(w.size for w in self._weights() if w.ndim == 2)
 
+    def _explained(self, error, x, states):
+        """The error of the operator in the words of the layer: about x or the states if one of them does not fit."""
+        name, shape, w = type(self).__name__, np.shape(x), self._weights()[0]
+        if len(shape) not in self.ndims: self._refuse(shape)
+        check_features(self, "x", x, self.input_size)
+        wanted, dtype = self._state_shape(shape), asarray(x).dtype
+        if dtype.kind == "f" and dtype != w.dtype:
+            return ValueError(f"{name}: x is {dtype} and the parameters are {w.dtype}; convert x or the layer with "
+                              f"astype")
+        for h in states:
+            if h is not None and np.shape(h) != wanted:
+                return ValueError(f"{name}: a state in hx must be {wanted}, got {np.shape(h)}")
+        return ValueError(name + error.args[0].removeprefix(self.operator.__name__))
+
     def _weights(self):
         found = self.__dict__
         return [found[name] for name in self._names]
@@ -69,8 +83,6 @@ class Recurrence(Module):
 
 class Layers(Recurrence):
     """The base of LSTM, GRU and RNN."""
-
-    operator: Any = None
 
     def _set_up_layers(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device,
                        dtype, generator):
@@ -89,14 +101,20 @@ class Layers(Recurrence):
         """The result and the last states, of a batch or of one sequence."""
         if self._mode is not None and self.dropout and self.num_layers > 1: self._training()
         if (x.ndim if type(x) is Tensor else np.ndim(x)) != 2:
-            return self.operator(x, self._weights(), *states, num_layers=self.num_layers, lengths=lengths,
-                                 bidirectional=self.bidirectional, batch_first=self.batch_first, dropout=self.dropout,
-                                 **options)
+            try:
+                return self.operator(x, self._weights(), *states, num_layers=self.num_layers, lengths=lengths,
+                                     bidirectional=self.bidirectional, batch_first=self.batch_first,
+                                     dropout=self.dropout, **options)
+            except ValueError as e:
+                raise self._explained(e, x, states) from None
         if lengths is not None:
             raise ValueError(f"{type(self).__name__}: lengths belong to a batch, but x has shape {np.shape(x)}")
-        states = [None if h is None else asarray(h)[:, None] for h in states]
-        y, last = self.operator(asarray(x)[:, None], self._weights(), *states, num_layers=self.num_layers,
-                                bidirectional=self.bidirectional, dropout=self.dropout, **options)
+        batch = [None if h is None else asarray(h)[:, None] for h in states]
+        try:
+            y, last = self.operator(asarray(x)[:, None], self._weights(), *batch, num_layers=self.num_layers,
+                                    bidirectional=self.bidirectional, dropout=self.dropout, **options)
+        except ValueError as e:
+            raise self._explained(e, x, states) from None
         return y[:, 0], tuple(h[:, 0] for h in last) if type(last) is tuple else last[:, 0]
 
     def extra_repr(self) -> str:
@@ -107,6 +125,11 @@ class Layers(Recurrence):
             value = getattr(self, name, default)
             if value != default: text += f", {name}={value!r}"
         return text
+
+
+    def _state_shape(self, shape):
+        batch = () if len(shape) == 2 else shape[0:1] if self.batch_first else shape[1:2]
+        return self.num_layers * (1 + self.bidirectional), *batch, self.hidden_size
 
 
 class LSTM(Layers):
@@ -206,13 +229,16 @@ class Cell(Recurrence):
     def _set_up_cell(self, input_size, hidden_size, bias, device, dtype, generator):
         self._set_up(input_size, hidden_size, bias, device, dtype, generator, (("", None),))
 
-    def _step(self, operator, x, states, **options):
+    def _step(self, x, states, **options):
         """The states after one step of a batch, or of one sample."""
         x = asarray(x)
         if x.ndim not in self.ndims: self._refuse(x.shape)
         at = (None,) * (3 - x.ndim)
-        states = [None if h is None else asarray(h)[at] for h in states]
-        _, last = operator(x[at], self._weights(), *states, **options)
+        batch = [None if h is None else asarray(h)[at] for h in states]
+        try:
+            _, last = self.operator(x[at], self._weights(), *batch, **options)
+        except ValueError as e:
+            raise self._explained(e, x, states) from None
         back = (0,) * len(at)
         return tuple(h[back] for h in last) if type(last) is tuple else last[back]
 
@@ -223,6 +249,10 @@ class Cell(Recurrence):
                 + (f", nonlinearity={nonlinearity!r}" if nonlinearity != "tanh" else ""))
 
 
+    def _state_shape(self, shape):
+        return *shape[:-1], self.hidden_size
+
+
 class LSTMCell(Cell):
     """One step of an LSTM: x is (batch, input_size) or (input_size,).
 
@@ -230,7 +260,7 @@ class LSTMCell(Cell):
     all from U(-k, k) with k = 1 / sqrt(hidden_size). The other arguments are those of LSTM, which is faster for whole
     sequences: it multiplies all steps by weight_ih at once."""
 
-    gates = 4
+    gates, operator = 4, staticmethod(lstm)
 
     def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True, device: Any = None,
                  dtype: Any = None, *, generator: Generator | None = None):
@@ -238,14 +268,14 @@ class LSTMCell(Cell):
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """The next states (h, c), each (batch, hidden_size). `hx` has the states before, zeros by default."""
-        return self._step(lstm, x, pair_of(self, hx))
+        return self._step(x, pair_of(self, hx))
 
 
 class GRUCell(Cell):
     """One step of a GRU: x is (batch, input_size) or (input_size,). The parameters are those of LSTMCell with 3
     hidden_size rows."""
 
-    gates = 3
+    gates, operator = 3, staticmethod(gru)
 
     def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True, device: Any = None,
                  dtype: Any = None, *, generator: Generator | None = None):
@@ -253,12 +283,14 @@ class GRUCell(Cell):
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next state, (batch, hidden_size). `hx` is the state before, zeros by default."""
-        return self._step(gru, x, (hx,))
+        return self._step(x, (hx,))
 
 
 class RNNCell(Cell):
     """One step of an RNN: x is (batch, input_size) or (input_size,). The parameters are those of LSTMCell with
     hidden_size rows."""
+
+    operator = staticmethod(rnn)
 
     def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True,
                  nonlinearity: Literal["tanh", "relu"] = "tanh", device: Any = None, dtype: Any = None, *,
@@ -268,4 +300,4 @@ class RNNCell(Cell):
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next state, (batch, hidden_size). `hx` is the state before, zeros by default."""
-        return self._step(rnn, x, (hx,), nonlinearity=self.nonlinearity)
+        return self._step(x, (hx,), nonlinearity=self.nonlinearity)

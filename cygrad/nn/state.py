@@ -12,19 +12,21 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.call import kind_of
-from cygrad.nn.module import join, raise_pending
+from cygrad.nn.module import Module, join
+from cygrad.nn.waiting import make, raise_pending
 
-MOST = 20                   # the maximum number of faults of one kind that a message lists
+MOST = 10                   # the maximum number of faults of one kind that a message lists
 BOTH = "_parameters", "_buffers"
 
 
-def places(module, kinds, prefix=""):
-    """Yield (module, name, path) of every tensor of these kinds, under each of its names."""
+def places(module, kinds, prefix="", waiting=False):
+    """Yield (module, name, path) of every tensor of these kinds, under each of its names; with `waiting` also those
+    that do not exist yet."""
     for path, m in module.named_modules(None, prefix, False):
-        if m._pending: raise_pending(path, m)
+        if m._pending and not waiting: raise_pending(path, m)
         for kind in kinds:
             for name in getattr(m, kind):
-                if m.__dict__[name] is not None: yield m, name, join(path, name)
+                if m._pending or m.__dict__[name] is not None: yield m, name, join(path, name)
 
 
 def is_saved(module, name):
@@ -68,8 +70,7 @@ def load(module, state, strict):
     faults["from which a layer cannot take its input size"] = [f"{name!r} of shape {values[name].shape}"
                                                                for name in unsized]
     if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
-    listed = "".join(f"\n  {what}: {', '.join(found[:MOST])}" + f" and {len(found) - MOST} more" * (len(found) > MOST)
-                     for what, found in faults.items() if found)
+    listed = "".join(f"\n  {what}:{in_lines(found)}" for what, found in faults.items() if found)
     if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")
     values = apart({name: value for name, value in values.items() if name in targets}, targets)
     for m, tensors, size in made: m._take(tensors, size)
@@ -79,6 +80,13 @@ def load(module, state, strict):
     finally:
         set_recording(recording)
     return missing, unexpected
+
+
+def in_lines(found):
+    """Faults as text: names in one line, sentences one a line; the first ones, and the number of the others."""
+    more = f"and {len(found) - MOST} more"
+    if len(found) == 1 or " " not in found[0]: return " " + ", ".join(found[:MOST]) + f" {more}" * (len(found) > MOST)
+    return "".join("\n    " + fault for fault in [*found[:MOST], *[more] * (len(found) > MOST)])
 
 
 def value_of(caller, name, value):
@@ -103,12 +111,13 @@ def targets_of(module, values):
                    if join(path, name) in values}
             size = m._size_in(own)
             if size is None:
-                missing += [join(path, name) for name in (*m._parameters, *m._buffers) if name not in own]
-                unsized += [join(path, name) for name in own]
-                continue
-            found = [tensors for other, tensors, _ in made if other is m]       # (a layer with two paths)
-            made += [] if found else [(m, m._make(size), size)]
-            tensors = {**m.__dict__, **(found[0] if found else made[-1][1])}
+                lacking = [name for name in (*m._parameters, *m._buffers) if tensors[name] is None]
+                missing += [join(path, name) for name in lacking if name not in own]
+                unsized += [join(path, name) for name in lacking if name in own]
+            else:
+                found = [tensors for other, tensors, _ in made if other is m]   # (a layer with two paths)
+                made += [] if found else [(m, make(m, size), size)]
+                tensors = {**tensors, **(found[0] if found else made[-1][1])}
         for name in (*m._parameters, *m._buffers):
             if tensors[name] is not None and is_saved(m, name): targets[join(path, name)] = tensors[name]
     return targets, missing, made, unsized
@@ -161,49 +170,64 @@ def cast(module, dtype):
     if dtype.kind != "f":
         raise TypeError(f"astype: a module can be float32 or float64, got {dtype}")
     new = {}
-    found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
+    found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH, waiting=True)]
     for _, _, x in found:
-        if id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
+        if x is None or id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
         y = new[id(x)] = x.detach().astype(dtype)
         if kind_of(x) in ("variable", "frozen"): take_role(y, x)
     for m, name, x in found:
         if id(x) in new: m.__dict__[name] = new[id(x)]
+    for m in module.modules():
+        if m._pending: m._how = {**m._how, "dtype": dtype}
 
 
 def selected(module, which, caller):
-    """{id: (tensor, [(module, name) of each of its places])} of the parameters that names and functions select."""
+    """[(tensor, or None for one that waits for its size; [(module, name) of each of its places])] of the parameters
+    that names and functions select."""
     wanted = {}
-    found = list(places(module, ("_parameters",)))
+    found = list(places(module, ("_parameters",), waiting=True))
     for w in which or ("",):
-        if not isinstance(w, str) and not callable(w):
+        if isinstance(w, Module) or not isinstance(w, str) and not callable(w):
+            got = described(w)
+            if isinstance(w, Module): got = f"the module {type(w).__name__}; pass its path, or call its {caller}()"
             raise TypeError(f"{caller} takes names of parameters and modules, and functions of (name, parameter), got "
-                            f"{described(w)}")
+                            f"{got}")
+        if not isinstance(w, str):
+            for m, name, path in found:             # (a function needs the parameter)
+                if m.__dict__[name] is None: raise_pending(path.rpartition(".")[0], m)
         chosen = [(m, name) for m, name, path in found
                   if (path == w or w == "" or path.startswith(w + ".") if isinstance(w, str)
                       else w(path, m.__dict__[name]))]
-        if isinstance(w, str) and w and not chosen:
+        if w and not chosen:
             known = ", ".join(repr(path) for _, _, path in found[:MOST]) + ", ..." * (len(found) > MOST) or "none"
-            raise ValueError(f"{caller}: no parameter is {w!r} or below it; the parameters are {known}")
-        for m, name in chosen: wanted[id(m.__dict__[name])] = m.__dict__[name], []
+            fault = f"no parameter is {w!r} or below it" if isinstance(w, str) else "the function selects no parameter"
+            raise ValueError(f"{caller}: {fault}; the parameters are {known}")
+        for m, name in chosen: wanted[identity(m, name)] = m.__dict__[name], []
     for m, name, _ in found:
-        if id(m.__dict__[name]) in wanted: wanted[id(m.__dict__[name])][1].append((m, name))
-    return wanted
+        if identity(m, name) in wanted: wanted[identity(m, name)][1].append((m, name))
+    return list(wanted.values())
+
+
+def identity(module, name):
+    """A key that the places of a tied parameter share."""
+    x = module.__dict__[name]
+    return (id(module), name) if x is None else id(x)
 
 
 def freeze(module, which):
     """See Module.freeze."""
-    for x, found in selected(module, which, "freeze").values():
-        if kind_of(x) != "variable": continue
-        for m, name in found: m._parameters[name] = x.grad_req, stype_of(x)
-        x.drop_grad()
+    for x, found in selected(module, which, "freeze"):
+        if x is not None and kind_of(x) != "variable": continue
+        for m, name in found: m._parameters[name] = ("add", "default") if x is None else (x.grad_req, stype_of(x))
+        if x is not None: x.drop_grad()
 
 
 def unfreeze(module, which):
     """See Module.unfreeze."""
-    changed = []
+    changed, chosen = [], selected(module, which, "unfreeze")
     try:
-        for x, found in selected(module, which, "unfreeze").values():
-            if kind_of(x) == "variable": continue
+        for x, found in chosen:
+            if x is None or kind_of(x) == "variable": continue
             roles = [m._parameters[name] for m, name in found if m._parameters[name] is not None]
             req, stype = roles[0] if roles else ("add", "default")
             if (req, stype) == ("add", "default"): x.requires_grad_()
@@ -212,6 +236,8 @@ def unfreeze(module, which):
     except BaseException:
         for x in changed: x.drop_grad()
         raise
+    for x, found in chosen:
+        if x is None: found[0][0]._parameters[found[0][1]] = None
 
 
 # ---- repr ------------------------------------------------------------------------------------------------------------
@@ -220,6 +246,7 @@ def text(module):
     """See Module.__repr__."""
     extra = module.extra_repr()
     lines = [line for name, child in module._modules.items() for line in f"({name}): {child!r}".split("\n")]
+    if lines and extra: lines, extra = [extra, *lines], ""
     waiting = any(m._pending for m in module.modules())
     found = [] if waiting else list(module.parameters())
     size = ""

@@ -24,7 +24,7 @@ class SummaryRow(NamedTuple):
     path: str           # such as "encoder.0"; "" for the model
     layer: str          # the name of the class
     depth: int          # the number of calls that it is nested in
-    shape: Any          # of the result of its first call: a tuple, or a list of shapes
+    shape: Any          # of the result of its first call: a tuple, a list of them, None, or the name of another class
     calls: int
     parameters: int
     kept_bytes: int     # that its nodes keep for backward after the forward pass, in all calls
@@ -52,11 +52,12 @@ class Summary:
         self.kept_bytes, self.flops = rows[0].kept_bytes, rows[0].flops
 
     def __repr__(self):
-        cells = [HEADINGS]
+        cells, above = [HEADINGS], []               # above: the paths of the calls that a row is nested in
         for r in self.rows:
-            name = f"{'  ' * r.depth}{r.path.rpartition('.')[2]}: {r.layer}" if r.path else r.layer
+            above[r.depth:] = [r.path]
+            name = f"{'  ' * r.depth}{below(r.path, above[r.depth - 1])}: {r.layer}" if r.path else r.layer
             name += f" ({r.calls} calls)" * (r.calls > 1)
-            cells.append((name, str(r.shape), *(f"{n:,}" if n else "-" for n in r[5:])))
+            cells.append((name, in_words(r.shape), *(f"{n:,}" if n else "-" for n in r[5:])))
         widths = [max(len(row[k]) for row in cells) for k in range(5)]
         lines = ["  ".join([row[0].ljust(widths[0]), row[1].ljust(widths[1]),
                             *(row[k].rjust(widths[k]) for k in (2, 3, 4))]) for row in cells]
@@ -65,8 +66,19 @@ class Summary:
         return "\n".join(lines)
 
 
+def below(path, other):
+    """A path from another one on, such as "blocks.0" for "encoder.blocks.0" and "encoder"."""
+    return path[len(other) + 1:] if path.startswith(other + ".") else path
+
+
+def in_words(shape):
+    """What shape_of() returns, as text: names of classes without quotes."""
+    return f"[{', '.join(map(in_words, shape))}]" if isinstance(shape, list) else str(shape)
+
+
 def shape_of(y):
-    """The shape of a result, or the shapes of several."""
+    """The shape of a result, or the shapes of several; None for None, and the class of anything else."""
+    if y is None: return None
     if isinstance(y, Tensor): return y.shape
     if isinstance(y, (list, tuple)): return [shape_of(v) for v in y]
     return type(y).__name__
@@ -98,11 +110,11 @@ class Watch:
         """The rows, for the kept bytes of each path."""
         owner = {}                                  # id of a parameter -> the first module that has it as its own
         for m in self.modules.values():
-            for below in m.modules():
-                for name in below._parameters: owner.setdefault(id(vars(below)[name]), below)
+            for part in m.modules():
+                for name in part._parameters: owner.setdefault(id(vars(part)[name]), part)
         for path, m in self.modules.items():
-            sizes = {id(x): x.size for below in m.modules() for x in below.parameters(recurse=False)
-                     if owner[id(x)] is below}
+            sizes = {id(x): x.size for part in m.modules() for x in part.parameters(recurse=False)
+                     if owner[id(x)] is part}
             own = sum(n for p, n in kept.items() if p == path or p.startswith(path + "."))
             yield SummaryRow(self.paths[id(m)], type(m).__name__, self.depths[path], self.shapes[path],
                              self.calls[path], sum(sizes.values()), own, self.flops[path])

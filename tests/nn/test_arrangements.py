@@ -102,7 +102,8 @@ def test_a_state_without_the_input_size_is_refused(strict):
     net = nn.Sequential(nn.Linear(None, 3), nn.Linear(3, 1))
     state = {"0.weight": cg.ones(3), "0.bias": cg.ones(3), "1.weight": cg.ones(1, 3), "1.bias": cg.ones(1)}
     before = net[1].weight.numpy().copy()
-    fault = r"\n  from which a layer cannot take its input size: '0.weight' of shape \(3,\), '0.bias' of shape \(3,\)$"
+    fault = (r"\n  from which a layer cannot take its input size:\n    '0.weight' of shape \(3,\)\n"
+             r"    '0.bias' of shape \(3,\)$")
     with pytest.raises(ValueError, match=fault): net.load_state_dict(state, strict)
     assert net[0]._pending and np.array_equal(net[1].weight.numpy(), before)
     net.load_state_dict(state | {"0.weight": cg.ones(3, 2)}, strict)

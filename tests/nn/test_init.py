@@ -112,6 +112,40 @@ def test_formulas_of_nnabla():
     assert -low == high == math.sqrt(6 / 10)
 
 
+def test_uniform_integers():
+    make = init.UniformIntInitializer((-3, 4), generator())
+    x = make((100, 70))
+    assert x.dtype == "float32" and x.shape == (100, 70) and make((2,), "float64").dtype == "float64"
+    values, counts = np.unique(x.numpy(), return_counts=True)
+    assert values.tolist() == list(range(-3, 4)) and 850 < counts.min() and counts.max() < 1150
+    np.testing.assert_array_equal(init.UniformIntInitializer((-3, 4), generator())((100, 70)).numpy(), x.numpy())
+    assert (init.UniformIntInitializer()((100,)).numpy() < 10).all() and make((), "int64").item() in range(-3, 4)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1000), (1000,), (4, 1), (), (0,), (3, 0), (0, 3)])
+@pytest.mark.parametrize("dtype", [None, "float64"])
+def test_ranges(shape, dtype):
+    x = init.RangeInitializer(-2, 0.1)(shape, dtype)
+    expected = [-2 + 0.1 * i for i in range(shape[-1] if shape else 1)]
+    assert x.dtype == (dtype or "float32") and x.shape == shape
+    np.testing.assert_array_equal(x.numpy(), np.broadcast_to(np.array(expected if shape else expected[0], x.dtype),
+                                                             shape))
+    assert init.RangeInitializer()((3,)).numpy().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dim, shape", [(0, (4,)), (1, (3,)), (-1, (2,)), (0, (4, 1, 1))])
+def test_weight_normalization_leaves_a_weight_as_it_is(dim, shape):
+    w = nn.Parameter(init.normal_(cg.zeros(4, 3, 2, dtype="float64"), generator=generator()))
+    g = init.WeightNormalizationScaleInitializer(w, dim)(shape, "float64")
+    v = torch.from_numpy(w.numpy().copy())
+    wanted = torch.linalg.vector_norm(v, dim=[i for i in range(3) if i != dim % 3]).numpy()
+    np.testing.assert_allclose(g.numpy(), wanted.reshape(shape), 1e-12)
+    make = init.WeightNormalizationScaleInitializer(cg.zeros(2, 2), eps=4.0)
+    assert make((2,)).numpy().tolist() == [2, 2] and make((2,)).dtype == "float32"
+    big = init.WeightNormalizationScaleInitializer(np.full((1, 4), 1e30, "float32"))((1,))
+    assert big.numpy() == np.float32(2e30)          # (in float32 the squares are inf)
+
+
 def test_a_failed_allocation_changes_nothing():
     for fill in (init.normal_, init.xavier_uniform_, init.orthogonal_, lambda x: init.sparse_(x, 0.5)):
         for n in range(1, 5):

@@ -1,4 +1,4 @@
-"""Linear layers, embeddings, dropout, and losses that PyTorch's list of modules lacks. The others are in
+"""Linear layers, embeddings, dropout, distances, and losses that PyTorch's list of modules lacks. The others are in
 test_layers.py."""
 
 import copy
@@ -179,6 +179,32 @@ def test_dropout(cls, shape, same):
     twin = copy.deepcopy(found)
     with cg.train_mode():
         np.testing.assert_array_equal(twin(x.detach()).numpy(), found(x.detach()).numpy())
+
+
+# ---- distances -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("ours, theirs", [
+    (nn.CosineSimilarity(), torch.nn.CosineSimilarity()),
+    (nn.CosineSimilarity(-1, 1e-3), torch.nn.CosineSimilarity(-1, 1e-3)),
+    (nn.PairwiseDistance(), torch.nn.PairwiseDistance()),
+    (nn.PairwiseDistance(1.0, 0.1, True), torch.nn.PairwiseDistance(1.0, 0.1, True)),
+    (nn.PairwiseDistance(math.inf), torch.nn.PairwiseDistance(math.inf)),
+], ids=repr)
+@pytest.mark.parametrize("shapes", [((5, 3), (5, 3)), ((4, 5, 3), (5, 3)), ((4, 1, 3), (1, 5, 3))], ids=str)
+def test_distances(ours, theirs, shapes):
+    xs = [np.random.default_rng(i).normal(size=shape) for i, shape in enumerate(shapes)]
+    with cg.record():
+        ys = [cg.tensor(x).attach_grad() for x in xs]
+        y = ours(*ys)
+    ts = [torch.from_numpy(x).requires_grad_() for x in xs]
+    t = theirs(*ts)
+    np.testing.assert_allclose(y.detach().numpy(), t.detach().numpy(), 1e-12)
+    head = np.arange(1.0, y.size + 1).reshape(y.shape)
+    y.backward(cg.tensor(head))
+    t.backward(torch.from_numpy(head))
+    for a, b in zip(ys, ts, strict=True): np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), 1e-10, 1e-12)
+    assert repr(nn.CosineSimilarity()) == "CosineSimilarity(axis=1, eps=1e-08)"
+    assert repr(nn.PairwiseDistance()) == "PairwiseDistance(p=2.0, eps=1e-06, keepdims=False)"
 
 
 # ---- the rest --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Growing(nn.Module):
     """A layer whose number of columns is that of its first input."""
 
     def __init__(self):
-        self.n = None
+        self.n, self._how = None, {"dtype": cg.get_default_dtype()}
         self.register_parameter("weight", None)
         self._pending = True
 
@@ -38,8 +38,8 @@ class Growing(nn.Module):
     def _size_in(self, state):
         return state["weight"].shape[-1] if "weight" in state else None
 
-    def _make(self, size):
-        return {"weight": nn.Parameter(cg.ones(2, size))}
+    def _plan(self, size):
+        return {"weight": ((2, size), lambda shape: nn.Parameter(cg.ones(shape, dtype=self._how["dtype"])))}
 
     def _set_size(self, size):
         self.n = size
@@ -385,7 +385,7 @@ def test_astype_changes_nothing_if_an_allocation_fails(n):
 
 def test_unknown_sizes():
     net = nn.Sequential(Growing(), Affine(2, 2))
-    for wrong in (lambda: list(net.parameters()), net.state_dict, net.freeze, lambda: net.astype("float64")):
+    for wrong in (lambda: list(net.parameters()), net.state_dict, lambda: net.freeze(lambda name, x: True)):
         with pytest.raises(RuntimeError, match=r"Growing\(\) at '0' has no parameters yet, because its input size is"):
             wrong()
     assert "# waits for its input size" in repr(net)
@@ -412,6 +412,17 @@ Sequential(  # 19 parameters, 76 bytes
     (0): Affine()  # 4 parameters, 16 bytes
   )
 )"""
+
+
+def test_repr_of_arguments_and_children():
+    assert repr(nn.TransformerBlock(32, 4, 64, causal=True)).split("\n")[:5] == [
+        "TransformerBlock(  # 8,544 parameters, 34,176 bytes",
+        "  causal=True",
+        "  (self_attn): MultiheadAttention(  # 4,224 parameters, 16,896 bytes",
+        "    32, 4, dropout=0.1",
+        "    (out_proj): Linear(32, 32)  # 1,056 parameters, 4,224 bytes"]
+    assert repr(nn.LinearCrossEntropyLoss(3, 4)).split("\n")[1] == (
+        "  ignore_index=-100, reduction='mean', label_smoothing=0.0")
 
 
 def test_names_of_other_libraries_are_answered_and_free_to_use():

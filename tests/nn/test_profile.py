@@ -33,13 +33,35 @@ def test_the_bytes_at_the_peak_by_layer():
         with cg.record():
             y = net(x)
     signs = 32 * 64 // 8                            # of relu's result, packed when Sequential releases it
-    assert by_layer(p) == {"before": before, "Net.encoder.1": 32 * 64 * 4, "Net.encoder.2": 32 * 64 * 4,
-                           "Net.encoder": signs}
+    assert by_layer(p) == {"before": before, "Net.encoder.1": 32 * 64 * 4 + signs, "Net.encoder.2": 32 * 64 * 4}
     assert sum(by_layer(p).values()) == p.peak_bytes and y.shape == (32, 10)
     table = p.table(by="layer").split("\n")
     assert table[1].split()[0] == "layer" and [line.split()[0] for line in table[2:-1]] == [
-        "before", "Net.encoder.1", "Net.encoder.2", "Net.encoder", "Net.encoder.0", "Net.head"]
-    assert table[7].split() == ["Net.head", "0", "0.0%", "0", f"{32 * 10 * 4:,}", "1"]
+        "before", "Net.encoder.1", "Net.encoder.2", "Net.encoder.0", "Net.head"]
+    assert table[6].split() == ["Net.head", "0", "0.0%", "0", f"{32 * 10 * 4:,}", "1"]
+
+
+def test_everything_belongs_to_a_layer_without_children():
+    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                        nn.Linear(72, 10))
+    x = cg.ones(16, 1, 8, 8)
+    with cg.memory.profile() as p:
+        with cg.record():
+            y = net(x).sum()
+        y.backward()
+    rows = {line.split()[0]: line.split() for line in p.table(by="layer").split("\n")[2:]}
+    assert "Sequential" not in rows and {f"Sequential.{i}" for i in (0, 1, 2, 3, 5)} <= set(rows)
+
+
+def test_signs_that_are_packed_outside_of_layers_belong_to_the_layer():
+    act, x = nn.Sequential(nn.ReLU(), nn.Identity()), cg.ones(32, 64).attach_grad()
+    with cg.memory.profile() as p:
+        with cg.record():
+            y = act(x)
+            z = y.sum()
+            del y                                   # which packs them
+    assert by_layer(p)["Sequential.0"] == 32 * 64 * 4 + 32 * 64 // 8 and by_layer(p)["(no layer)"] == z.nbytes
+    z.backward()
 
 
 def test_backward_belongs_to_the_layer_that_recorded_it():
@@ -92,6 +114,21 @@ def test_a_module_outside_the_tree_and_an_error():
     assert "(no layer)" in rows                     # ones(5), after the error
 
 
+def test_models_of_one_class_have_numbers():
+    a, b, x = nn.Sequential(nn.Tanh()), nn.Sequential(nn.Tanh()), cg.ones(3)
+    with cg.memory.profile() as p:
+        kept = [a(x), b(cg.ones(5)), a(x), *(nn.Sequential(nn.Tanh())(cg.ones(7)) for _ in range(3))]
+    found = by_layer(p)
+    assert (found["Sequential.0"], found["Sequential#2.0"], found["Sequential#3.0"]) == (2 * 12, 20, 3 * 28)
+    assert "Sequential#4.0" not in found            # (those of the loop were freed before the next one)
+    with cg.memory.profile() as p:
+        kept.append(b(x))
+    assert by_layer(p)["Sequential.0"] == 12
+    with cg.memory.profile() as outer, cg.memory.profile() as inner:
+        kept += [a(x), b(x)]
+    assert by_layer(outer) == by_layer(inner) and by_layer(inner)["Sequential#2.0"] == 12
+
+
 def test_threads_have_their_own_layers():
     a, b = nn.Sequential(nn.Linear(4, 4)), nn.ModuleDict({"x": nn.Tanh()})
     barrier, kept = threading.Barrier(2, timeout=10), []
@@ -113,7 +150,7 @@ def test_threads_have_their_own_layers():
         threads = [threading.Thread(target=run, args=args) for args in ((one, cg.ones(2, 4)), (two, cg.ones(3)))]
         for t in threads: t.start()
         for t in threads: t.join()
-    assert len(kept) == 2 and by_layer(p)["Slow.inner"] == 2 * 4 * 4 + 3 * 4
+    assert len(kept) == 2 and {by_layer(p)["Slow.inner"], by_layer(p)["Slow#2.inner"]} == {2 * 4 * 4, 3 * 4}
 
 
 def test_profiles_compare_by_layer(tmp_path):
@@ -218,6 +255,43 @@ def test_summary_of_shared_and_waiting_layers():
         ("", 1, 48), ("first", 1, 24), ("twice", 2, 20), ("tied", 1, 4)]
     assert found.rows[0].shape == [(3, 4), (3, 4)] and found.rows[2].flops == 2 * 2 * 3 * 16
     assert "twice: Linear (2 calls)" in str(found) and found.parameters == 48
+
+
+def test_summary_has_paths_from_the_calling_module_on():
+    class Blocks(nn.Module):
+        def __init__(self):
+            self.blocks = nn.ModuleList([nn.Linear(2, 2), nn.Sequential(nn.Tanh())])
+            self.heads = nn.ModuleDict({"a": nn.ModuleDict({"b": nn.MultiheadAttention(2, 1)})})
+            self.outer = nn.Sequential(Calls(self.blocks[0]))
+
+        def forward(self, x):
+            x = self.outer(self.blocks[1](self.blocks[0](x)))
+            return self.heads["a"]["b"](x, x, x)
+
+    class Calls(nn.Module):
+        def __init__(self, inner):
+            self.inner = [inner, nn.Sigmoid()]      # not registered
+            self.parts = nn.ModuleList([nn.ReLU()])
+
+        def forward(self, x):
+            return self.parts[0](self.inner[0](x))
+
+    found = nn.Sequential(nn.Identity(), Blocks()).summary(cg.ones(3, 1, 2))
+    names = [line[:line.index("  (") if "  (" in line else line.index("  [")].rstrip()
+             for line in str(found).split("\n")[1:-1]]
+    assert names == ["Sequential", "  0: Identity", "  1: Blocks", "    blocks.0: Linear (2 calls)",
+                     "    blocks.1: Sequential", "      0: Tanh", "    outer: Sequential", "      0: Calls",
+                     "        parts.0: ReLU", "    heads.a.b: MultiheadAttention", "      out_proj: Linear"]
+    assert found.rows[-2].shape == [(3, 1, 2), None] and " [(3, 1, 2), None] " in str(found)
+
+
+def test_summary_of_other_results():
+    class Other(nn.Module):
+        def forward(self, x):
+            return x, {"y": x}, [None, 3]
+
+    found = Other().summary(cg.ones(2))
+    assert found.rows[0].shape == [(2,), "dict", [None, "int"]] and " [(2,), dict, [None, int]] " in str(found)
 
 
 def test_summary_follows_eval():

@@ -12,9 +12,13 @@ from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in, replace_by_bits, wa
 from cygrad.kernels.bits cimport pack_signs
 
 
+packed = NULL
+
+
 cdef void shrink(void* released) noexcept:
     """Replace a buffer, whose only holder is a sign slot, with bits. It stays if there is no memory for the bits, if a
     backward pass has reached the node, or if the buffer was written after it was saved."""
+    global packed
     cdef Buffer* b = <Buffer*>released
     cdef Node node = <Node>b.link
     cdef Slot* s = slots_of(node)
@@ -28,13 +32,13 @@ cdef void shrink(void* released) noexcept:
     else:
         return
     if was_written(&s[k]) or s[k].layout.size < 64: return
-    f.op = <void*>node.op
+    f.op, packed = <void*>node.op, <void*>node
     try:
         bits = allocate((s[k].layout.size + 7) // 8, OTHER)
     except MemoryError:
         return
     finally:
-        f.op = around
+        f.op, packed = around, NULL
     pack_signs(b.data, s[k].dtype, s[k].layout.size, <uint8_t*>bits.data)
     replace_by_bits(&s[k], bits, <void*>node)
     drop(bits)

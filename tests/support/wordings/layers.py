@@ -99,6 +99,13 @@ CASES = [
      "dirac_: a weight of shape (3, 2, 3) in 2 groups; it must be (out, in, *kernel), and groups must divide out"),
     (lambda: nn.init.dirac_(cg.ones(3, 2, 3), 1.0), TypeError, "dirac_: groups must be an int, got 1.0"),
     (lambda: nn.init.sparse_(cg.ones(2, 2), 1.5), ValueError, "sparse_: sparsity must be from 0 to 1, got 1.5"),
+    (lambda: nn.PairwiseDistance(p="2"), TypeError, "PairwiseDistance: p must be a number, got '2'"),
+    (lambda: nn.init.UniformIntInitializer(3), TypeError,
+     "UniformIntInitializer: lim must be a pair (low, high), got 3"),
+    (lambda: nn.init.WeightNormalizationScaleInitializer(cg.ones(2, 3), 2)((2,)), ValueError,
+     "WeightNormalizationScaleInitializer: dim must be an axis of w, which is (2, 3), got 2"),
+    (lambda: nn.init.WeightNormalizationScaleInitializer(cg.ones(2, 3))((3,)), ValueError,
+     "WeightNormalizationScaleInitializer: the shape must have 2 elements, as many as axis 0 of w, got (3,)"),
     (lambda: nn.init.Initializer()((2,)), NotImplementedError,
      "Initializer has no __call__; use one of its subclasses"),
 ]

@@ -51,6 +51,16 @@ CASES = [
      "Module.b is a buffer and cannot become 3; assign a tensor or None, or delete it first"),
     (lambda: setattr(nn.Sequential(layer()), "0", "relu"), TypeError,
      "Sequential.0 is a module and cannot become 'relu'; assign a module or None, or delete it first"),
+    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 7).weight), ValueError,
+     "Linear.weight waits for its size, so it cannot become None, and cannot be tied to one that waits too; call the "
+     "layer that it is tied to once, or make that with its size, first"),
+    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Parameter(cg.ones((5, 4)))), ValueError,
+     "Linear.weight must be (7, 4), got a float32 tensor of shape (5, 4)"),
+    (lambda: net().freeze(net()[0]), TypeError,
+     "freeze takes names of parameters and modules, and functions of (name, parameter), got the module "
+     "Module; pass its path, or call its freeze()"),
+    (lambda: net().unfreeze(lambda name, x: False), ValueError,
+     "unfreeze: the function selects no parameter; the parameters are '0.w', '1.w'"),
     (lambda: layer().register_parameter("a.b", None), ValueError,
      "Module: the name of a parameter, buffer or module must be a string without dots, got 'a.b'"),
     (lambda: setattr(layer(), "forward", nn.Module()), ValueError,
@@ -81,6 +91,13 @@ CASES = [
     (lambda: net().get_buffer("0.w"), AttributeError,
      "get_buffer('0.w'): Module has no buffer 'w'; it has 'b'"),
     (lambda: net().astype("int64"), TypeError, "astype: a module can be float32 or float64, got int64"),
+    (lambda: nn.Sequential(*(layer() for _ in range(12))).load_state_dict({}), ValueError,
+     LOAD + "\n  missing: " + ", ".join(f"'{i}.{x}'" for i in range(5) for x in "wb") + " and 14 more"),
+    (lambda: nn.Sequential(*(layer() for _ in range(12))).load_state_dict(
+        {f"{i}.{x}": v.astype("float64") for i in range(12) for x, v in layer().state_dict().items()}), ValueError,
+     LOAD + "\n  another dtype (convert the module or the state with astype):"
+     + "".join(f"\n    '{i}.{x}' is {t} in the module and float64 in the state"
+               for i in range(5) for x, t in (("w", "float32"), ("b", "int64"))) + "\n    and 14 more"),
     (lambda: net().freeze("2"), ValueError,
      "freeze: no parameter is '2' or below it; the parameters are '0.w', '1.w'"),
     (lambda: net().unfreeze(3), TypeError,

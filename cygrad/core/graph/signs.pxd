@@ -1,0 +1,1 @@
+cdef void* packed           # the node whose signs get memory now, for the observer; NULL: none
