@@ -110,6 +110,11 @@ CASES = [
      "DynamicLossScalingUpdater: scaling_factor must be greater than 1 and finite, got 1"),
     (lambda: Scaling(Solver(), loss, N=0), ValueError,
      "DynamicLossScalingUpdater: N must be at least 1, got 0"),
+    (lambda: Scaling(Solver(), loss).load_state_dict({}), ValueError,
+     "DynamicLossScalingUpdater.load_state_dict takes what state_dict() returned, a dict with scale, scaling_factor, N"
+     ", clean; got []"),
+    (lambda: Scaling(Solver(), loss).load_state_dict({"scale": 8, "scaling_factor": 2, "N": 0, "clean": 2}),
+     ValueError, "DynamicLossScalingUpdater.load_state_dict: N must be at least 1, got 0"),
     (lambda: Scaling(Decaying(), loss, weight_decay=-1), ValueError,
      "DynamicLossScalingUpdater: weight_decay must be at least 0 and finite, got -1"),
 ]
