@@ -39,10 +39,19 @@ from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Solver:
-    """The base class of solvers (optimizers). `rule` is the name of the rule in cygrad.ops.rules, and `settings` are
-    the names of the constructor's arguments, the learning rate first, whose default is `default`. With `row_sparse`, a
-    gradient may be a GradientSlice. A pickled solver contains its parameters, their states and their numbers of
-    updates. If a model and its solver are in one pickle, they share the same tensors after loading."""
+    """The base class of solvers (optimizers). Each can be created in two spellings:
+
+        solver = Adam(alpha=0.001)                  # nnabla's: settings, then set_parameters()
+        solver.set_parameters(parameters)
+        solver = Adam(parameters, lr=0.001, betas=(0.9, 0.999), weight_decay=0.01)      # PyTorch's
+        solver = Sgd([{"params": some, "lr": 0.01}, {"params": others}], lr=0.1)        # with groups
+
+    set_parameters() lists what `parameters` can be. A pickled solver contains its parameters, their states and their
+    numbers of updates. If a model and its solver are in one pickle, they share the same tensors after loading.
+
+    A subclass sets `rule`, the name of a rule in cygrad.ops.rules, and `settings`, the names of the constructor's
+    arguments, the learning rate first, whose default is `default`. With `row_sparse`, a gradient may be a
+    GradientSlice."""
 
     cdef readonly double lr
     cdef Rule the_rule
