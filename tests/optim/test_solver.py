@@ -92,7 +92,8 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     x, y = variable([1.0, 2.0]), variable([3.0])
     solver = make(0.1)
     solver.set_parameters([x, y])
-    idle = "update: no backward pass has reached a parameter since the last update or zero_grad"
+    idle = (r"^update: no backward pass has reached a parameter since the last update or zero_grad\(\), so nothing has "
+            r"changed; if you assigned a gradient, set fresh_grad = True on its variable$")
     with pytest.warns(UserWarning, match=idle) as warned: solver.update()
     assert warned[0].filename == __file__
     push(x, [1.0, 1.0])
@@ -103,6 +104,8 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     assert not x.fresh_grad
     with pytest.warns(UserWarning, match=idle): solver.update()     # the gradient is used already
     assert x.tolist() == moved
+    x.grad = cg.ones(2, dtype="float64")
+    with pytest.warns(UserWarning, match=idle): solver.update()     # assigned by hand
     push(x, [1.0, 1.0])
     solver.zero_grad()
     assert x.grad.tolist() == [0.0, 0.0]
