@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.settings import shown
 
 Parameters: TypeAlias = (
     Tensor | Mapping[str, Tensor] | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
@@ -48,6 +49,16 @@ class ParameterGroup(MutableMapping[str, Any]):
     def __repr__(self) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in self.items() if key != "params")
         return f"ParameterGroup(params=[{', '.join(self._names)}], {settings})"
+
+
+def solver_text(solver: Any, settings: dict[str, Any]) -> str:
+    """The repr of a solver: its rate and settings, and how many parameters and groups it has."""
+    groups = solver.param_groups
+    entries = {(*solver.settings, "lr")[0]: solver.learning_rate(), **settings}
+    decays = [group["weight_decay"] for group in groups]
+    if any(decays) and "wd" not in settings: entries["weight_decay"] = decays[0] if len({*decays}) == 1 else decays
+    n, parts = len(solver.get_parameters()), len(groups)
+    return shown(solver, entries, f"{n} parameter{'s' * (n != 1)}" + (f" in {parts} groups" if parts > 1 else ""))
 
 
 def is_parameters(v: Any) -> bool:

@@ -32,7 +32,7 @@ from cygrad.core.answers import SOLVERS, of_solver
 from cygrad.core.errors import described
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
-from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed
+from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
 
@@ -102,6 +102,9 @@ cdef class Solver:
         base.refresh(-1)
         self.the_rule, self.fuses, self.lr, self.given, self.groups = rule, fuses, base.lr, settings, [base]
         if params is not None: self.set_parameters(params)
+
+    def __repr__(self):
+        return solver_text(self, self.given)
 
     def _rule(self, settings):
         """The name of the rule for these settings."""

@@ -55,6 +55,10 @@ class DynamicLossScalingUpdater(Passes):
         self.weight_decay = None if weight_decay is None else number(self._name, "weight_decay", weight_decay)
         self._clean = 0                             # the count of updates that is compared with N
 
+    def _entries(self):
+        decay = {} if self.weight_decay is None else {"weight_decay": self.weight_decay}
+        return {"scale": self.scale, "scaling_factor": self.scaling_factor, "N": self.N, **decay}
+
     @property
     def scale(self) -> float:
         """The head gradient of the next backward pass."""

@@ -1,7 +1,7 @@
 """What the updaters share: their arguments, one forward and backward pass, and the reduction over processes."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -14,9 +14,9 @@ from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.optim.groups import advice
-from cygrad.optim.settings import count, instance, runs
+from cygrad.optim.settings import count, instance, runs, shown
 
-Callbacks = Callable[[Any], object] | Iterable[Callable[[Any], object]]
+Callbacks: TypeAlias = Callable[[Any], object] | Iterable[Callable[[Any], object]]
 
 
 class Passes:
@@ -51,6 +51,14 @@ class Passes:
         self._resolve(self._parameters())
         self._refuse_repeated()
         self.last_loss = None
+
+    def __repr__(self) -> str:
+        comm = {} if self.comm is None else {"comm": type(self.comm), "grads": len(self.grads)}
+        return shown(self, {"solver": type(self.solver), "accum_grad": self.accum_grad} | self._entries() | comm)
+
+    def _entries(self):
+        """What else the repr shows."""
+        return {}
 
     # ---- arguments
 

@@ -1,5 +1,7 @@
 """Updater: one update of the parameters, with callbacks between its stages."""
 
+from __future__ import annotations                  # so that help() shows Callbacks by its name
+
 from collections.abc import Callable, Iterable
 from typing import Any
 

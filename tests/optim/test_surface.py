@@ -371,3 +371,20 @@ def test_a_shared_and_a_strided_gradient_is_scaled_once():
     assert (g.numpy() == 2).all() and g.version == 1
     solver.update()
     assert (x.numpy() == -1).all() and (y.numpy() == -1).all()
+
+
+# ---- reprs -----------------------------------------------------------------------------------------------------------
+
+def test_reprs_of_solvers():
+    x, y = variable([1.0]), variable([2.0])
+    for solver, text in (
+            (cg.optim.Adam(), "<Adam: alpha=0.001, beta1=0.9, beta2=0.999, eps=1e-08, 0 parameters>"),
+            (cg.optim.SgdW([x], lr=0.5), "<SgdW: lr=0.5, momentum=0.9, wd=0.0001, 1 parameter>"),
+            (cg.optim.Sgd([x, y], lr=0.5, weight_decay=0.1), "<Sgd: lr=0.5, weight_decay=0.1, 2 parameters>"),
+            (cg.optim.Sgd([{"params": x}, {"params": y, "weight_decay": 0.25}], lr=0.5),
+             "<Sgd: lr=0.5, weight_decay=[0.0, 0.25], 2 parameters in 2 groups>")):
+        assert repr(solver) == text
+    solver.set_learning_rate(0.125)
+    solver.remove_parameters("0")
+    assert repr(solver) == "<Sgd: lr=0.125, weight_decay=[0.0, 0.25], 1 parameter in 2 groups>"
+    assert repr(cg.optim.Adam.__new__(cg.optim.Adam)) == "<Adam: alpha=0.0, 0 parameters>"

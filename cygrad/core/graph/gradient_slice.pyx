@@ -153,8 +153,13 @@ cdef class GradientSlice:
         raise TypeError("a GradientSlice is not an array; use its to_dense(), its indices or its values")
 
     def __repr__(self):
-        shape = "" if self.layout == NULL else f", shape={self.shape}"
-        return f"GradientSlice(indices={self.indices!r}, values={self.values!r}{shape})"
+        parts = [f"indices={self.indices!r}", f"values={self.values!r}"]
+        if self.layout != NULL: parts.append(f"shape={self.shape}")
+        line = f"GradientSlice({', '.join(parts)})"
+        if "\n" not in line: return line
+        begin = "GradientSlice("                     # one argument a line, and the lines of a tensor below its first
+        aligned = [part.replace("\n", "\n" + " " * (len(begin) + part.index("=") + 1)) for part in parts]
+        return begin + (",\n" + " " * len(begin)).join(aligned) + ")"
 
 
 def load_gradient_slice(indices, values, shape):
