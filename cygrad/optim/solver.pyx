@@ -83,10 +83,11 @@ cdef class Solver:
         name = type(self).settings[0]
         if is_parameters(first): params, first = first, self.default
         for key in (name, "lr"):
-            if key in rate: first = rate.pop(key)
+            if key in rate: name, first = key, rate.pop(key)
         if rate: raise TypeError(f"{type(self).__name__} takes no {', '.join(rate)}")
         if betas is not None: settings["beta1"], settings["beta2"] = pair(betas)
-        settings = {key: CHECKS[key](key, value) for key, value in settings.items()}
+        called = {"beta1": "betas[0]", "beta2": "betas[1]"} if betas is not None else {}
+        settings = {key: CHECKS[key](called.get(key, key), value) for key, value in settings.items()}
         base.lr = base.first_lr = not_negative(name, first)
         base.lr_mult = base.wd_mult = 1
         fuses = "wd" in rule.settings and settings.get("weight_decouple", True)
@@ -130,11 +131,11 @@ cdef class Solver:
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group
-        for names, settings in each_group(parameters, len(made)):
+        for names, settings in each_group("set_parameters", parameters, len(made)):
             group = self.base if settings is None else group_from(self.base, self.lr, self.pending, settings)
             if group not in groups: groups.append(group)
-            self.add_to(made, names, group, retain_state, reset)
-        check_distinct(made)
+            self.add_to("set_parameters", made, names, group, retain_state, reset)
+        check_distinct("set_parameters", made)
         self.parameters, self.groups = made, groups
 
     def add_param_group(self, param_group):
@@ -145,20 +146,20 @@ cdef class Solver:
         cdef dict made = dict(self.parameters)
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
-        [(names, settings)] = each_group([param_group], len(made))
+        [(names, settings)] = each_group("add_param_group", [param_group], len(made))
         group = group_from(self.base, self.lr, self.pending, settings)
         for name in names:
             if name in made: raise ValueError(f"add_param_group: there is a parameter {name!r} already")
-        self.add_to(made, names, group, False, False)
-        check_distinct(made)
+        self.add_to("add_param_group", made, names, group, False, False)
+        check_distinct("add_param_group", made)
         self.parameters = made
         self.groups.append(group)
 
-    cdef int add_to(self, dict made, dict names, Group group, bint retain, bint reset) except -1:
+    cdef int add_to(self, str who, dict made, dict names, Group group, bint retain, bint reset) except -1:
         """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
         for name, v in names.items():
-            check_parameter(name, v)
-            if reset and name in made: raise ValueError(f"set_parameters: two groups have a parameter {name!r}")
+            check_parameter(who, name, v)
+            if reset and name in made: raise ValueError(f"{who}: two groups have a parameter {name!r}")
             made[name] = parameter_of(name, <Tensor>v, group, made.get(name), retain, len(state_names(self)))
         return 0
 
@@ -483,8 +484,9 @@ cdef class Solver:
         if not state["parameters"]: return
         made = {}
         for name, (tensor, _, _) in state["parameters"].items():
-            self.add_to(made, {name: tensor}, <Group>groups[state.get("group_of", {}).get(name, 0)], False, False)
-        check_distinct(made)
+            g = groups[state.get("group_of", {}).get(name, 0)]
+            self.add_to("a pickled solver", made, {name: tensor}, g, False, False)
+        check_distinct("a pickled solver", made)
         self.parameters = made
         self.set_states({name: (states, t) for name, (_, states, t) in state["parameters"].items()})
 

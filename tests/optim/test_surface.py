@@ -95,8 +95,8 @@ def test_parameters_that_share_memory_are_refused():
     solver.add_param_group({"params": {"other": other}})
     kept = solver.get_parameters()
 
-    def refused(text, change):
-        with pytest.raises(ValueError, match=f"^set_parameters: {text}"): change()
+    def refused(text, change, who="set_parameters"):
+        with pytest.raises(ValueError, match=f"^{who}: {text}"): change()
         assert solver.get_parameters() == kept and len(solver.param_groups) == 2
 
     refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": whole, "b": cg.asarray(array[-1:]
@@ -104,7 +104,7 @@ def test_parameters_that_share_memory_are_refused():
     refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": row, "x": other, "b": whole}))
     refused("'a' shares memory with 'first'", lambda: solver.set_parameters({"a": row}, reset=False))
     refused("'a' shares memory with 'last'", lambda: solver.add_param_group({"params": {"a": cg.asarray(
-        array[7:]).attach_grad()}}))
+        array[7:]).attach_grad()}}), "add_param_group")
     refused("'1' shares memory with '0'", lambda: solver.set_parameters([{"params": [row]}, {"params": [first]}]))
     refused("'1' shares memory with '0'", lambda: solver.set_parameters([other, other.detach().requires_grad_()]))
     with pytest.raises(ValueError, match="'1' shares memory with '0'"): cg.optim.Sgd([whole, last], lr=0.1)
