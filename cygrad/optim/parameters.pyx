@@ -12,7 +12,7 @@ from cygrad.kernels.array cimport itemsize
 from collections.abc import Mapping
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.optim.settings import runs
 
 
@@ -162,7 +162,7 @@ cdef dict checked_states(tuple keys, dict own, given):
     """The states in `given` by name of the parameter, in the order of `own`: (tensors by name of the state, number of
     updates). `keys` are the names of the states. Raises TypeError or ValueError unless they fit those in `own`."""
     if not isinstance(given, Mapping):
-        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type(given).__name__}")
+        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type_name(given)}")
     check_names("the states", own, given)
     out = {}
     for name, (mine, _) in own.items():

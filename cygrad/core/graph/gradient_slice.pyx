@@ -20,7 +20,7 @@ from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_float
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
@@ -174,7 +174,7 @@ def ensure_dense(gradient):
     Raises TypeError for other arguments."""
     if isinstance(gradient, GradientSlice): return gradient.to_dense()
     if gradient is not None and not isinstance(gradient, Tensor):
-        raise TypeError(f"ensure_dense takes a tensor, a GradientSlice or None, got {type(gradient).__name__}")
+        raise TypeError(f"ensure_dense takes a tensor, a GradientSlice or None, got {type_name(gradient)}")
     return gradient
 
 
