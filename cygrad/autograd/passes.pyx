@@ -10,7 +10,7 @@ from cygrad.core.store.buffer cimport GRAPHLESS
 
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.core.late_bound import bind_methods
 from cygrad.core.graph.views import place
 from cygrad.autograd.variables import keeps_grad
@@ -25,7 +25,7 @@ class GradientEdge(tuple):
     def __new__(cls, node, output_nr=0):
         if not isinstance(node, Node):
             raise TypeError(f"GradientEdge takes a node, which is a tensor's grad_fn or one of its next_functions, got "
-                            f"{type(node).__name__}")
+                            f"{type_name(node)}")
         if not isinstance(output_nr, int) or not 0 <= output_nr < (<Node>node).n_out:
             raise ValueError(f"GradientEdge: output {described(output_nr)} of {node.name()}; its outputs are numbered "
                              f"from 0, and it has {(<Node>node).n_out}")
@@ -47,7 +47,7 @@ cdef Tensor head_of(Tensor y, g, int i, str what):
     if isinstance(g, (int, float, np.integer, np.floating)) and not isinstance(g, bool): return head_full(y, g)
     if not isinstance(g, (Tensor, np.ndarray)):
         raise TypeError(f"{what}: gradient {i} must be a tensor, a NumPy array, a number or None, got "
-                        f"{type(g).__name__}")
+                        f"{type_name(g)}")
     if g.shape != y.shape or g.dtype != DTYPES[y.dtype]:
         raise ValueError(f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {DTYPES[y.dtype]} of "
                          f"shape {y.shape}, and they must agree")
@@ -75,7 +75,7 @@ def _heads(outputs, gradients, what):
     nodes, numbers, heads = [], [], []
     for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):
         if not isinstance(y, Tensor):
-            raise TypeError(f"{what}: output {i} must be a tensor, got {type(y).__name__}")
+            raise TypeError(f"{what}: output {i} must be a tensor, got {type_name(y)}")
         if not y.requires_grad:
             raise RuntimeError(
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
@@ -159,7 +159,7 @@ def grad(
         if isinstance(x, GradientEdge):
             captures.append((x.node, x.output_nr, i))
         elif not isinstance(x, Tensor):
-            raise TypeError(f"grad: input {i} must be a tensor or a GradientEdge, got {type(x).__name__}")
+            raise TypeError(f"grad: input {i} must be a tensor or a GradientEdge, got {type_name(x)}")
         elif x.requires_grad:
             captures.append((*place(x), i))
         elif not allow_unused:

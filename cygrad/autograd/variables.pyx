@@ -20,7 +20,7 @@ from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, 
 from cygrad.kernels.array cimport is_floating, itemsize
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.core.late_bound import bind_methods
 
 cdef extern from "Python.h":
@@ -221,8 +221,8 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
                          f"grad_reqs; there must be one of each for every variable")
     for i, (v, gradient, req) in enumerate(zip(variables, gradients, reqs)):
         if not isinstance(v, Tensor) or not isinstance(gradient, Tensor):
-            raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type(v).__name__} and "
-                            f"{type(gradient).__name__}")
+            raise TypeError(f"mark_variables: variable and gradient {i} must be tensors, got {type_name(v)} and "
+                            f"{type_name(gradient)}")
         check_floating(v)
         check_gradient(v, gradient, f"mark_variables: gradient {i}")
         if on_its_way(gradient):
@@ -315,7 +315,7 @@ def _grad(Tensor self):
 def _set_grad(Tensor self, value):
     cdef Leaf leaf = leaf_of(self)
     if value is not None and not isinstance(value, (Tensor, GradientSlice)):
-        raise TypeError(f"grad must be a tensor, a GradientSlice or None, got {type(value).__name__}")
+        raise TypeError(f"grad must be a tensor, a GradientSlice or None, got {type_name(value)}")
     if leaf is None:
         if value is None: return
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")

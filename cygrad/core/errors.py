@@ -46,8 +46,8 @@ def described(value):
     if kind.__name__ == "FreedTensor": return "a freed tensor"
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
-        noun = "tensor" if kind.__name__ == "Tensor" else "array" if kind.__name__ == "ndarray" else kind.__name__
-        return f"a {dtype} {noun} of shape {shape}"
+        noun = {"Tensor": "tensor", "numpy.ndarray": "array"}.get(type_name(value), type_name(value))
+        return f"a {dtype} {noun} of shape {tuple(shape)}"
     module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
     return f"a value of type {module}{kind.__name__}"
 
@@ -56,6 +56,13 @@ def as_float(value, what):
     """`value`, a number, as a float. Raises ValueError for an int that is too large; `what` begins the message."""
     try: return float(value)
     except OverflowError: raise ValueError(f"{what} is {described(value)}; it must fit float64") from None
+
+
+def type_name(value):
+    """The class of a value, with its module if that is not of cygrad."""
+    kind = type(value)
+    own = kind.__module__.partition(".")[0] in ("builtins", "__main__", "cygrad")
+    return kind.__name__ if own else f"{kind.__module__}.{kind.__name__}"
 
 
 def cut(text):

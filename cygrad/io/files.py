@@ -73,7 +73,7 @@ def pieces(array):
 
 
 @contextmanager
-def replacing(name):
+def replacing(name, who):
     """A file for writing that replaces the file `name` at the end of the scope. It is written under another name in the
     same directory, flushed to disk and renamed, so there is the old file or the new one at every moment. An exception
     removes it. A symbolic link stays, and what it points to is replaced; the permissions stay too."""
@@ -83,7 +83,7 @@ def replacing(name):
     try:
         mode = os.stat(target).st_mode
         if not stat.S_ISREG(mode):
-            raise ValueError(f"save: {cut(repr(name))} exists and is not a regular file; choose another path")
+            raise ValueError(f"{who}: {cut(repr(name))} exists and is not a regular file; choose another path")
     except FileNotFoundError:
         mode = None
     try:

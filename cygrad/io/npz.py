@@ -21,15 +21,15 @@ LONGEST_NAME = 65_535       # bytes of a name in a zip archive
 LARGEST = 100_000_000       # bytes of metadata
 
 
-def check_names(names):
+def check_names(names, who):
     """Refuse names that a zip archive cannot hold."""
     for name in names:
         if "\0" in name or len(name.encode()) + 4 > LONGEST_NAME:
-            raise ValueError(f"save: a name in an .npz file has at most {LONGEST_NAME - 4:,} bytes and no zero "
+            raise ValueError(f"{who}: a name in an .npz file has at most {LONGEST_NAME - 4:,} bytes and no zero "
                              f"character, got {described(name)}; rename it, or save .safetensors")
 
 
-def write(file, arrays, metadata):
+def write(file, arrays, metadata, who):
     """Write a dict of arrays, uncompressed."""
     from zipfile import ZipFile                     # (its import takes 9 ms)
 

@@ -18,11 +18,11 @@ STORED = {code: np.dtype(text) for code, text in CODES.items()}
 CODE_OF = {dtype: code for code, dtype in STORED.items() if code != "BF16"}
 
 
-def check_names(names):
+def check_names(names, who):
     """A name can be any text."""
 
 
-def write(file, arrays, metadata):
+def write(file, arrays, metadata, who):
     """Write a dict of arrays. The header has the order of the dict, the data has the largest items first: with the
     padding of the header every array is aligned."""
     ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
@@ -34,8 +34,8 @@ def write(file, arrays, metadata):
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > LONGEST:
-        raise ValueError(f"save: the names, shapes and metadata of a .safetensors file take at most {LONGEST:,} bytes, "
-                         f"got {len(text):,}; save several files, or .npz")
+        raise ValueError(f"{who}: the names, shapes and metadata of a .safetensors file take at most {LONGEST:,} "
+                         f"bytes, got {len(text):,}; save several files, or .npz")
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
     for _, a in ordered:

@@ -51,38 +51,43 @@ def save(path: str | PathLike[str], tensors: Mapping[str, Tensor | npt.ArrayLike
 
     Raises TypeError for arguments of other types, ValueError for another suffix or a name that the format does not
     allow, and OSError if the file cannot be written; the old file is then as it was."""
-    name, form = format_of(path, "save")
+    write(path, tensors, metadata, "save")
+
+
+def write(path, tensors, metadata, who):
+    """save(), for the function `who`, which errors name."""
+    name, form = format_of(path, who)
     if not isinstance(tensors, Mapping):
-        raise TypeError(f"save: tensors must be a dict of names and tensors, got {described(tensors)}")
-    arrays = {key: read_tensor(key, value) for key, value in tensors.items()}
-    strings = {} if metadata is None else read_strings(metadata)
-    form.check_names(arrays)
-    with replacing(name) as file: form.write(file, arrays, strings)
+        raise TypeError(f"{who}: tensors must be a dict of names and tensors, got {described(tensors)}")
+    arrays = {key: read_tensor(key, value, who) for key, value in tensors.items()}
+    strings = {} if metadata is None else read_strings(metadata, who)
+    form.check_names(arrays, who)
+    with replacing(name, who) as file: form.write(file, arrays, strings, who)
 
 
-def read_tensor(name, value):
+def read_tensor(name, value, who):
     """The array of a tensor that is saved under `name`."""
-    if not isinstance(name, str): raise TypeError(f"save: the name of a tensor must be a str, got {described(name)}")
+    if not isinstance(name, str): raise TypeError(f"{who}: the name of a tensor must be a str, got {described(name)}")
     if name == "__metadata__" or not is_text(name):
-        raise ValueError(f"save: a tensor cannot have the name {described(name)}: __metadata__ is for metadata, and a "
+        raise ValueError(f"{who}: a tensor cannot have the name {described(name)}: __metadata__ is for metadata, and a "
                          f"name must be valid Unicode; rename it")
     try:
         return asarray(value).detach().numpy()
     except (BufferError, RuntimeError, TypeError, ValueError) as e:
-        raise type(e)(f"save: {described(name)} is not a tensor that can be saved: {e}") from None
+        raise type(e)(f"{who}: {described(name)} is not a tensor that can be saved: {e}") from None
 
 
-def read_strings(metadata):
+def read_strings(metadata, who):
     """A copy of the metadata, checked."""
     if not isinstance(metadata, Mapping):
-        raise TypeError(f"save: metadata must be a dict of strings, got {described(metadata)}")
+        raise TypeError(f"{who}: metadata must be a dict of strings, got {described(metadata)}")
     found = dict(metadata)
     for key, value in found.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(f"save: metadata must be a dict of strings, got {described(value)} for {described(key)}; "
+            raise TypeError(f"{who}: metadata must be a dict of strings, got {described(value)} for {described(key)}; "
                             f"convert it, with str() or json.dumps()")
         if not is_text(key) or not is_text(value):
-            raise ValueError(f"save: metadata must be valid Unicode, got {described(value)} for {described(key)}")
+            raise ValueError(f"{who}: metadata must be valid Unicode, got {described(value)} for {described(key)}")
     return found
 
 
@@ -120,13 +125,18 @@ def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap:
     Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError (and
     MemoryError, if the system has no memory for the tensors) before the data is read, and OSError, such as
     FileNotFoundError, as the system raises it."""
-    name, form = format_of(path, "load")
+    return read(path, "load", dtype, mmap, max_bytes)
+
+
+def read(path, who, dtype=None, mmap=False, max_bytes=None):
+    """load(), for the function `who`, which errors name."""
+    name, form = format_of(path, who)
     if dtype is not None and (dtype := read_dtype(dtype)) not in FLOATS:
-        raise ValueError(f"load: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")
+        raise ValueError(f"{who}: dtype must be float32 or float64, the dtype of floating-point tensors, got {dtype}")
     if mmap and form is npz:
-        raise ValueError(f"load: only .safetensors files can be mapped, got {cut(repr(name))}; pass mmap=False")
-    if max_bytes is not None: max_bytes = read_size(max_bytes, "load: max_bytes")
-    with Input(name, "load") as file:
+        raise ValueError(f"{who}: only .safetensors files can be mapped, got {cut(repr(name))}; pass mmap=False")
+    if max_bytes is not None: max_bytes = read_size(max_bytes, f"{who}: max_bytes")
+    with Input(name, who) as file:
         entries = [(e, loaded_dtype(e, dtype, file)) for e in form.read_entries(file)]
         shared = mapped(file, entries) if mmap else {}
         read = [(e, d) for e, d in entries if e.name not in shared]
@@ -203,5 +213,10 @@ def mapped(file, entries):
 def metadata(path: str | PathLike[str]) -> dict[str, str]:
     """The metadata of a .safetensors or .npz file, a dict of strings; {} if it has none. Reads only the headers. Raises
     as `load` does."""
-    name, form = format_of(path, "metadata")
-    with Input(name, "metadata") as file: return form.read_metadata(file)
+    return read_metadata(path, "metadata")
+
+
+def read_metadata(path, who):
+    """metadata(), for the function `who`, which errors name."""
+    name, form = format_of(path, who)
+    with Input(name, who) as file: return form.read_metadata(file)

@@ -1,5 +1,6 @@
 """memory.why: the class that presents the holders of a tensor's memory."""
 
+from cygrad.core.errors import type_name
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.sizes import words
 from cygrad.memory.holders import holders
@@ -17,7 +18,7 @@ class why:
 
     def __init__(self, t):
         if not isinstance(t, Tensor):
-            raise TypeError(f"memory.why takes a tensor, got {type(t).__name__}")
+            raise TypeError(f"memory.why takes a tensor, got {type_name(t)}")
         self.bytes, self.category, self._owner, origin, self.holders, self.entries = holders(t)
         self.made_by, self.line = origin or ("", "")
 

@@ -1,4 +1,15 @@
-"""Solvers (optimizers): they update parameters with their gradients."""
+"""Solvers (optimizers), which update parameters with their gradients, and schedules of their learning rates.
+
+A solver can be created in two spellings. In nnabla's the parameters come later, in PyTorch's they come first:
+
+    solver = cg.optim.Adam(alpha=0.001, beta1=0.9)
+    solver.set_parameters(model.named_parameters())
+
+    solver = cg.optim.Adam(model.parameters(), lr=0.001, betas=(0.9, 0.999), weight_decay=0.01)
+    solver = cg.optim.Sgd([{"params": model.parameters(), "lr": 0.01}, {"params": [w]}], lr=0.1)
+
+Settings mean the same in both. A step is: solver.zero_grad(), a recorded forward pass, loss.backward(),
+solver.update()."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from importlib import import_module as _import_module

@@ -125,21 +125,21 @@ def checked(name: str, v: Any) -> float:
 
 def save(solver: "Solver", path: Any) -> None:
     """As Solver.save_states."""
-    from cygrad import io
+    from cygrad.io import saving
 
     tensors: dict[str, Tensor] = {}
     for name, (pstate, t) in solver.get_states().items():
         tensors |= {f"{name}.{key}": v for key, v in pstate.items()}
         tensors[f"{name}.t"] = tensor(np.int64(t))
     metadata = {key: v if isinstance(v, str) else json.dumps(v) for key, v in saved(solver).items()}
-    io.save(path, tensors, {"format": FORMAT, **metadata})
+    saving.write(path, tensors, {"format": FORMAT, **metadata}, "save_states")
 
 
 def load(solver: "Solver", path: Any) -> None:
     """As Solver.load_states."""
-    from cygrad import io
+    from cygrad.io import saving
 
-    metadata, tensors = io.metadata(path), io.load(path)
+    metadata, tensors = saving.read_metadata(path, "load_states"), saving.read(path, "load_states")
     if metadata.get("format") != FORMAT:
         raise ValueError(f"load_states: {described(str(path))} is not a file of save_states()")
     given: dict[str, Any] = {"solver": metadata.get("solver")}

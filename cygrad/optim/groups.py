@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.settings import shown
 
 Parameters: TypeAlias = (
     Tensor | Mapping[str, Tensor] | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
@@ -50,6 +51,16 @@ class ParameterGroup(MutableMapping[str, Any]):
         return f"ParameterGroup(params=[{', '.join(self._names)}], {settings})"
 
 
+def solver_text(solver: Any, settings: dict[str, Any]) -> str:
+    """The repr of a solver: its rate and settings, and how many parameters and groups it has."""
+    groups = solver.param_groups
+    entries = {(*solver.settings, "lr")[0]: solver.learning_rate(), **settings}
+    decays = [group["weight_decay"] for group in groups]
+    if any(decays) and "wd" not in settings: entries["weight_decay"] = decays[0] if len({*decays}) == 1 else decays
+    n, parts = len(solver.get_parameters()), len(groups)
+    return shown(solver, entries, f"{n} parameter{'s' * (n != 1)}" + (f" in {parts} groups" if parts > 1 else ""))
+
+
 def is_parameters(v: Any) -> bool:
     """Whether the first argument of a solver is its parameters, and not a learning rate. A module and a method are
     meant as parameters, and named() refuses them."""
@@ -64,18 +75,19 @@ def advice(v: Any) -> str:
     return "; call it, with ()" if callable(v) else ""
 
 
-def named(parameters: Any, start: int) -> dict[str, Any]:
-    """Parameters by name. Those without a name are named by position, from `start` on."""
+def named(who: str, parameters: Any, start: int) -> dict[str, Any]:
+    """Parameters by name. Those without a name are named by position, from `start` on. `who` is the method that an
+    error names."""
     if isinstance(parameters, Tensor): parameters = [parameters]
     module = hasattr(parameters, "named_parameters")        # (Sequential can be iterated, over modules)
     if module or isinstance(parameters, str) or not hasattr(parameters, "__iter__"):
-        raise TypeError(f"set_parameters takes a dict of names and variables, or a list of variables, got "
-                        f"{type(parameters).__name__}{advice(parameters)}")
+        raise TypeError(f"{who}: the parameters must be a dict of names and variables, or a list of variables, got "
+                        f"{type_name(parameters)}{advice(parameters)}")
     if hasattr(parameters, "items"): return dict(parameters.items())
     made: dict[str, Any] = {}
     for i, v in enumerate(parameters, start):
         name, v = v if isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) else (str(i), v)
-        if name in made: raise ValueError(f"set_parameters: there are two parameters {name!r}")
+        if name in made: raise ValueError(f"{who}: there are two parameters {name!r}")
         made[name] = v
     return made
 
@@ -89,7 +101,7 @@ def removed(keys: Any) -> set[str]:
     return {*names}
 
 
-def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+def each_group(who: str, parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
     """[(parameters by name, the settings of the group, or None if no groups are given)]"""
     listed = hasattr(parameters, "__iter__") and not hasattr(parameters, "items")
     if hasattr(parameters, "named_parameters"): listed = False      # (a module, which named() refuses)
@@ -99,9 +111,10 @@ def each_group(parameters: Any, start: int) -> list[tuple[dict[str, Any], dict[s
             made: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
             for group in parameters:
                 if "params" not in group:
-                    raise ValueError(f"a group needs \"params\", got {', '.join(map(str, group)) or 'an empty dict'}")
-                names = named(group["params"], start)
+                    got = ", ".join(map(str, group)) or "an empty dict"
+                    raise ValueError(f"{who}: a group needs \"params\", got {got}")
+                names = named(who, group["params"], start)
                 start += len(names)
                 made.append((names, {key: value for key, value in group.items() if key != "params"}))
             return made
-    return [(named(parameters, start), None)]
+    return [(named(who, parameters, start), None)]

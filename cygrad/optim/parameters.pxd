@@ -27,8 +27,8 @@ cdef class Parameter:
     cdef Group group
 
 cdef Group group_from(Group base, double solver_lr, double pending, dict settings)
-cdef int check_parameter(name, v) except -1
-cdef int check_distinct(dict made) except -1
+cdef int check_parameter(str who, name, v) except -1
+cdef int check_distinct(str who, dict made) except -1
 cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states)
 cdef dict checked_states(tuple keys, dict own, given)
 cdef int check_function(str owner, str name, f, str advice=*) except -1

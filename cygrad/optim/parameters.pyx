@@ -12,7 +12,7 @@ from cygrad.kernels.array cimport itemsize
 from collections.abc import Mapping
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.optim.settings import runs
 
 
@@ -89,27 +89,27 @@ cdef class Parameter:
     pass
 
 
-cdef int check_parameter(name, v) except -1:
-    """Raise TypeError or ValueError unless `v` can be a parameter."""
+cdef int check_parameter(str who, name, v) except -1:
+    """Raise TypeError or ValueError, in the name of the method `who`, unless `v` can be a parameter."""
     cdef Tensor x
     if not isinstance(name, str):
-        raise TypeError(f"set_parameters: the names must be strings, got {described(name)}")
+        raise TypeError(f"{who}: the names must be strings, got {described(name)}")
     if not isinstance(v, Tensor):
-        raise TypeError(f"set_parameters: {name!r} must be a tensor, got {type(v).__name__}")
+        raise TypeError(f"{who}: {name!r} must be a tensor, got {described(v)}")
     x = <Tensor>v
     node = node_of(x)
     if node is None or node.op is not None:         # (a frozen parameter has a node: it was a variable)
-        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not a variable; call attach_grad() or "
+        raise ValueError(f"{who}: {name!r}, of shape {x.shape}, is not a variable; call attach_grad() or "
                          f"requires_grad_() on it first")
     if x.buffer.flags & READONLY:
-        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, has read-only memory and cannot be updated; "
+        raise ValueError(f"{who}: {name!r}, of shape {x.shape}, has read-only memory and cannot be updated; "
                          f"use a copy()")
     if not x.layout.dense:
-        raise ValueError(f"set_parameters: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
+        raise ValueError(f"{who}: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
     return 0
 
 
-cdef int check_distinct(dict made) except -1:
+cdef int check_distinct(str who, dict made) except -1:
     """Raise ValueError if a tensor occurs twice, or memory in two tensors. Parameters are contiguous, so each is one
     range of addresses."""
     cdef dict names = {}
@@ -119,8 +119,8 @@ cdef int check_distinct(dict made) except -1:
     for name, p in made.items():
         x = (<Parameter>p).tensor
         if id(x) in names:
-            raise ValueError(f"set_parameters: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated "
-                             f"once, so list it once")
+            raise ValueError(f"{who}: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated once, so "
+                             f"list it once")
         names[id(x)] = name
         if type(x) is not Tensor or not x.layout.size: continue     # (freed meanwhile, or empty)
         start = <size_t>data_of(x)
@@ -129,8 +129,8 @@ cdef int check_distinct(dict made) except -1:
     for start, stop, key in ranges:
         if start < end:
             first, second = sorted((names[before], names[key]), key=[*made].index)
-            raise ValueError(f"set_parameters: {second!r} shares memory with {first!r}, and an update would change it "
-                             f"twice; list one of them, or use a copy()")
+            raise ValueError(f"{who}: {second!r} shares memory with {first!r}, and an update would change it twice; "
+                             f"list one of them, or use a copy()")
         end, before = stop, key
     return 0
 
@@ -162,7 +162,7 @@ cdef dict checked_states(tuple keys, dict own, given):
     """The states in `given` by name of the parameter, in the order of `own`: (tensors by name of the state, number of
     updates). `keys` are the names of the states. Raises TypeError or ValueError unless they fit those in `own`."""
     if not isinstance(given, Mapping):
-        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type(given).__name__}")
+        raise TypeError(f"set_states takes a dict of states by name of the parameter, got {type_name(given)}")
     check_names("the states", own, given)
     out = {}
     for name, (mine, _) in own.items():
@@ -179,7 +179,7 @@ cdef dict checked_states(tuple keys, dict own, given):
         for key in keys:
             v, wanted = pstate[key], mine[key]
             if not isinstance(v, Tensor) or v.shape != wanted.shape or v.dtype != wanted.dtype:
-                got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else type(v).__name__
+                got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else described(v)
                 raise ValueError(f"the state {key} of {name!r} must be a {wanted.dtype} tensor of shape "
                                  f"{wanted.shape} like the parameter, got {got}")
         out[name] = {key: pstate[key] for key in keys}, t
@@ -207,7 +207,7 @@ cdef int check_function(str owner, str name, f, str advice="") except -1:
 cdef double number(str name, value) except? -1:
     try:
         return value
-    except TypeError:
+    except (TypeError, ValueError):                 # (a tensor or array of several elements raises ValueError)
         raise TypeError(f"{name} must be a number, got {described(value)}") from None
     except OverflowError:
         raise ValueError(f"{name} must be finite, got an int that no float64 can hold") from None

@@ -6,7 +6,7 @@ from typing import Any
 
 from cygrad.core.answers import of_schedule
 from cygrad.core.errors import described
-from cygrad.optim.settings import count, instance, number, rate_at
+from cygrad.optim.settings import count, instance, number, rate_at, shown
 
 CREATED = itertools.count()                         # the order in which schedules were created
 
@@ -50,6 +50,17 @@ class SolverSchedule(Arguments):
         bases = group_rates(solver)
         self.__dict__.update(self._read(name, len(bases), **settings))
         self.solver, self.base_lrs, self._base, self._created = solver, bases, solver.learning_rate(), next(CREATED)
+
+    def __repr__(self) -> str:
+        rates = {}
+        if "solver" in self.__dict__:               # (else __init__ raised)
+            lr, *others = self.get_last_lr() or [self.solver.learning_rate()]
+            rates = {"last_epoch": self.last_epoch, "lr": [lr, *others] if others else lr}
+        return shown(self, self._entries() | rates)
+
+    def _entries(self):
+        """What the repr shows besides the step and the rates."""
+        return {key: self.__dict__[key] for key in self.settings if key in self.__dict__}
 
     def _read(self, name, n, **settings):
         """The settings of a solver with `n` groups, checked, as a dict."""

@@ -5,11 +5,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from cygrad.core.errors import described
-from cygrad.optim.settings import count, increasing, instance, number, power, rate_at
+from cygrad.optim.settings import count, increasing, instance, number, power, rate_at, shown
 
 
 class Schedule:
     """The base of nnabla's schedules: get_learning_rate(iter)."""
+
+    def __repr__(self) -> str:
+        return shown(self, {k: type(v) if isinstance(v, Schedule) else v for k, v in self.__dict__.items()})
 
     def get_learning_rate(self, iter: int) -> float:
         """The learning rate at iteration `iter`, counted from 0. Raises ValueError for a negative one, and if the rate

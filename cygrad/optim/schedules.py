@@ -336,6 +336,9 @@ class Combination(LRScheduler):
         self.base_lrs, self._base, self._created = list(first.base_lrs), first._base, first._created
         self.step(0)
 
+    def _entries(self):
+        return super()._entries() | {"schedulers": [type(s) for s in self.schedulers]}
+
     @property
     def states(self):
         """The states of the schedules."""

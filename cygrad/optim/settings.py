@@ -6,7 +6,17 @@ import math
 import sys
 from numbers import Integral, Real
 
-from cygrad.core.errors import described
+from cygrad.core.errors import cut, described
+
+
+def shown(value, entries, end=""):
+    """The repr of a solver, schedule or updater. Of an object in `entries`, pass the class, whose name is shown."""
+    def text(entry):
+        if isinstance(entry, list): return f"[{', '.join(map(text, entry))}]"
+        return entry.__name__ if isinstance(entry, type) else repr(entry)
+
+    inner = ", ".join(f"{key}={cut(text(entry))}" for key, entry in entries.items())
+    return f"<{type(value).__name__}{': ' * bool(inner or end)}{inner}{', ' * bool(inner and end)}{end}>"
 
 
 def number(owner, name, value, low=0, high=math.inf, above=None):

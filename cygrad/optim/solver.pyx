@@ -32,17 +32,26 @@ from cygrad.core.answers import SOLVERS, of_solver
 from cygrad.core.errors import described
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
-from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed
+from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Solver:
-    """The base class of solvers (optimizers). `rule` is the name of the rule in cygrad.ops.rules, and `settings` are
-    the names of the constructor's arguments, the learning rate first, whose default is `default`. With `row_sparse`, a
-    gradient may be a GradientSlice. A pickled solver contains its parameters, their states and their numbers of
-    updates. If a model and its solver are in one pickle, they share the same tensors after loading."""
+    """The base class of solvers (optimizers). Each can be created in two spellings:
+
+        solver = Adam(alpha=0.001)                  # nnabla's: settings, then set_parameters()
+        solver.set_parameters(parameters)
+        solver = Adam(parameters, lr=0.001, betas=(0.9, 0.999), weight_decay=0.01)      # PyTorch's
+        solver = Sgd([{"params": some, "lr": 0.01}, {"params": others}], lr=0.1)        # with groups
+
+    set_parameters() lists what `parameters` can be. A pickled solver contains its parameters, their states and their
+    numbers of updates. If a model and its solver are in one pickle, they share the same tensors after loading.
+
+    A subclass sets `rule`, the name of a rule in cygrad.ops.rules, and `settings`, the names of the constructor's
+    arguments, the learning rate first, whose default is `default`. With `row_sparse`, a gradient may be a
+    GradientSlice."""
 
     cdef readonly double lr
     cdef Rule the_rule
@@ -74,10 +83,11 @@ cdef class Solver:
         name = type(self).settings[0]
         if is_parameters(first): params, first = first, self.default
         for key in (name, "lr"):
-            if key in rate: first = rate.pop(key)
+            if key in rate: name, first = key, rate.pop(key)
         if rate: raise TypeError(f"{type(self).__name__} takes no {', '.join(rate)}")
         if betas is not None: settings["beta1"], settings["beta2"] = pair(betas)
-        settings = {key: CHECKS[key](key, value) for key, value in settings.items()}
+        called = {"beta1": "betas[0]", "beta2": "betas[1]"} if betas is not None else {}
+        settings = {key: CHECKS[key](called.get(key, key), value) for key, value in settings.items()}
         base.lr = base.first_lr = not_negative(name, first)
         base.lr_mult = base.wd_mult = 1
         fuses = "wd" in rule.settings and settings.get("weight_decouple", True)
@@ -93,6 +103,9 @@ cdef class Solver:
         base.refresh(-1)
         self.the_rule, self.fuses, self.lr, self.given, self.groups = rule, fuses, base.lr, settings, [base]
         if params is not None: self.set_parameters(params)
+
+    def __repr__(self):
+        return solver_text(self, self.given)
 
     def _rule(self, settings):
         """The name of the rule for these settings."""
@@ -118,11 +131,11 @@ cdef class Solver:
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group
-        for names, settings in each_group(parameters, len(made)):
+        for names, settings in each_group("set_parameters", parameters, len(made)):
             group = self.base if settings is None else group_from(self.base, self.lr, self.pending, settings)
             if group not in groups: groups.append(group)
-            self.add_to(made, names, group, retain_state, reset)
-        check_distinct(made)
+            self.add_to("set_parameters", made, names, group, retain_state, reset)
+        check_distinct("set_parameters", made)
         self.parameters, self.groups = made, groups
 
     def add_param_group(self, param_group):
@@ -133,20 +146,20 @@ cdef class Solver:
         cdef dict made = dict(self.parameters)
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
-        [(names, settings)] = each_group([param_group], len(made))
+        [(names, settings)] = each_group("add_param_group", [param_group], len(made))
         group = group_from(self.base, self.lr, self.pending, settings)
         for name in names:
             if name in made: raise ValueError(f"add_param_group: there is a parameter {name!r} already")
-        self.add_to(made, names, group, False, False)
-        check_distinct(made)
+        self.add_to("add_param_group", made, names, group, False, False)
+        check_distinct("add_param_group", made)
         self.parameters = made
         self.groups.append(group)
 
-    cdef int add_to(self, dict made, dict names, Group group, bint retain, bint reset) except -1:
+    cdef int add_to(self, str who, dict made, dict names, Group group, bint retain, bint reset) except -1:
         """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
         for name, v in names.items():
-            check_parameter(name, v)
-            if reset and name in made: raise ValueError(f"set_parameters: two groups have a parameter {name!r}")
+            check_parameter(who, name, v)
+            if reset and name in made: raise ValueError(f"{who}: two groups have a parameter {name!r}")
             made[name] = parameter_of(name, <Tensor>v, group, made.get(name), retain, len(state_names(self)))
         return 0
 
@@ -229,10 +242,11 @@ cdef class Solver:
 
     def update(self, update_pre_hook=None, update_post_hook=None):
         """Apply the update rule to every parameter that a backward pass has reached since the last update or
-        zero_grad(); warns if there is none. The hooks are called without arguments before and after the update of each
-        of them. Raises RuntimeError if there are no parameters or if a gradient is incomplete, TypeError for a
-        GradientSlice unless the solver takes them and for a hook that is not a function; then nothing has changed. What
-        a hook raises arrives with a note that lists the parameters that were updated before."""
+        zero_grad(); warns if there is none. An assignment to .grad is not a backward pass, so set fresh_grad = True as
+        well. The hooks are called without arguments before and after the update of each of them. Raises RuntimeError if
+        there are no parameters or if a gradient is incomplete, TypeError for a GradientSlice unless the solver takes
+        them and for a hook that is not a function; then nothing has changed. What a hook raises arrives with a note
+        that lists the parameters that were updated before."""
         cdef list ready
         cdef size_t workspace_bytes = 0
         if update_pre_hook is not None: check_function("update", "update_pre_hook", update_pre_hook)
@@ -243,7 +257,7 @@ cdef class Solver:
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         if not ready:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
-                 "has changed", UserWarning, 1)
+                 "has changed; if you assigned a gradient, set fresh_grad = True on its variable", UserWarning, 1)
         elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
         else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
         if self.pending >= 0: self.set_pending(-1)  # weight_decay() of a rule with a decay holds for one update
@@ -470,8 +484,9 @@ cdef class Solver:
         if not state["parameters"]: return
         made = {}
         for name, (tensor, _, _) in state["parameters"].items():
-            self.add_to(made, {name: tensor}, <Group>groups[state.get("group_of", {}).get(name, 0)], False, False)
-        check_distinct(made)
+            g = groups[state.get("group_of", {}).get(name, 0)]
+            self.add_to("a pickled solver", made, {name: tensor}, g, False, False)
+        check_distinct("a pickled solver", made)
         self.parameters = made
         self.set_states({name: (states, t) for name, (_, states, t) in state["parameters"].items()})
 

@@ -345,3 +345,17 @@ class Lion(Solver):
 
     def __init__(self, lr: Rate = default, /, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[WithBetas]):
         self._start(lr, {"beta1": beta1, "beta2": beta2}, **options)
+
+
+def _describe(solver: type[Solver]) -> str:
+    """The end of a solver's docstring: how it is called, and whether it takes row-sparse gradients."""
+    name, (rate, *settings), given = solver.__name__, solver.settings, solver.__init__.__defaults__ or ()
+    betas = f", betas={given[1:3]}" if "beta1" in settings else ""
+    sparse = "" if solver.row_sparse else (
+        "\n\n    Row-sparse gradients (GradientSlice) are refused: update() raises TypeError.")
+    return (f"\n\n    Calls: {name}({rate}={solver.default}) and set_parameters(parameters), or, as in PyTorch,\n"
+            f"    {name}(parameters, lr={solver.default}{betas}, weight_decay=0.01).{sparse}")
+
+
+for _solver in Solver.__subclasses__():
+    if _solver.__module__ == __name__ and _solver.__doc__: _solver.__doc__ += _describe(_solver)    # (-OO: no __doc__)

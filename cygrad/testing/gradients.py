@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad.autograd import enable_grad, grad, no_grad
 from cygrad.core.interop.numpy import tensor
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 from cygrad.core.graph.gradient_slice import ensure_dense
 from cygrad.core.graph.tensor import Tensor
 
@@ -63,7 +63,7 @@ def _outputs(f, xs):
     ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
     for k, y in enumerate(ys):
         if not isinstance(y, Tensor):
-            raise TypeError(f"gradcheck: output {k} of f must be a tensor, got {type(y).__name__}")
+            raise TypeError(f"gradcheck: output {k} of f must be a tensor, got {type_name(y)}")
     return ys
 
 

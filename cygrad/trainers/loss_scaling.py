@@ -1,9 +1,10 @@
 """DynamicLossScalingUpdater: an update whose backward pass is scaled, so that small gradients do not underflow."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.optim.settings import count, number
 from cygrad.trainers.passes import Passes, new_collection
@@ -24,7 +25,8 @@ class DynamicLossScalingUpdater(Passes):
 
     If a gradient is inf or NaN after all_reduce, scale is divided by scaling_factor, the gradients are zeroed, and the
     passes run again on the same batches. After 100 such tries the step is skipped with a RuntimeWarning, and scale is
-    as before the update. After N updates in a row without inf or NaN, scale is multiplied by scaling_factor. It
+    as before the update. scale is multiplied by scaling_factor after N updates without a division of scale or a
+    skipped step between them; the update that divided it, once its repetition is finite, is the first of the N. scale
     remains between 2**-126 and 2**126, where it and its inverse are normal float32 numbers.
 
     A further try calls `loss` again and data_feeder not, so the batches of the update are held until it ends. Random
@@ -32,9 +34,10 @@ class DynamicLossScalingUpdater(Passes):
     data_feeder must return the batches: what it writes elsewhere is overwritten by the next one. Gradients of variables
     that the solver does not have remain scaled.
 
-    `scale` can be read and assigned. The other arguments and errors are those of Updater; the solver also needs
-    check_inf_or_nan_grad() and scale_grad(), and weight_decay() if weight_decay is given. An exception leaves zeros in
-    the gradients, and scale and the count of updates as before the update.
+    `scale` can be read and assigned. state_dict() and load_state_dict() resume a run. The other arguments and errors
+    are those of Updater; the solver also needs check_inf_or_nan_grad() and scale_grad(), and weight_decay() if
+    weight_decay is given. An exception leaves zeros in the gradients, and scale and the count of updates as before the
+    update.
     """
 
     needs: tuple[str, ...] = ("zero_grad", "update", "check_inf_or_nan_grad", "scale_grad")
@@ -50,7 +53,11 @@ class DynamicLossScalingUpdater(Passes):
         self.scaling_factor = number(self._name, "scaling_factor", scaling_factor, above=1)
         self.N = count(self._name, "N", N)
         self.weight_decay = None if weight_decay is None else number(self._name, "weight_decay", weight_decay)
-        self._clean = 0                             # the updates since the scale last changed
+        self._clean = 0                             # the count of updates that is compared with N
+
+    def _entries(self):
+        decay = {} if self.weight_decay is None else {"weight_decay": self.weight_decay}
+        return {"scale": self.scale, "scaling_factor": self.scaling_factor, "N": self.N, **decay}
 
     @property
     def scale(self) -> float:
@@ -60,6 +67,24 @@ class DynamicLossScalingUpdater(Passes):
     @scale.setter
     def scale(self, value: float):
         self._scale = number(self._name, "scale", value, 1 / LIMIT, LIMIT)
+
+    def state_dict(self) -> dict[str, float]:
+        """What the next updates depend on besides the other arguments: scale, scaling_factor, N, and "clean", the
+        count of updates that is compared with N. JSON can hold it."""
+        return {"scale": self.scale, "scaling_factor": self.scaling_factor, "N": self.N, "clean": self._clean}
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Continue from what state_dict() returned: the following scales are those of the saved updater. Raises
+        ValueError or TypeError for anything else; then nothing has changed."""
+        where = f"{self._name}.load_state_dict"
+        keys = ("scale", "scaling_factor", "N", "clean")
+        if not isinstance(state, Mapping) or state.keys() != {*keys}:
+            raise ValueError(f"{where} takes what state_dict() returned, a dict with {', '.join(keys)}; got "
+                             f"{described([*map(str, state)]) if isinstance(state, Mapping) else described(state)}")
+        scale = number(where, "scale", state["scale"], 1 / LIMIT, LIMIT)
+        factor = number(where, "scaling_factor", state["scaling_factor"], above=1)
+        n, clean = count(where, "N", state["N"]), count(where, "clean", state["clean"], 0)
+        self._scale, self.scaling_factor, self.N, self._clean = scale, factor, n, clean
 
     def update(self, i: int | None = None) -> None:
         """Run one update. `i` is ignored; Updater.update() takes it too."""
@@ -84,7 +109,7 @@ class DynamicLossScalingUpdater(Passes):
                           f"the parameters", RuntimeWarning, stacklevel=2)
             return
         self._clean += 1
-        if self._clean == self.N:
+        if self._clean >= self.N:
             self._scale, self._clean = min(self._scale * self.scaling_factor, LIMIT), 0
 
     def _run_until_finite(self, batches):

@@ -1,7 +1,10 @@
 """What the updaters share: their arguments, one forward and backward pass, and the reduction over processes."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from cygrad.autograd import backward, record
 from cygrad.autograd.variables import keeps_grad
@@ -11,9 +14,9 @@ from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.optim.groups import advice
-from cygrad.optim.settings import count, instance, runs
+from cygrad.optim.settings import count, instance, runs, shown
 
-Callbacks = Callable[[Any], object] | Iterable[Callable[[Any], object]]
+Callbacks: TypeAlias = Callable[[Any], object] | Iterable[Callable[[Any], object]]
 
 
 class Passes:
@@ -46,7 +49,16 @@ class Passes:
         self.grads = self._listed(grads)
         self._sources, self._variables = list(self.grads), set()
         self._resolve(self._parameters())
+        self._refuse_repeated()
         self.last_loss = None
+
+    def __repr__(self) -> str:
+        comm = {} if self.comm is None else {"comm": type(self.comm), "grads": len(self.grads)}
+        return shown(self, {"solver": type(self.solver), "accum_grad": self.accum_grad} | self._entries() | comm)
+
+    def _entries(self):
+        """What else the repr shows."""
+        return {}
 
     # ---- arguments
 
@@ -71,6 +83,30 @@ class Passes:
             if not isinstance(x, Tensor):
                 raise TypeError(f"{self._name}: grads[{k}] must be a variable or a gradient tensor, got {described(x)}")
         return grads
+
+    def _refuse_repeated(self):
+        """Raise ValueError for a variable or gradient that `grads` has twice, since its sum would be added twice."""
+        first = {}
+        for k, x in enumerate(self._sources):
+            j = first.setdefault(id(x), k)
+            if j == k: continue
+            same = "the same tensor as" if self.grads[j] is self.grads[k] else "a gradient and its variable, like"
+            raise ValueError(f"{self._name}: grads[{k}] is {same} grads[{j}]; each gradient is summed once, so list it "
+                             f"once")
+        self._refuse_overlap([*enumerate(self.grads)])
+
+    def _refuse_overlap(self, tensors):
+        """Raise ValueError if two of the pairs (index in grads, tensor) share memory."""
+        if len(tensors) < 2: return
+        before = []                                 # those whose range of addresses may meet the next
+        for (start, end), k, a in sorted(((byte_bounds(a), k, a) for k, x in tensors
+                                          if (a := x.detach().numpy()).size), key=lambda entry: entry[:2]):
+            before = [entry for entry in before if entry[0] > start]
+            for _, j, b in before:
+                if np.shares_memory(a, b):
+                    raise ValueError(f"{self._name}: grads[{max(j, k)}] shares memory with grads[{min(j, k)}], which "
+                                     f"would be summed twice; list one of them, or use a copy()")
+            before.append((end, k, a))
 
     # ---- one pass
 
@@ -112,7 +148,8 @@ class Passes:
     def _resolve(self, parameters):
         """Replace the gradient tensors in grads by the parameters whose .grad they are, since .grad may become another
         tensor, and note which entries are variables, since a variable may be frozen later."""
-        owners = {id(x.grad): x for _, x in parameters.values() if x.grad is not None}
+        variables = [*(x for _, x in parameters.values()), *filter(keeps_grad, self._sources)]
+        owners = {id(x.grad): x for x in variables if x.grad is not None}
         for k, x in enumerate(self._sources):
             x = self._sources[k] = owners.get(id(x), x)
             if keeps_grad(x) or id(x) in parameters: self._variables.add(k)
@@ -120,8 +157,9 @@ class Passes:
     def _reduce(self):
         """Sum the gradients over the processes. All processes pass the same list, so a parameter that no backward
         reached is in it too, with zeros. It remains unreached, and no decay moves it, unless the sum is not zero: then
-        another process has reached it, and this one must update it as well."""
-        parameters, tensors, unreached = self._parameters(), [], []
+        another process has reached it, and this one must update it as well. A gradient that several variables share is
+        summed once."""
+        parameters, found, unreached = self._parameters(), {}, []
         self._resolve(parameters)
         for k, x in enumerate(self._sources):
             g = x
@@ -131,8 +169,9 @@ class Passes:
                 if g is None: g = zeros_like(x.detach())
                 if isinstance(g, GradientSlice): self._refuse_slice(k, x, parameters)
             if id(x) in parameters and not x.fresh_grad: unreached.append((x, g))
-            tensors.append(g)
-        self.comm.all_reduce(tensors, division=False, inplace=False)
+            found.setdefault(id(g), (k, g))
+        self._refuse_overlap([*found.values()])
+        self.comm.all_reduce([g for _, g in found.values()], division=False, inplace=False)
         for x, g in unreached:
             if not g.detach().numpy().any(): continue
             if x.grad is None: x.grad = g

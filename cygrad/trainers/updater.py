@@ -1,5 +1,7 @@
 """Updater: one update of the parameters, with callbacks between its stages."""
 
+from __future__ import annotations                  # so that help() shows Callbacks by its name
+
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,8 +31,8 @@ class Updater(Passes):
     clear_buffer=False keeps the graph after backward (retain_graph=True). accum_grad: the number of passes whose
     gradients are summed, not averaged; divide the loss for a mean. The sum does not depend on grad_req: "write" starts
     with the first pass, "add" with what .grad has; the solver's parameters start with zeros. comm: sums over processes.
-    grads: the variables, or the gradient tensors, that it sums; a parameter that no pass of any process reached remains
-    unreached.
+    grads: the variables, or the gradient tensors, that it sums, each of them once; a parameter that no pass of any
+    process reached remains unreached.
 
     `last_loss` is the loss of the last forward pass, detached from its graph, so that a callback can read it.
 
@@ -38,7 +40,8 @@ class Updater(Passes):
     solver's parameters are then zeros and the graph is freed, so the next update is not affected.
 
     Raises TypeError or ValueError for wrong arguments. update() raises TypeError if `loss` returns something other than
-    a tensor or if comm would sum a GradientSlice, RuntimeError if the loss depends on no variable.
+    a tensor or if comm would sum a GradientSlice, ValueError if comm would sum memory twice, RuntimeError if the loss
+    depends on no variable.
     """
 
     def __init__(

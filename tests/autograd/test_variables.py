@@ -183,7 +183,7 @@ def test_mark_variables_into_numpy_memory():
     (2, 2, ["write", "plus"], ValueError, 'grad_req must be "write", "add" or "null", got \'plus\''),
     (2, "shape", "write", ValueError, r"gradient 1 is float32 of shape \(3,\); the tensor is float32 of shape \(2,\)"),
     (2, "dtype", "write", ValueError, r"mark_variables: gradient 1 is float64 of shape \(2,\); the tensor is float32"),
-    (2, "array", "write", TypeError, "variable and gradient 1 must be tensors, got Tensor and ndarray"),
+    (2, "array", "write", TypeError, "variable and gradient 1 must be tensors, got Tensor and numpy.ndarray"),
 ])
 def test_mark_variables_checks_before_it_changes(variables, gradients, reqs, error, match):
     xs = [cg.tensor([1.0, 2.0]) for _ in range(variables)]

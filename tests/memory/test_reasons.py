@@ -140,5 +140,5 @@ def test_in_the_middle_of_a_backward_pass():
 
 
 def test_what_is_no_tensor():
-    with pytest.raises(TypeError, match="memory.why takes a tensor, got ndarray"):
+    with pytest.raises(TypeError, match="memory.why takes a tensor, got numpy.ndarray"):
         cg.memory.why(np.ones(3))

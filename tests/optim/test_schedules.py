@@ -399,3 +399,24 @@ def test_the_rates_reach_the_update():
 
 def test_schedules_are_exported():
     assert cg.optim.StepLR is sch.StepLR and cg.optim.schedules is sch and "OneCycleLR" in dir(cg.optim)
+
+
+def test_reprs():
+    """Settings, the step and the rates; of a schedule in another one, the class."""
+    x, y = (cg.zeros(1).requires_grad_() for _ in range(2))
+    solver = cg.optim.Sgd([{"params": x}, {"params": y, "lr": 0.25}], lr=0.5)
+    parts = cg.optim.StepLR(solver, 2), cg.optim.ExponentialLR(solver, 0.5)
+    parts[0].step()
+    assert repr(parts[0]) == "<StepLR: step_size=2, gamma=0.1, last_epoch=1, lr=[0.5, 0.25]>"
+    assert repr(cg.optim.SequentialLR(solver, parts, [3])) == (
+        "<SequentialLR: milestones=[3], schedulers=[StepLR, ExponentialLR], last_epoch=0, lr=[0.5, 0.25]>")
+    solver = cg.optim.Sgd([x], lr=0.5)
+    assert repr(cg.optim.LambdaLR(solver, lambda t: 0.5)) == "<LambdaLR: last_epoch=0, lr=0.25>"
+    plateau = cg.optim.ReduceLROnPlateau(solver)
+    assert repr(plateau) == (
+        "<ReduceLROnPlateau: mode='min', factor=0.1, patience=10, threshold=0.0001, threshold_mode='rel', cooldown=0, "
+        "min_lr=[0.0], eps=1e-08, last_epoch=0, lr=0.25>")
+    assert repr(cg.optim.StepLR.__new__(cg.optim.StepLR)) == "<StepLR>"         # __init__ has not run
+    warm = cg.optim.LinearWarmupScheduler(cg.optim.PolynomialScheduler(0.1, 10, 2), 3)
+    assert repr(warm) == "<LinearWarmupScheduler: scheduler=PolynomialScheduler, warmup_iter=3>"
+    assert repr(warm.scheduler) == "<PolynomialScheduler: init_lr=0.1, max_iter=10, power=2.0>"

@@ -2,6 +2,7 @@
 several threads. tests/samples/rules.py has the references."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -83,7 +84,36 @@ def test_defaults_and_documentation(name):
         with pytest.raises(AttributeError): setattr(solver, key, defaults[key])
     assert make(*defaults.values()).__getstate__() == solver.__getstate__() == make(**defaults).__getstate__()
     assert "=" in make.__doc__.splitlines()[0] and make.weight_decay_is_fused(solver) == (name in FUSED)
-    assert make.row_sparse == (name in SPARSE) == ("GradientSlice" in make.__doc__)
+    doc = " ".join(make.__doc__.split())
+    assert make.row_sparse == (name in SPARSE) == ("Of a GradientSlice, only the rows that are present" in doc)
+    assert (name in SPARSE) != ("Row-sparse gradients (GradientSlice) are refused: update() raises TypeError" in doc)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_documentation_shows_both_calls(name):
+    doc, x = inspect.getdoc(getattr(cg.optim, name)), variable([1.0])
+    first, second = re.search(r"Calls: (.+) and set_parameters\(parameters\), or, as in PyTorch,\n(.+)\.", doc).groups()
+    solver, twin = (eval(call, {name: getattr(cg.optim, name), "parameters": [x]}) for call in (first, second))
+    solver.set_parameters([x])
+    assert solver.__getstate__()["settings"].keys() == set(DEFAULTS[name])
+    assert solver.__getstate__()["settings"] == twin.__getstate__()["settings"] | ({
+        "wd": DEFAULTS[name]["wd"]} if "wd" in DEFAULTS[name] else {})
+    assert ("betas" in second) == ("beta1" in DEFAULTS[name]) and twin.param_groups[0]["weight_decay"] == 0.01
+    assert twin.get_parameters()["0"] is x is solver.get_parameters()["0"]
+
+
+@pytest.mark.parametrize("where", [cg.optim, cg.optim.Solver])
+def test_the_general_documentation_shows_both_spellings(where):
+    w, model = variable([1.0]), cg.nn.Linear(2, 3)
+    names = {"cg": cg, **{name: getattr(cg.optim, name) for name in NAMES}, "model": model, "w": w, "parameters": [w],
+             "some": [w], "others": model.parameters()}
+    made, lines = [], [line for line in inspect.getdoc(where).splitlines() if line.startswith("    ")]
+    for line in lines:
+        exec(line.strip(), names)
+        made.append(names["solver"])
+    (adam, same, other, sgd), n = made, len([w] if where is cg.optim.Solver else [*model.parameters()])
+    assert adam is same and len(adam.get_parameters()) == n == len(other.get_parameters())
+    assert other.param_groups[0]["weight_decay"] == 0.01 and [g["lr"] for g in sgd.param_groups] == [0.01, 0.1]
 
 
 @pytest.mark.parametrize("name, settings", CASES)

@@ -181,6 +181,28 @@ def test_a_run_with_groups_resumes_bit_for_bit(name, resume, tmp_path):
     assert [v.numpy().tobytes() for v in x.values()] == [v.numpy().tobytes() for v in y.values()]
 
 
+@pytest.mark.parametrize("name, settings", [("AdamW", {}), ("SgdW", {}), ("AdaBelief", {"weight_decouple": True}), (
+    "AdaBelief", {"weight_decouple": True, "fixed_decay": True})])
+def test_a_decay_resumes_in_a_solver_made_with_another_rate(name, settings, tmp_path):
+    """Zero gradients leave the decay: w - lr weight_decay w, where lr is the current rate and not the first one."""
+    def decayed(load=None, lr=0.01):
+        w = variable([1.0])
+        solver = getattr(cg.optim, name)({"w": w}, lr=lr, weight_decay=0.5, **settings)
+        if load is None: solver.set_learning_rate(0.01)
+        else: load(solver)
+        push(w, [0.0])
+        if load is None: saved.append(solver.state_dict()), solver.save_states(tmp_path / "states.npz")
+        solver.update()
+        return w.item()
+
+    saved = []
+    expected = 0.95 if "fixed_decay" in settings else 0.995         # fixed_decay: the first rate, 0.1
+    first = decayed(lr=0.1)
+    assert first == pytest.approx(expected, rel=1e-12)
+    for load in (lambda s: s.load_state_dict(saved[0]), lambda s: s.load_states(tmp_path / "states.npz")):
+        assert decayed(load) == first
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if SETTINGS[name].keys() - {"wd"}])
 def test_a_solver_with_other_settings_is_refused(name, tmp_path):
     x = model()

@@ -95,8 +95,8 @@ def test_parameters_that_share_memory_are_refused():
     solver.add_param_group({"params": {"other": other}})
     kept = solver.get_parameters()
 
-    def refused(text, change):
-        with pytest.raises(ValueError, match=f"^set_parameters: {text}"): change()
+    def refused(text, change, who="set_parameters"):
+        with pytest.raises(ValueError, match=f"^{who}: {text}"): change()
         assert solver.get_parameters() == kept and len(solver.param_groups) == 2
 
     refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": whole, "b": cg.asarray(array[-1:]
@@ -104,7 +104,7 @@ def test_parameters_that_share_memory_are_refused():
     refused("'b' shares memory with 'a'", lambda: solver.set_parameters({"a": row, "x": other, "b": whole}))
     refused("'a' shares memory with 'first'", lambda: solver.set_parameters({"a": row}, reset=False))
     refused("'a' shares memory with 'last'", lambda: solver.add_param_group({"params": {"a": cg.asarray(
-        array[7:]).attach_grad()}}))
+        array[7:]).attach_grad()}}), "add_param_group")
     refused("'1' shares memory with '0'", lambda: solver.set_parameters([{"params": [row]}, {"params": [first]}]))
     refused("'1' shares memory with '0'", lambda: solver.set_parameters([other, other.detach().requires_grad_()]))
     with pytest.raises(ValueError, match="'1' shares memory with '0'"): cg.optim.Sgd([whole, last], lr=0.1)
@@ -371,3 +371,20 @@ def test_a_shared_and_a_strided_gradient_is_scaled_once():
     assert (g.numpy() == 2).all() and g.version == 1
     solver.update()
     assert (x.numpy() == -1).all() and (y.numpy() == -1).all()
+
+
+# ---- reprs -----------------------------------------------------------------------------------------------------------
+
+def test_reprs_of_solvers():
+    x, y = variable([1.0]), variable([2.0])
+    for solver, text in (
+            (cg.optim.Adam(), "<Adam: alpha=0.001, beta1=0.9, beta2=0.999, eps=1e-08, 0 parameters>"),
+            (cg.optim.SgdW([x], lr=0.5), "<SgdW: lr=0.5, momentum=0.9, wd=0.0001, 1 parameter>"),
+            (cg.optim.Sgd([x, y], lr=0.5, weight_decay=0.1), "<Sgd: lr=0.5, weight_decay=0.1, 2 parameters>"),
+            (cg.optim.Sgd([{"params": x}, {"params": y, "weight_decay": 0.25}], lr=0.5),
+             "<Sgd: lr=0.5, weight_decay=[0.0, 0.25], 2 parameters in 2 groups>")):
+        assert repr(solver) == text
+    solver.set_learning_rate(0.125)
+    solver.remove_parameters("0")
+    assert repr(solver) == "<Sgd: lr=0.125, weight_decay=[0.0, 0.25], 1 parameter in 2 groups>"
+    assert repr(cg.optim.Adam.__new__(cg.optim.Adam)) == "<Adam: alpha=0.0, 0 parameters>"

@@ -124,14 +124,23 @@ def test_no_message_has_the_elements(name, f):
     assert raised, f"nothing that was tried with {name} is an error"
 
 
+class Size(tuple):
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"Size{tuple(self)}"
+
+
 def test_described():
     x = cg.ones(2, 3)
+    foreign = type("Tensor", (), {"__module__": "other.library", "dtype": "float32", "shape": Size((2,))})
     for value, said in (
         (1, "1"), (1.5, "1.5"), (None, "None"), ("a", "'a'"), (x, "a float32 tensor of shape (2, 3)"),
         (np.ones(2), "a float64 array of shape (2,)"), ([x, 2], "[a float32 tensor of shape (2, 3), 2]"),
         ((x,), "(a float32 tensor of shape (2, 3),)"), (np.float64(2), "a NumPy number of dtype float64"),
         ({"a": x}, "a value of type dict"), (print, "a value of type builtin_function_or_method"),
         (int, "<class 'int'>"),
+        (foreign(), "a float32 other.library.Tensor of shape (2,)"),
         (slice(1, x), "slice(1, a float32 tensor of shape (2, 3), None)"), ((), "()"), ((1, 2), "(1, 2)"),
     ):
         assert described(value) == said

@@ -85,8 +85,8 @@ def test_a_parameter_that_no_process_reached_remains_unreached():
     solver, w, idle, late = setting(w=[1.0], idle=[5.0], late=[6.0])
     late.grad = None
     comm = Summing()
-    Updater(solver, lambda: w.sum(), comm=comm, grads=[w, idle, idle.grad, late]).update(0)
-    assert [a.tolist() for a in comm.received] == [[1], [0], [0], [0]]
+    Updater(solver, lambda: w.sum(), comm=comm, grads=[w, idle.grad, late]).update(0)
+    assert [a.tolist() for a in comm.received] == [[1], [0], [0]]
     assert not idle.fresh_grad and late.grad is None and not late.fresh_grad
     assert w.tolist() == [0] and idle.tolist() == [5] and late.tolist() == [6]
 
@@ -141,6 +141,44 @@ def test_a_row_sparse_gradient_is_refused_by_name():
     assert table.tolist() == [[1, 1], [-1, -1], [1, 1], [1, 1]]
     with pytest.raises(TypeError, match="is a GradientSlice"):
         Updater(solver, loss, comm=Summing(), grads=[cg.GradientSlice(index, cg.ones((2, 2)))])
+
+
+@pytest.mark.parametrize("kind", [Updater, DynamicLossScalingUpdater])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_gradient_that_grads_has_twice_is_refused(kind, known):
+    """Its sum over the processes was added twice, also in variables that the solver does not have."""
+    solver, w, v = setting(w=[1.0, 2.0], v=[3.0, 4.0])
+    if not known: solver.clear_parameters()
+    both = cg.zeros((2, 2), dtype="float64")
+    both_t, same = both.T[1], w.detach().requires_grad_()
+    for grads, text in (
+            ([v, w, w], r"grads\[2\] is the same tensor as grads\[1\]; each gradient is summed once"),
+            ([v.grad, w, v.grad], r"grads\[2\] is the same tensor as grads\[0\]"),
+            ([w, v, w.grad], r"grads\[2\] is a gradient and its variable, like grads\[0\]"),
+            ([w.grad, w], r"grads\[1\] is a gradient and its variable, like grads\[0\]"),
+            ([w, same], r"grads\[1\] shares memory with grads\[0\]"),
+            ([w.grad, v.grad, w.grad.reshape(2)], r"grads\[2\] shares memory with grads\[0\]"),
+            ([both_t, v, both[0]], r"grads\[2\] shares memory with grads\[0\]")):
+        with pytest.raises(ValueError, match=text): kind(solver, lambda: w.sum(), grads=grads)
+    kind(solver, lambda: w.sum(), grads=[both[0], both[1], w, v])
+    kind(solver, lambda: w.sum(), grads=[both.T[0], both.T[1]])        # the ranges meet, and no element is in both
+
+
+def test_gradients_that_are_shared_later():
+    """One tensor that is the gradient of two variables is summed once. Two that share memory are refused."""
+    solver, w, v = setting(w=[1.0, 2.0], v=[3.0, 4.0])
+    w.attach_grad("add"), v.attach_grad("add")
+    w.grad = v.grad = g = cg.ones(2, dtype="float64")
+    comm = Summing(10.0)
+    Updater(solver, lambda: w.sum() + v.sum(), comm=comm, grads=[w, v]).update(0)
+    assert comm.same == [g] and comm.received[0].tolist() == [2, 2] and w.tolist() == [-11, -10]
+    v.grad = g.reshape(2)
+    comm.received = None
+    with pytest.raises(ValueError, match=r"^Updater: grads\[1\] shares memory with grads\[0\], which would") as e:
+        Updater(solver, lambda: w.sum(), comm=comm, grads=[w, v]).update(0)
+    notes = e.value.__notes__
+    del e
+    assert "at all_reduce" in notes[0] and comm.received is None and w.tolist() == [-11, -10]
 
 
 @pytest.mark.parametrize("kind", [Updater, DynamicLossScalingUpdater])

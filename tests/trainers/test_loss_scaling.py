@@ -1,6 +1,7 @@
 """DynamicLossScalingUpdater: its order, the scale after finite and other gradients, and repeated tries."""
 
 import gc
+import json
 import math
 
 import numpy as np
@@ -116,6 +117,73 @@ def test_a_step_without_a_finite_gradient_is_skipped():
     assert updater.scale == 8 and r.calls.count("feed") == 1 and r.calls[-1] == "zero_grad"
     assert sum(c[0] == "forward" for c in r.calls) == 100 and "update" not in r.calls
     assert used(updater, 4) == [8, 8, 8, 16]        # the count begins again
+
+
+@pytest.mark.parametrize("saved_at", [2, 4, 5, 6, 9])
+def test_a_run_resumes_bit_for_bit(saved_at):
+    """Updates 3 and 7 overflow at first, and N is 3: the scale falls and grows on both sides of the resume."""
+    def made(w, **settings):
+        w = cg.tensor(np.asarray(w, "float32")).attach_grad()
+        solver = cg.optim.Momentum({"w": w}, lr=0.01)
+        batches = iter([])
+        updater = DynamicLossScalingUpdater(
+            solver, lambda x: (w * w + w * x).sum(), lambda: next(batches), **settings)
+
+        def run(steps):
+            nonlocal batches
+            batches = iter([np.float32(6e37 if k in (3, 7) else 0.1 * k) for k in steps])
+            for k in steps:
+                if k in (3, 7): solver.set_learning_rate(1e-39)
+                updater.update(k)
+                solver.set_learning_rate(0.01)
+                scales.append(updater.scale)
+            return w
+
+        return w, solver, updater, run
+
+    scales = []
+    w, solver, updater, run = made([0.5, -0.3], N=3)
+    run(range(saved_at))
+    state, weights = json.loads(json.dumps(updater.state_dict())), w.numpy().copy()
+    v, twin, other, resumed = made(weights, N=7, scale=1.0, scaling_factor=3.0)
+    twin.load_state_dict(solver.state_dict())
+    other.load_state_dict(state)
+    assert other.state_dict() == state == updater.state_dict()
+    run(range(saved_at, 14))
+    assert scales == [8, 8, 16, 4, 4, 8, 8, 4, 4, 8, 8, 8, 16, 16]
+    scales.clear()
+    resumed(range(saved_at, 14))
+    assert scales == [8, 8, 16, 4, 4, 8, 8, 4, 4, 8, 8, 8, 16, 16][saved_at:]
+    assert w.numpy().tobytes() == v.numpy().tobytes() and updater.state_dict() == other.state_dict()
+
+
+def test_a_state_that_does_not_fit_changes_nothing():
+    _, updater = recorded(N=3)
+    updater.update()
+    good = updater.state_dict()
+    assert good == {"scale": 8.0, "scaling_factor": 2.0, "N": 3, "clean": 1}
+    for state, error, text in (
+            ([1], ValueError, r"takes what state_dict\(\) returned, a dict with scale, scaling_factor, N, clean; got "),
+            ({"scale": 8.0}, ValueError, r"got \['scale'\]"), (good | {"other": 1}, ValueError, "takes what"),
+            (good | {"scale": 0}, ValueError, "scale must be at least 1.17549e-38 and at most 8.50706e[+]37, got 0"),
+            (good | {"scale": "8"}, TypeError, "scale must be a number"), (good | {"N": 0}, ValueError, "N must be at"),
+            (good | {"scale": float("nan")}, ValueError, "scale must be at least"),
+            (good | {"N": 3.0, "scale": 4.0}, TypeError, "N must be an integer"),
+            (good | {"scaling_factor": 1, "scale": 4.0}, ValueError, "scaling_factor must be greater than 1"),
+            (good | {"clean": -1, "scale": 4.0}, ValueError, "clean must be at least 0"),
+            (good | {"clean": True}, TypeError, "clean must be an integer, got True")):
+        with pytest.raises(error, match=f"^DynamicLossScalingUpdater.load_state_dict.*{text}"):
+            updater.load_state_dict(state)
+        assert updater.state_dict() == good
+
+
+def test_a_smaller_n_that_is_assigned():
+    """The count that is already larger raises the scale at the next update; it never did."""
+    _, updater = recorded(N=5)
+    for _ in range(3): updater.update()
+    updater.N = 2
+    updater.load_state_dict(updater.state_dict())
+    assert used(updater, 2) == [8, 16]
 
 
 def test_the_scale_has_limits():

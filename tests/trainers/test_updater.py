@@ -1,6 +1,7 @@
 """Updater: the order of its calls, sums over passes, exceptions at every point, and what it holds."""
 
 import gc
+import inspect
 import subprocess
 import sys
 
@@ -423,3 +424,19 @@ def test_it_loads_at_first_use():
             "assert not [m for m in late if m in sys.modules] and 'trainers' in dir(cg)\n"
             "cg.trainers.Updater, cg.optim.StepLR\nassert [m for m in late if m in sys.modules] == list(late)")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_reprs_and_the_signature():
+    w = cg.ones(2).attach_grad()
+    solver, loss, comm = cg.optim.Sgd([w]), lambda: w.sum(), type("Comm", (), {"all_reduce": print})()
+    assert repr(Updater(solver, loss)) == "<Updater: solver=Sgd, accum_grad=1>"
+    assert repr(Updater(solver, loss, accum_grad=3, comm=comm, grads=[w])) == (
+        "<Updater: solver=Sgd, accum_grad=3, comm=Comm, grads=1>")
+    scaling = cg.trainers.DynamicLossScalingUpdater
+    assert repr(scaling(solver, loss)) == (
+        "<DynamicLossScalingUpdater: solver=Sgd, accum_grad=1, scale=8.0, scaling_factor=2.0, N=2000>")
+    assert repr(scaling(solver, loss, weight_decay=0.5, comm=comm)) == (
+        "<DynamicLossScalingUpdater: solver=Sgd, accum_grad=1, scale=8.0, scaling_factor=2.0, N=2000, "
+        "weight_decay=0.5, comm=Comm, grads=0>")
+    signature = str(inspect.signature(Updater))     # of help()
+    assert signature.count(": 'Callbacks' = ()") == 8 and "collections.abc" not in signature

@@ -20,7 +20,7 @@ from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_float
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import described, type_name
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
@@ -153,8 +153,13 @@ cdef class GradientSlice:
         raise TypeError("a GradientSlice is not an array; use its to_dense(), its indices or its values")
 
     def __repr__(self):
-        shape = "" if self.layout == NULL else f", shape={self.shape}"
-        return f"GradientSlice(indices={self.indices!r}, values={self.values!r}{shape})"
+        parts = [f"indices={self.indices!r}", f"values={self.values!r}"]
+        if self.layout != NULL: parts.append(f"shape={self.shape}")
+        line = f"GradientSlice({', '.join(parts)})"
+        if "\n" not in line: return line
+        begin = "GradientSlice("                     # one argument a line, and the lines of a tensor below its first
+        aligned = [part.replace("\n", "\n" + " " * (len(begin) + part.index("=") + 1)) for part in parts]
+        return begin + (",\n" + " " * len(begin)).join(aligned) + ")"
 
 
 def load_gradient_slice(indices, values, shape):
@@ -169,7 +174,7 @@ def ensure_dense(gradient):
     Raises TypeError for other arguments."""
     if isinstance(gradient, GradientSlice): return gradient.to_dense()
     if gradient is not None and not isinstance(gradient, Tensor):
-        raise TypeError(f"ensure_dense takes a tensor, a GradientSlice or None, got {type(gradient).__name__}")
+        raise TypeError(f"ensure_dense takes a tensor, a GradientSlice or None, got {type_name(gradient)}")
     return gradient
 
 

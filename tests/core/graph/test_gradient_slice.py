@@ -102,8 +102,17 @@ def test_pickle_and_copies():
 
 
 def test_repr_is_an_expression():
-    assert repr(slice_of((1,))) == "GradientSlice(indices=tensor([1]), values=tensor([[1., 2.]]), shape=(5, 2))" \
-        or "GradientSlice(indices=" in repr(slice_of((1,)))
+    """One line, or one line for each argument, with the lines of a tensor below each other."""
+    one = cg.GradientSlice(cg.tensor([1]), cg.tensor([[1.0, 2.0]]), (5, 2))
+    two = cg.GradientSlice(cg.tensor([1, 3]), cg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert repr(one) == "GradientSlice(indices=tensor([1]), values=tensor([[1., 2.]]), shape=(5, 2))"
+    assert repr(two) == ("GradientSlice(indices=tensor([1, 3]),\n"
+                         "              values=tensor([[1., 2.],\n"
+                         "                             [3., 4.]]))")
+    for g in (one, two, cg.GradientSlice(two.indices, two.values, (5, 2))):
+        again = eval(repr(g), {"GradientSlice": cg.GradientSlice, "tensor": cg.tensor})
+        assert again.shape == g.shape and again.indices.tolist() == g.indices.tolist()
+        assert again.values.tolist() == g.values.tolist()
 
 
 def test_indices_that_were_overwritten_are_refused():

@@ -34,6 +34,10 @@ def grouped(lr):
     return cg.optim.Sgd([{"params": [VARIABLE()]}, {"params": [VARIABLE()], "lr": lr}], lr=0.1)
 
 
+class Foreign:
+    shape, dtype, ndim = (2,), "float32", 1
+
+
 CASES = [
     (lambda: incomplete(), RuntimeError,
      "update: the gradient of 'w' is incomplete: a backward pass failed, or the gradient was zeroed or assigned by a "
@@ -83,19 +87,20 @@ CASES = [
     (lambda: cg.optim.Sgd().update(), RuntimeError,
      "update: this solver has no parameters; call set_parameters() first"),
     (lambda: cg.optim.Sgd().set_parameters(3.0), TypeError,
-     "set_parameters takes a dict of names and variables, or a list of variables, got float"),
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got float"),
     (lambda: cg.optim.Adam(cg.nn.Sequential(cg.nn.Tanh()), lr=0.1), TypeError,
-     "set_parameters takes a dict of names and variables, or a list of variables, got Sequential; pass its "
-     "parameters() or named_parameters()"),
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got Sequential; "
+     "pass its parameters() or named_parameters()"),
     (lambda: cg.optim.Adam().set_parameters(cg.nn.ModuleDict()), TypeError,
-     "set_parameters takes a dict of names and variables, or a list of variables, got ModuleDict; pass its "
-     "parameters() or named_parameters()"),
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got ModuleDict; "
+     "pass its parameters() or named_parameters()"),
     (lambda: cg.optim.Sgd(cg.nn.Tanh().parameters, lr=0.1), TypeError,
-     "set_parameters takes a dict of names and variables, or a list of variables, got method; call it, with ()"),
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got method; "
+     "call it, with ()"),
     (lambda: cg.optim.Sgd(10**400), ValueError,
      "lr must be finite, got an int that no float64 can hold"),
     (lambda: cg.optim.Sgd().set_parameters([3.0]), TypeError,
-     "set_parameters: '0' must be a tensor, got float"),
+     "set_parameters: '0' must be a tensor, got 3.0"),
     (lambda: cg.optim.Sgd().set_parameters([cg.zeros(2)]), ValueError,
      "set_parameters: '0', of shape (2,), is not a variable; call attach_grad() or requires_grad_() on it first"),
     (lambda: cg.optim.Sgd().set_parameters({"w": cg.zeros((2, 3)).T.attach_grad()}), ValueError,
@@ -151,6 +156,26 @@ CASES = [
      "Adam takes no nothing; it takes alpha, lr, beta1, beta2, eps, params, weight_decay, betas"),
     (lambda: cg.optim.AMSGRAD(bias_correction=1), TypeError,
      "bias_correction must be True or False, got 1"),
+    (lambda: cg.optim.Adam(lr=-1), ValueError,
+     "lr must be at least 0 and finite, got -1"),
+    (lambda: cg.optim.Adam(alpha=-1), ValueError,
+     "alpha must be at least 0 and finite, got -1"),
+    (lambda: cg.optim.Adam(lr=cg.ones(2)), TypeError,
+     "lr must be a number, got a float32 tensor of shape (2,)"),
+    (lambda: cg.optim.Adam(betas=(0.9, 1)), ValueError,
+     "betas[1] must be at least 0 and less than 1, got 1"),
+    (lambda: adam().save_states("states.h5"), ValueError,
+     "save_states: the path must end with .safetensors or .npz, which is the format, got 'states.h5'"),
+    (lambda: adam().load_states("states.h5"), ValueError,
+     "load_states: the path must end with .safetensors or .npz, which is the format, got 'states.h5'"),
+    (lambda: cg.optim.Adam({"w\0": VARIABLE()}).save_states("states.npz"), ValueError,
+     "save_states: a name in an .npz file has at most 65,531 bytes and no zero character, got 'w\\x00.m'; rename it, "
+     "or save .safetensors"),
+    (lambda: cg.optim.Sgd([Foreign()]), TypeError,
+     "set_parameters: '0' must be a tensor, got a float32 wordings.solvers.Foreign of shape (2,)"),
+    (lambda: cg.optim.Sgd().set_parameters(Foreign()), TypeError,
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got "
+     "wordings.solvers.Foreign"),
     (lambda: cg.optim.Momentum(momentum=1.0), ValueError,
      "momentum must be at least 0 and less than 1, got 1.0"),
     (lambda: cg.optim.Adam(weight_decay=-1), ValueError,
@@ -160,11 +185,11 @@ CASES = [
     (lambda: adam().set_parameters({3: VARIABLE()}), TypeError,
      "set_parameters: the names must be strings, got 3"),
     (lambda: adam().set_parameters("w"), TypeError,
-     "set_parameters takes a dict of names and variables, or a list of variables, got str"),
+     "set_parameters: the parameters must be a dict of names and variables, or a list of variables, got str"),
     (lambda: adam().set_parameters([("a", VARIABLE()), ("a", VARIABLE())]), ValueError,
      "set_parameters: there are two parameters 'a'"),
     (lambda: adam().set_parameters([{"lr": 1.0}]), ValueError,
-     'a group needs "params", got lr'),
+     'set_parameters: a group needs "params", got lr'),
     (lambda: adam().set_parameters([{"params": [VARIABLE()], "betas": (0.9, 0.99)}]), ValueError,
      "a group takes params, lr, weight_decay, lr_mult, wd_mult, got 'betas'; make a second solver for other "
      "settings"),
@@ -174,6 +199,14 @@ CASES = [
      "a group cannot have lr 1.0 in a solver whose rate is 0: set_learning_rate() keeps the ratio of the two"),
     (lambda: adam().add_param_group([VARIABLE()]), TypeError,
      'add_param_group takes a dict with "params", got list'),
+    (lambda: adam().add_param_group({"params": 3}), TypeError,
+     "add_param_group: the parameters must be a dict of names and variables, or a list of variables, got int"),
+    (lambda: adam().add_param_group({"params": [cg.zeros(2)]}), ValueError,
+     "add_param_group: '1', of shape (2,), is not a variable; call attach_grad() or requires_grad_() on it first"),
+    (lambda: adam().add_param_group({"params": [VARIABLE()] * 2}), ValueError,
+     "add_param_group: '2' is the same tensor as '1'; a tensor is updated once, so list it once"),
+    (lambda: adam().add_param_group({"lr": 1.0}), ValueError,
+     'add_param_group: a group needs "params", got lr'),
     (lambda: adam().add_param_group({"params": {"w": VARIABLE()}}), ValueError,
      "add_param_group: there is a parameter 'w' already"),
     (lambda: adam().set_parameters({"w": cg.ones(3).attach_grad()}, reset=False, retain_state=True), ValueError,

@@ -32,6 +32,10 @@ async def waiting(i):
     pass
 
 
+def repeated(grads):
+    Updater(Solver(), loss, grads=grads(cg.ones(2).attach_grad()))
+
+
 CASES = [
     (lambda: Updater(loss, Solver()), TypeError,
      "Updater: solver must have zero_grad, update, as the solvers of cygrad.optim have; got a value of type function "
@@ -83,6 +87,12 @@ CASES = [
      TypeError,
      "Updater: grads[1] is a GradientSlice, and all_reduce adds tensors; assign its to_dense() in a "
      "comm_callback_on_start, or use embedding() with sparse=False"),
+    (lambda: repeated(lambda w: [w, w]), ValueError,
+     "Updater: grads[1] is the same tensor as grads[0]; each gradient is summed once, so list it once"),
+    (lambda: repeated(lambda w: [w, w.grad]), ValueError,
+     "Updater: grads[1] is a gradient and its variable, like grads[0]; each gradient is summed once, so list it once"),
+    (lambda: repeated(lambda w: [w.grad, w.grad.reshape(2)]), ValueError,
+     "Updater: grads[1] shares memory with grads[0], which would be summed twice; list one of them, or use a copy()"),
     (lambda: Updater(Solver(), loss, comm_callback_on_start=3), TypeError,
      "Updater: comm_callback_on_start must be a function of i, or an iterable of functions, got 3"),
     (lambda: Updater(Solver(), loss, update_callback_on_finish=(loss, None)), TypeError,
@@ -100,6 +110,11 @@ CASES = [
      "DynamicLossScalingUpdater: scaling_factor must be greater than 1 and finite, got 1"),
     (lambda: Scaling(Solver(), loss, N=0), ValueError,
      "DynamicLossScalingUpdater: N must be at least 1, got 0"),
+    (lambda: Scaling(Solver(), loss).load_state_dict({}), ValueError,
+     "DynamicLossScalingUpdater.load_state_dict takes what state_dict() returned, a dict with scale, scaling_factor, N"
+     ", clean; got []"),
+    (lambda: Scaling(Solver(), loss).load_state_dict({"scale": 8, "scaling_factor": 2, "N": 0, "clean": 2}),
+     ValueError, "DynamicLossScalingUpdater.load_state_dict: N must be at least 1, got 0"),
     (lambda: Scaling(Decaying(), loss, weight_decay=-1), ValueError,
      "DynamicLossScalingUpdater: weight_decay must be at least 0 and finite, got -1"),
 ]

@@ -9,6 +9,10 @@ from wrong import (
     returned_and_written, set_grad, two_collectors, written_after_it_was_kept,
 )
 
+class Foreign:
+    """A value of another library."""
+
+
 CASES = [
     (lambda: VARIABLE().attach_grad("plus"), ValueError,
      "grad_req must be \"write\", \"add\" or \"null\", got 'plus'"),
@@ -42,6 +46,10 @@ CASES = [
      "backward: got 1 outputs but 0 gradients; pass one tensor, array, number or None for each output"),
     (lambda: cg.backward([3.0]), TypeError,
      "backward: output 0 must be a tensor, got float"),
+    (lambda: cg.backward(Foreign()), TypeError,
+     "backward: output 0 must be a tensor, got wordings.variables.Foreign"),
+    (lambda: set_grad(VARIABLE(), Foreign()), TypeError,
+     "grad must be a tensor, a GradientSlice or None, got wordings.variables.Foreign"),
     (lambda: cg.backward(1), TypeError,
      "backward: output 0 must be a tensor, got int"),
     (lambda: cg.backward(cg.zeros(2)), RuntimeError,
