@@ -139,13 +139,13 @@ def read(path, who, dtype=None, mmap=False, max_bytes=None):
     with Input(name, who) as file:
         entries = [(e, loaded_dtype(e, dtype, file)) for e in form.read_entries(file)]
         shared = mapped(file, entries) if mmap else {}
-        read = [(e, d) for e, d in entries if e.name not in shared]
-        check_size(file, total(read), max_bytes, form)
-        form.verify(file, [e for e, _ in read])
-        check_memory(file, read)
-        made = {e.name: allocated(file, e, d) for e, d in read}
+        copied = [(e, d) for e, d in entries if e.name not in shared]
+        check_size(file, total(copied), max_bytes, form)
+        form.verify(file, [e for e, _ in copied])
+        check_memory(file, copied)
+        made = {e.name: allocated(file, e, d) for e, d in copied}
         tensors = {e.name: shared[e.name] if e.name in shared else made[e.name] for e, _ in entries}
-        for e, _ in read:
+        for e, _ in copied:
             stream = form.Stream(file, e)
             fill(tensors[e.name].numpy(), e, stream, file)
             stream.close()

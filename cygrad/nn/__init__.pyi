@@ -30,6 +30,7 @@ from cygrad.nn.conv import ConvTranspose1d as ConvTranspose1d
 from cygrad.nn.conv import ConvTranspose2d as ConvTranspose2d
 from cygrad.nn.conv import ConvTranspose3d as ConvTranspose3d
 from cygrad.nn.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
+from cygrad.nn.distance import CosineSimilarity as CosineSimilarity
 from cygrad.nn.loss import CrossEntropyLoss as CrossEntropyLoss
 from cygrad.nn.dropout import Dropout as Dropout
 from cygrad.nn.dropout import Dropout1d as Dropout1d
@@ -46,6 +47,7 @@ from cygrad.nn.recurrent import GRU as GRU
 from cygrad.nn.recurrent import GRUCell as GRUCell
 from cygrad.nn.loss import GaussianNLLLoss as GaussianNLLLoss
 from cygrad.nn.normalization import GroupNorm as GroupNorm
+from cygrad.nn.activation import Hardshrink as Hardshrink
 from cygrad.nn.activation import Hardsigmoid as Hardsigmoid
 from cygrad.nn.activation import Hardswish as Hardswish
 from cygrad.nn.activation import Hardtanh as Hardtanh
@@ -85,7 +87,8 @@ from cygrad.nn.loss import MultiMarginLoss as MultiMarginLoss
 from cygrad.nn.attention import MultiheadAttention as MultiheadAttention
 from cygrad.nn.loss import NLLLoss as NLLLoss
 from cygrad.nn.activation import PReLU as PReLU
-from cygrad.nn.module import Parameter as Parameter
+from cygrad.nn.distance import PairwiseDistance as PairwiseDistance
+from cygrad.nn.parameter import Parameter as Parameter
 from cygrad.nn.images import PixelShuffle as PixelShuffle
 from cygrad.nn.images import PixelUnshuffle as PixelUnshuffle
 from cygrad.nn.loss import PoissonNLLLoss as PoissonNLLLoss
@@ -110,6 +113,7 @@ from cygrad.nn.activation import Softmax as Softmax
 from cygrad.nn.activation import Softmax2d as Softmax2d
 from cygrad.nn.activation import Softmin as Softmin
 from cygrad.nn.activation import Softplus as Softplus
+from cygrad.nn.activation import Softshrink as Softshrink
 from cygrad.nn.activation import Softsign as Softsign
 from cygrad.nn.summary import Summary as Summary
 from cygrad.nn.summary import SummaryRow as SummaryRow
@@ -125,4 +129,4 @@ from cygrad.nn.images import ZeroPad1d as ZeroPad1d
 from cygrad.nn.images import ZeroPad2d as ZeroPad2d
 from cygrad.nn.images import ZeroPad3d as ZeroPad3d
 from cygrad.nn import init as init
-__all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d', 'AdaptiveMaxPool3d', 'AvgPool1d', 'AvgPool2d', 'AvgPool3d', 'BCELoss', 'BCEWithLogitsLoss', 'BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'Bilinear', 'CELU', 'CTCLoss', 'CircularPad1d', 'CircularPad2d', 'CircularPad3d', 'ConstantPad1d', 'ConstantPad2d', 'ConstantPad3d', 'Conv1d', 'Conv2d', 'Conv3d', 'ConvTranspose1d', 'ConvTranspose2d', 'ConvTranspose3d', 'CosineEmbeddingLoss', 'CrossEntropyLoss', 'Dropout', 'Dropout1d', 'Dropout2d', 'Dropout3d', 'ELU', 'Embedding', 'EmbeddingBag', 'Flatten', 'Fold', 'GELU', 'GLU', 'GRU', 'GRUCell', 'GaussianNLLLoss', 'GroupNorm', 'Hardsigmoid', 'Hardswish', 'Hardtanh', 'HingeEmbeddingLoss', 'HookHandle', 'HuberLoss', 'Identity', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d', 'KLDivLoss', 'L1Loss', 'LPPool1d', 'LPPool2d', 'LPPool3d', 'LSTM', 'LSTMCell', 'LayerNorm', 'LeakyReLU', 'Linear', 'LinearCrossEntropyLoss', 'LoadResult', 'LogSigmoid', 'LogSoftmax', 'MSELoss', 'MarginRankingLoss', 'MaxPool1d', 'MaxPool2d', 'MaxPool3d', 'Mish', 'Module', 'ModuleDict', 'ModuleList', 'MultiLabelMarginLoss', 'MultiLabelSoftMarginLoss', 'MultiMarginLoss', 'MultiheadAttention', 'NLLLoss', 'PReLU', 'Parameter', 'PixelShuffle', 'PixelUnshuffle', 'PoissonNLLLoss', 'RMSNorm', 'RNN', 'RNNCell', 'ReLU', 'ReLU6', 'ReflectionPad1d', 'ReflectionPad2d', 'ReflectionPad3d', 'ReplicationPad1d', 'ReplicationPad2d', 'ReplicationPad3d', 'SELU', 'Sequential', 'SiLU', 'Sigmoid', 'SmoothL1Loss', 'SoftMarginLoss', 'Softmax', 'Softmax2d', 'Softmin', 'Softplus', 'Softsign', 'Summary', 'SummaryRow', 'Tanh', 'Tanhshrink', 'Threshold', 'TransformerBlock', 'TransformerEncoderLayer', 'TripletMarginLoss', 'Unfold', 'Upsample', 'ZeroPad1d', 'ZeroPad2d', 'ZeroPad3d', 'init']
+__all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d', 'AdaptiveMaxPool3d', 'AvgPool1d', 'AvgPool2d', 'AvgPool3d', 'BCELoss', 'BCEWithLogitsLoss', 'BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'Bilinear', 'CELU', 'CTCLoss', 'CircularPad1d', 'CircularPad2d', 'CircularPad3d', 'ConstantPad1d', 'ConstantPad2d', 'ConstantPad3d', 'Conv1d', 'Conv2d', 'Conv3d', 'ConvTranspose1d', 'ConvTranspose2d', 'ConvTranspose3d', 'CosineEmbeddingLoss', 'CosineSimilarity', 'CrossEntropyLoss', 'Dropout', 'Dropout1d', 'Dropout2d', 'Dropout3d', 'ELU', 'Embedding', 'EmbeddingBag', 'Flatten', 'Fold', 'GELU', 'GLU', 'GRU', 'GRUCell', 'GaussianNLLLoss', 'GroupNorm', 'Hardshrink', 'Hardsigmoid', 'Hardswish', 'Hardtanh', 'HingeEmbeddingLoss', 'HookHandle', 'HuberLoss', 'Identity', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d', 'KLDivLoss', 'L1Loss', 'LPPool1d', 'LPPool2d', 'LPPool3d', 'LSTM', 'LSTMCell', 'LayerNorm', 'LeakyReLU', 'Linear', 'LinearCrossEntropyLoss', 'LoadResult', 'LogSigmoid', 'LogSoftmax', 'MSELoss', 'MarginRankingLoss', 'MaxPool1d', 'MaxPool2d', 'MaxPool3d', 'Mish', 'Module', 'ModuleDict', 'ModuleList', 'MultiLabelMarginLoss', 'MultiLabelSoftMarginLoss', 'MultiMarginLoss', 'MultiheadAttention', 'NLLLoss', 'PReLU', 'PairwiseDistance', 'Parameter', 'PixelShuffle', 'PixelUnshuffle', 'PoissonNLLLoss', 'RMSNorm', 'RNN', 'RNNCell', 'ReLU', 'ReLU6', 'ReflectionPad1d', 'ReflectionPad2d', 'ReflectionPad3d', 'ReplicationPad1d', 'ReplicationPad2d', 'ReplicationPad3d', 'SELU', 'Sequential', 'SiLU', 'Sigmoid', 'SmoothL1Loss', 'SoftMarginLoss', 'Softmax', 'Softmax2d', 'Softmin', 'Softplus', 'Softshrink', 'Softsign', 'Summary', 'SummaryRow', 'Tanh', 'Tanhshrink', 'Threshold', 'TransformerBlock', 'TransformerEncoderLayer', 'TripletMarginLoss', 'Unfold', 'Upsample', 'ZeroPad1d', 'ZeroPad2d', 'ZeroPad3d', 'init']

@@ -13,22 +13,24 @@ from cygrad.optim.schedules import ChainedScheduler as ChainedScheduler
 from cygrad.optim.schedules import ConstantLR as ConstantLR
 from cygrad.optim.schedules import CosineAnnealingLR as CosineAnnealingLR
 from cygrad.optim.schedules import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
-from cygrad.optim.schedules import CosineScheduler as CosineScheduler
+from cygrad.optim.schedulers import CosineScheduler as CosineScheduler
+from cygrad.optim.schedules import CyclicLR as CyclicLR
 from cygrad.optim.schedules import ExponentialLR as ExponentialLR
-from cygrad.optim.schedules import ExponentialScheduler as ExponentialScheduler
+from cygrad.optim.schedulers import ExponentialScheduler as ExponentialScheduler
 from cygrad.optim.schedule_base import LRScheduler as LRScheduler
 from cygrad.optim.solvers import Lamb as Lamb
 from cygrad.optim.schedules import LambdaLR as LambdaLR
 from cygrad.optim.solvers import Lars as Lars
 from cygrad.optim.schedules import LinearLR as LinearLR
-from cygrad.optim.schedules import LinearWarmupScheduler as LinearWarmupScheduler
+from cygrad.optim.schedulers import LinearWarmupScheduler as LinearWarmupScheduler
 from cygrad.optim.solvers import Lion as Lion
 from cygrad.optim.solvers import Momentum as Momentum
 from cygrad.optim.schedules import MultiStepLR as MultiStepLR
+from cygrad.optim.schedules import MultiplicativeLR as MultiplicativeLR
 from cygrad.optim.solvers import Nesterov as Nesterov
 from cygrad.optim.schedules import OneCycleLR as OneCycleLR
 from cygrad.optim.schedules import PolynomialLR as PolynomialLR
-from cygrad.optim.schedules import PolynomialScheduler as PolynomialScheduler
+from cygrad.optim.schedulers import PolynomialScheduler as PolynomialScheduler
 from cygrad.optim.solvers import RMSprop as RMSprop
 from cygrad.optim.solvers import RMSpropGraves as RMSpropGraves
 from cygrad.optim.schedules import ReduceLROnPlateau as ReduceLROnPlateau
@@ -39,5 +41,5 @@ from cygrad.optim.solvers import SgdW as SgdW
 from cygrad.optim.solver import Solver as Solver
 from cygrad.optim.groups import SolverState as SolverState
 from cygrad.optim.schedules import StepLR as StepLR
-from cygrad.optim.schedules import StepScheduler as StepScheduler
-__all__ = ['AMSBound', 'AMSGRAD', 'AdaBelief', 'AdaBound', 'Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'ChainedScheduler', 'ConstantLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'CosineScheduler', 'ExponentialLR', 'ExponentialScheduler', 'LRScheduler', 'Lamb', 'LambdaLR', 'Lars', 'LinearLR', 'LinearWarmupScheduler', 'Lion', 'Momentum', 'MultiStepLR', 'Nesterov', 'OneCycleLR', 'PolynomialLR', 'PolynomialScheduler', 'RMSprop', 'RMSpropGraves', 'ReduceLROnPlateau', 'SGD', 'SequentialLR', 'Sgd', 'SgdW', 'Solver', 'SolverState', 'StepLR', 'StepScheduler']
+from cygrad.optim.schedulers import StepScheduler as StepScheduler
+__all__ = ['AMSBound', 'AMSGRAD', 'AdaBelief', 'AdaBound', 'Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'ChainedScheduler', 'ConstantLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'CosineScheduler', 'CyclicLR', 'ExponentialLR', 'ExponentialScheduler', 'LRScheduler', 'Lamb', 'LambdaLR', 'Lars', 'LinearLR', 'LinearWarmupScheduler', 'Lion', 'Momentum', 'MultiStepLR', 'MultiplicativeLR', 'Nesterov', 'OneCycleLR', 'PolynomialLR', 'PolynomialScheduler', 'RMSprop', 'RMSpropGraves', 'ReduceLROnPlateau', 'SGD', 'SequentialLR', 'Sgd', 'SgdW', 'Solver', 'SolverState', 'StepLR', 'StepScheduler']

@@ -2,7 +2,10 @@
 from typing import Any
 from typing_extensions import disjoint_base
 
+ASSIGNED: tuple[Any, ...]
 CHECKS: dict[Any, Any]
+DTYPES: tuple[Any, ...]
+NUMBERS: tuple[Any, ...]
 @disjoint_base
 class Group:
     pass

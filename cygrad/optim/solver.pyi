@@ -8,9 +8,9 @@ from cygrad.optim.groups import SolverState
 from cygrad.optim.groups import ParameterGroup
 _Parameters: TypeAlias = (Tensor | Mapping[str, Tensor] | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]])
 
+ASSIGNED: tuple[Any, ...]
 CHECKS: dict[Any, Any]
-DTYPES: tuple[Any, ...]
-GROUP: tuple[Any, ...]
+NUMBERS: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 SOLVERS: dict[Any, Any]
 @disjoint_base
@@ -53,4 +53,3 @@ class Solver:
     settings: tuple[Any, ...]
     default: float
     row_sparse: bool
-    def __dir__(self) -> list[str]: ...
