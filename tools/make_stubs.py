@@ -125,8 +125,9 @@ INSTANCE = {                # attributes that __init__ makes, so the class has n
     "Failure": ["allocations: int | None"],
     "CallBase": ["_parameters: dict[str, Any]", "_buffers: dict[str, Any]", "_modules: dict[str, Any]",
                  "_hooks: Any", "_mode: bool | None", "_pending: bool"],
-    "optim.solver.Solver": ["def _rates(self) -> list[list[float]]: ...",
-                            "def _set_rates(self, lr: float, rates: list[list[float]]) -> None: ..."],
+    "optim.solver.Solver": ["def _saved(self) -> dict[str, Any]: ...",
+                            "def _assign(self, lr: float, base: Any, groups: list[Any], given: dict[str, Any]) "
+                            "-> None: ..."],
     "Row": ["name: str", "family: str", "late: bool", "methods: tuple[str, ...]",
             "aliases: tuple[str, ...]", "public: bool"],
 }

@@ -198,8 +198,8 @@ def mapped(file, entries):
     if not fit: return {}
     try:
         memory = maps.mmap(file.fd, 0, access=maps.ACCESS_READ)
-    except OSError as e:
-        if e.errno != errno.ENOMEM: raise
+    except OSError as error:
+        if error.errno != errno.ENOMEM: raise
         raise MemoryError(f"{file}: no address space to map its {words(file.size)}; raise the limit of the process "
                           f"(ulimit -v)") from None
     found = {}
