@@ -33,11 +33,16 @@ def write(file, arrays, metadata, who):
     """Write a dict of arrays, uncompressed."""
     from zipfile import ZipFile                     # (its import takes 9 ms)
 
-    with ZipFile(file, "w") as archive:
+    archive = ZipFile(file, "w")
+    try:
         if metadata:
             text = json.dumps(metadata, ensure_ascii=False).encode()
             write_member(archive, METADATA, np.frombuffer(text, np.uint8))
         for name, array in arrays.items(): write_member(archive, name, array)
+        archive.close()
+    except BaseException:
+        archive.fp = None       # the file is discarded, and closing could raise another error, about an open member
+        raise
 
 
 def write_member(archive, name, array):

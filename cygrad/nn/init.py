@@ -322,8 +322,7 @@ class RangeInitializer(Initializer):
 
     def __call__(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """A tensor of this shape. The numbers are rounded once, to the dtype."""
-        start, step = (as_float(v, f"RangeInitializer: {name}") for name, v in (("start", self.start),
-                                                                               ("step", self.step)))
+        start, step = number("RangeInitializer", "start", self.start), number("RangeInitializer", "step", self.step)
         x = zeros(shape, dtype=dtype)
         x.numpy()[...] = start + step * np.arange(x.shape[-1] if x.ndim else 1)
         return x
@@ -348,6 +347,6 @@ class WeightNormalizationScaleInitializer(Initializer):
             raise ValueError(f"WeightNormalizationScaleInitializer: the shape must have {w.shape[axis]} elements, as "
                              f"many as axis {axis} of w, got {y.shape}")
         squares = np.square(w.numpy(), dtype="float64").sum(axis=tuple(i for i in range(w.ndim) if i != axis))
-        eps = as_float(self.eps, "WeightNormalizationScaleInitializer: eps")
+        eps = number("WeightNormalizationScaleInitializer", "eps", self.eps)
         y.numpy()[...] = np.sqrt(squares + eps).reshape(y.shape)
         return y
