@@ -19,4 +19,4 @@ cd build/asan
 CYGRAD_ASAN=1 "$python" setup.py -q build_ext --inplace > build.log 2>&1 || { tail -20 build.log; exit 1; }
 export LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc PYTHONPATH="$PWD" CYGRAD_PROGRAMS="${CYGRAD_PROGRAMS:-300}"
 export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:halt_on_error=1
-exec "$python" -m pytest -q -p no:cacheprovider ${TESTS:-tests} -k "not million and not deep and not system_says_no and not in_a_browser and not witness_outside and not to_the_system" "$@"
+exec "$python" -m pytest -q -p no:cacheprovider ${TESTS:-tests} -k "not million and not deep and not system_says_no and not in_a_browser and not witness_outside and not to_the_system and not larger_than_memory" "$@"
