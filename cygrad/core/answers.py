@@ -59,7 +59,7 @@ SOLVER = {
     "learning_rate": "it is called lr",
     "rescale_grad": "call scale_grad(scale) before update()",
     "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
-    "lr_scheduler": "call set_learning_rate(lr) before update()",
+    "lr_scheduler": "create a schedule, such as StepLR(solver, 30), and call its step()",
 }
 # Arguments of learning-rate schedules in PyTorch.
 SCHEDULE = {
@@ -69,6 +69,7 @@ SCHEDULE = {
     "scale_fn": "use LambdaLR", "scale_mode": "use LambdaLR",
 }
 CPU = "all memory is the CPU's; leave it out"
+HALF, BFLOAT16 = (f"there is no {name}; use astype(\"float32\")" for name in ("float16", "bfloat16"))
 IN_PLACE = "x {0}= y writes in place"
 TENSOR = {
     "view": "use reshape(), which is a view where the strides allow, or astype(dtype)",
@@ -76,7 +77,7 @@ TENSOR = {
     "to": "use astype(dtype); " + CPU, "type": "use dtype, or astype(dtype) to cast", "type_as": "use astype(y.dtype)",
     "cuda": CPU, "xpu": CPU, "is_cuda": CPU, "device": CPU, "ctx": CPU, "context": CPU, "as_in_context": CPU,
     "as_in_ctx": CPU, "pin_memory": CPU,
-    "half": "there is no float16; use astype(\"float32\")", "bfloat16": "there is no bfloat16; use astype(\"float32\")",
+    "half": HALF, "bfloat16": BFLOAT16,
     "int": "use astype(\"int32\")", "long": "use astype(\"int64\")", "bool": "use astype(\"bool\")",
     "data": "use detach(), which shares memory, numpy(), or copy_(value) to write",
     "asnumpy": "use numpy(), which shares memory, or numpy().copy()", "asscalar": "use item()",
@@ -110,8 +111,7 @@ MODULE = {
 # Methods of modules in PyTorch and MXNet.
 METHODS = {
     "to": "use astype(dtype); all memory is the CPU's", "cuda": CPU, "cpu": CPU, "float": "use astype(\"float32\")",
-    "double": "use astype(\"float64\")", "half": "there is no float16; use astype(\"float32\")",
-    "bfloat16": "there is no bfloat16; use astype(\"float32\")", "type": "use astype(dtype)",
+    "double": "use astype(\"float64\")", "half": HALF, "bfloat16": BFLOAT16, "type": "use astype(dtype)",
     "collect_params": "use named_parameters()", "get_parameters": "use named_parameters()",
     "register_full_backward_hook": "use register_hook() of a tensor, such as the result, in a forward hook",
     "compile": "operations run immediately, so there is nothing to compile",
@@ -174,9 +174,7 @@ SOLVERS = {
     "params": "use get_parameters()", "parameters": "use get_parameters()",
     "register_step_pre_hook": "pass update(update_pre_hook)", "register_step_post_hook": "pass update(None, hook)",
     "create_state": "set_parameters() creates the states",
-    "lr_scheduler": "create a schedule, such as StepLR(solver, 30), and call its step()",
-    "rescale_grad": "call scale_grad(scale) before update()",
-    "clip_gradient": "call clip_grad_by_value(clip_value) before update()",
+    **{name: SOLVER[name] for name in ("lr_scheduler", "rescale_grad", "clip_gradient")},
 }
 # Names of torch.optim and mxnet.optimizer.
 OPTIM = {
@@ -195,8 +193,9 @@ OPTIM = {
 }
 
 
-class Answer:
-    """A descriptor for an attribute that a class does not have. Any access raises AttributeError with the sentence."""
+class NoSuch:
+    """A descriptor for an attribute that a class does not have. Reading it raises AttributeError with the sentence.
+    Subclasses and instances may have an attribute of the same name."""
 
     def __init__(self, owner, name, sentence):
         self.owner, self.name, self.sentence = owner, name, sentence
@@ -204,22 +203,15 @@ class Answer:
     def __get__(self, value, cls=None):
         raise AttributeError(f"a {self.owner} has no {self.name}: {self.sentence}")
 
+
+class Answer(NoSuch):
+    """The same, and assigning or deleting the attribute raises too."""
+
     def __set__(self, value, given):
         self.__get__(value)
 
     def __delete__(self, value):
         self.__get__(value)
-
-
-class NoSuch:
-    """A descriptor for a method that Module does not have. Reading it raises AttributeError with the replacement;
-    subclasses and instances may have an attribute of the same name."""
-
-    def __set_name__(self, owner, name):
-        self.name = name
-
-    def __get__(self, module, owner=None):
-        raise AttributeError(f"a Module has no {self.name}: {METHODS[self.name]}")
 
 
 def attributes(owner, sentences):

@@ -461,7 +461,7 @@ class Module(CallBase):
 
         return text(self)
 
-    locals().update((name, NoSuch()) for name in METHODS)
+    locals().update((name, NoSuch("Module", name, sentence)) for name, sentence in METHODS.items())
 
     def __dir__(self):
         return [name for name in super().__dir__() if name not in METHODS]

@@ -14,6 +14,7 @@ cdef class Group:
 
     cdef Group copy(self)
     cdef int set_decay(self, double weight_decay) except -1
+    cdef int check_rate(self, double lr, double lr_mult) except -1
     cdef int set_rate(self, double lr, double lr_mult) except -1
     cdef int refresh(self, double pending) except -1
     cdef tuple numbers(self)

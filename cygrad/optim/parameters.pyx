@@ -40,15 +40,19 @@ cdef class Group:
         return 0
 
     cdef int set_decay(self, double weight_decay) except -1:
-        cdef double decay = weight_decay * self.first_lr if self.converts else weight_decay
-        if not decay < INFINITY:
-            raise ValueError(f"weight_decay {weight_decay:g} times the first rate {self.first_lr:g} is not finite")
-        self.weight_decay, self.decay = weight_decay, decay
+        self.decay = product(weight_decay, self.first_lr) if self.converts else weight_decay
+        self.weight_decay = weight_decay
+        return 0
+
+    cdef int check_rate(self, double lr, double lr_mult) except -1:
+        """Raise ValueError if the group cannot have this rate."""
+        if not lr < INFINITY or not lr_mult < INFINITY:
+            raise ValueError("a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite")
+        if not self.first_lr and self.converts: product(self.weight_decay, lr)
         return 0
 
     cdef int set_rate(self, double lr, double lr_mult) except -1:
-        if not lr < INFINITY or not lr_mult < INFINITY:
-            raise ValueError("a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite")
+        self.check_rate(lr, lr_mult)
         self.lr, self.lr_mult = lr, lr_mult
         if not self.first_lr:                       # decays and bounds refer to the first rate above 0
             self.first_lr = lr
@@ -61,6 +65,14 @@ cdef class Group:
         self.value[self.decay_at] = (pending if pending >= 0 else self.decay) * self.wd_mult
         if self.first_at >= 0: self.value[self.first_at] = self.first_lr
         return 0
+
+
+cdef double product(double weight_decay, double first_lr) except -1:
+    """The decay for a first rate. Raises ValueError if it is not finite."""
+    if not weight_decay * first_lr < INFINITY:
+        raise ValueError(f"weight_decay {weight_decay:g} times the first rate {first_lr:g} is not finite; give a "
+                         f"smaller one of them")
+    return weight_decay * first_lr
 
 
 cdef Group group_from(Group base, double solver_lr, double pending, dict settings):

@@ -224,8 +224,8 @@ cdef class Solver:
         cdef list groups = self.every_group()
         for group in groups:
             if not rate * group.lr_mult < INFINITY:
-                raise ValueError(f"set_learning_rate: {rate:g} times the lr_mult {group.lr_mult:g} of a group is not "
-                                 f"finite")
+                raise ValueError(f"set_learning_rate: {rate:g} times a group's lr_mult {group.lr_mult:g} is not finite")
+            group.check_rate(rate * group.lr_mult, group.lr_mult)
         self.lr = rate
         for group in groups:
             group.set_rate(rate * group.lr_mult, group.lr_mult)

@@ -167,6 +167,17 @@ def test_learning_rate():
     assert x.item() == 0.75 and solver.learning_rate() == 0.25
 
 
+@pytest.mark.parametrize("change", [lambda s: s.set_learning_rate(1e200),
+                                    lambda s: s.param_groups[0].__setitem__("lr", 1e200)])
+def test_a_first_rate_that_is_too_large_for_the_decay_changes_nothing(change):
+    solver = cg.optim.AdamW([{"params": [cg.ones(2, requires_grad=True)]}], lr=0.0, weight_decay=1e200)
+    with pytest.raises(ValueError, match="weight_decay 1e.200 times the first rate 1e.200 is not finite"):
+        change(solver)
+    assert solver.learning_rate() == solver.param_groups[0]["lr"] == 0
+    solver.set_learning_rate(0.5)
+    assert solver.state_dict()["param_groups"][0]["decay"] == 0.5e200
+
+
 def test_one_parameter_needs_no_list_and_a_rate_may_be_zero():
     x = variable([1.0, 2.0])
     solver = cg.optim.Sgd(0)                        # the end of a schedule

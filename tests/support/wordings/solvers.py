@@ -280,11 +280,11 @@ CASES = [
      "set_parameters: 'b' shares memory with 'a', and an update would change it twice; list one of them, or use a "
      "copy()"),
     (lambda: grouped(lr=1e300).set_learning_rate(1e200), ValueError,
-     "set_learning_rate: 1e+200 times the lr_mult 1e+301 of a group is not finite"),
+     "set_learning_rate: 1e+200 times a group's lr_mult 1e+301 is not finite"),
     (lambda: cg.optim.Sgd([{"params": [VARIABLE()], "lr": 1e300}], lr=1e-300), ValueError,
      "a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite"),
     (lambda: cg.optim.AdamW([VARIABLE()], lr=1e10, weight_decay=1e300), ValueError,
-     "weight_decay 1e+300 times the first rate 1e+10 is not finite"),
+     "weight_decay 1e+300 times the first rate 1e+10 is not finite; give a smaller one of them"),
     (lambda: cg.ops.ROWS["sgd_update"].function(cg.ones(2), cg.ones(3), 0.1, 1), ValueError,
      "sgd_update: w, g must have the same shape and floating dtype, lr must be one floating number and t one "
      "int64; got w float32 (2,), g float32 (3,), lr float64 (), t int64 ()"),
