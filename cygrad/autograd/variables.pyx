@@ -12,9 +12,9 @@ from cygrad.core.graph.tensor cimport (
     is_tracked, node_of, put_grad, show,
 )
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
-from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.trace cimport Trace, leaf_step, refuse_trace, zeros_step
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -229,7 +229,7 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
             raise RuntimeError(f"mark_variables: a running backward pass may still read the memory of gradient {i}, "
                                f"which would be overwritten; pass a copy()")
         read_request(req)
-    if flags().capture != NULL: refuse_capture("mark_variables")
+    if flags().trace != NULL: refuse_trace("mark_variables")
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
         leaf = leaf_of(v)
@@ -270,6 +270,13 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
 
 cdef int clear(Tensor t) except -1:
     """Fill a tensor of any strides with zeros, including elements that are NaN."""
+    cdef Flags* f = flags()
+    if f.trace != NULL:
+        if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
+        (<Trace>f.trace).before_write(t.buffer)
+        zeros_step(f, t.buffer)
+        t.buffer.version += 1
+        return 0
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
     else: window(t, True)[...] = 0
     t.buffer.version += 1
@@ -279,19 +286,23 @@ cdef int clear(Tensor t) except -1:
 def zero_grad(Tensor self) -> None:
     """Set .grad to zeros, if there is one, and fresh_grad to False."""
     cdef Leaf leaf = leaf_of(self)
-    if flags().capture != NULL: refuse_capture("zero_grad")
     if leaf is not None: clear_leaf(leaf)
 
 
 cpdef int clear_leaf(Leaf leaf) except -1:
     """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
+    cdef Flags* f = flags()
+    cdef bint held = False
+    if f.trace != NULL:
+        (<Trace>f.trace).remember_leaf(leaf)
+        held = (<Trace>f.trace).holds(leaf, leaf.grad)
     if leaf.rows is not None or (leaf.sparse and leaf.grad is not None and not leaf.given):
         put_rows(leaf, empty_slice(leaf.layout, leaf.dtype))
     elif leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
-        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not release_as_zeros(leaf.grad): clear(leaf.grad)
+        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 + held or not release_as_zeros(leaf.grad): clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
-    return 0
+    return leaf_step(leaf, False) if f.trace != NULL else 0
 
 
 def detach(Tensor self) -> Tensor:

@@ -11,6 +11,8 @@ ctypedef int (*lend_buffer_t)(object tensor, Py_buffer* view, int flags) except 
 ctypedef int (*renew_place_t)(object tensor) except -1
 ctypedef void (*tensor_made_t)(object tensor) noexcept
 ctypedef void (*of_buffer_t)(void* buffer) noexcept
+ctypedef void* (*allocate_virtual_t)(size_t nbytes, int category) except NULL
+ctypedef int (*make_virtual_t)(void* buffer, size_t nbytes) except -1
 
 
 cdef class LateBound:
@@ -29,8 +31,9 @@ cdef class LateBound:
     cdef apply1_t apply1
     cdef apply2_t apply2
     cdef apply_inplace_t apply_inplace
-    cdef tensor_made_t constant_made    # capture: called for each tensor that no operation made, during a capture
     # core/graph
+    cdef allocate_virtual_t allocate_virtual    # trace: the allocations of a thread that traces
+    cdef make_virtual_t make_virtual    # trace: gives virtual memory to a buffer of zeros
     cdef renew_place_t renew_place      # views: update the graph position of a stale tensor
     cdef tensor_made_t tensor_made      # scopes: called for each new tensor while the thread has a memory.scope()
     cdef of_buffer_t shrink_signs       # signs: called for a buffer of which only the signs are needed

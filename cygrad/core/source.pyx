@@ -69,12 +69,6 @@ cpdef tuple where():
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
 
 
-cdef int refuse_capture(str action) except -1:
-    """Raise RuntimeError, because the thread is capturing and a replay would not repeat `action`."""
-    raise RuntimeError(f"Replay: {action} cannot be captured, because a replay runs operators on fixed memory and "
-                       f"would not repeat it; compute it outside the captured function")
-
-
 cdef int warn_here(str text, category) except -1:
     """Warn at the line of the innermost Python frame outside this package, so that the filters of `warnings` apply to
     that line."""

@@ -7,7 +7,8 @@ cdef extern from "cygrad/flags.h":
         int training
         int passes
         void* tape
-        void* capture
+        void* trace
+        int values
         void* scope
         void* pack
         void* collector

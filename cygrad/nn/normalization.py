@@ -33,9 +33,8 @@ def wait_for(layer, bias):
 
 
 def count(batches):
-    """Add 1 to a counter. Through NumPy this takes 0.4 us, a fifth of what operators on int64 take."""
-    a = batches.numpy()
-    a[()] = a.item() + 1
+    """Add 1 to a counter."""
+    batches += 1
 
 
 class ChannelNorm(Module):

@@ -9,7 +9,7 @@ from libc.string cimport memset
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default, read_chance
+from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_chance
 from cygrad.core.graph.operator cimport (
     BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
 )
@@ -411,19 +411,22 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     cdef Tensor mask = None if attn_mask is None else ensure_tensor(attn_mask)
     cdef double p = read_chance("scaled_dot_product_attention", "dropout_p", dropout_p), factor
     cdef Generator source
-    cdef uint64_t first = 0, blocks
+    cdef Attending attributes
+    cdef uint64_t blocks
     check_dtypes(q, k, v, mask)
     q, k, v = broadcast_heads(q, k, v, enable_gqa)
     check_mask(q, k, mask)
     factor = read_scale(scale, q.layout.shape[q.layout.ndim - 1])
-    if p == 0: return attended(ATTENTION, q, k, v, mask, is_causal, factor, 0, 0, 0)
-    if not flags().training: return attended(WITH_DROPOUT, q, k, v, mask, is_causal, factor, 0, 0, 0)
+    if p == 0 or not flags().training:
+        attributes = Attending(is_causal, mask is not None, factor, 0, 0, 0, heads_last(q))
+        return attended(ATTENTION if p == 0 else WITH_DROPOUT, q, k, v, mask, attributes)
     source = given_or_default(generator)
     blocks = math.prod(q.shape[:-1]) * ((k.shape[-2] + 3) // 4)
-    first = draw(source, blocks)
-    try: return attended(WITH_DROPOUT, q, k, v, mask, is_causal, factor, p, source.key, first)
+    attributes = Attending(is_causal, mask is not None, factor, p, source.key, 0, heads_last(q))
+    draw_for(source, blocks, attributes, &attributes.counter)
+    try: return attended(WITH_DROPOUT, q, k, v, mask, attributes)
     except:
-        give_back(source, first, blocks)
+        give_back(source, attributes.counter, blocks)
         raise
 
 
@@ -433,20 +436,24 @@ def attention_with_dropout(query: Data, key: Data, value: Data, p: float, seed: 
     cdef Tensor q = ensure_tensor(query), k = ensure_tensor(key), v = ensure_tensor(value)
     check_dtypes(q, k, v, None)
     q, k, v = broadcast_heads(q, k, v, False)
-    return attended(WITH_DROPOUT, q, k, v, None, is_causal, read_scale(None, q.shape[-1]), p, seed, counter)
+    return attended(WITH_DROPOUT, q, k, v, None,
+                    Attending(is_causal, False, read_scale(None, q.shape[-1]), p, seed, counter, heads_last(q)))
 
 
-cdef Tensor attended(Operator op, Tensor q, Tensor k, Tensor v, Tensor mask, bint causal, double scale, double p,
-                     uint64_t key, uint64_t counter):
-    """The result. If the memory of q has the heads of a row side by side, as after reshape and permute of a projection,
-    so has that of the result and of the gradients: joining the heads again copies nothing."""
+cdef bint heads_last(Tensor q) noexcept:
+    """Whether the memory of q has the heads of a row side by side, as after reshape and permute of a projection."""
     cdef const Layout* l = q.layout
     cdef int n = l.ndim
-    cdef bint last = n > 2 and l.shape[n - 3] > 1 and l.shape[n - 2] > 1 and 0 < l.strides[n - 3] < l.strides[n - 2]
-    cdef list inputs = [swapaxes(x, -2, -3) for x in (q, k, v)] if last else [q, k, v]
+    return n > 2 and l.shape[n - 3] > 1 and l.shape[n - 2] > 1 and 0 < l.strides[n - 3] < l.strides[n - 2]
+
+
+cdef Tensor attended(Operator op, Tensor q, Tensor k, Tensor v, Tensor mask, Attending a):
+    """The result. With the heads of q last, those of the result and of the gradients are last too, so joining the
+    heads again copies nothing."""
+    cdef list inputs = [swapaxes(x, -2, -3) for x in (q, k, v)] if a.heads_last else [q, k, v]
     if mask is not None: inputs.append(mask)
-    y = apply_list(op, inputs, Attending(causal, mask is not None, scale, p, key, counter, last))
-    return swapaxes(y, -2, -3) if last else y
+    y = apply_list(op, inputs, a)
+    return swapaxes(y, -2, -3) if a.heads_last else y
 
 
 cdef double read_scale(value, Py_ssize_t width) except? -1:

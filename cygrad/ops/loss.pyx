@@ -9,7 +9,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, is_saved, output_bit, saved
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
-from cygrad.core.thread_state cimport flags
+from cygrad.core.graph.trace cimport has_values
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
@@ -155,7 +155,7 @@ cdef class BceWithLogits(Operator):
                                        f"{lay.shape_tuple(c.x[1].layout)}; the shapes must be equal")
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted == 1 and flags().capture == NULL and zeros_and_ones(&c.x[1]):    # (a replay may change t)
+        if c.wanted == 1 and has_values(&c.x[1]) and zeros_and_ones(&c.x[1]):
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
         return 0
 

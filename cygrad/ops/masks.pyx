@@ -13,6 +13,7 @@ from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
 from cygrad.core.graph.slots cimport OWN
+from cygrad.core.graph.trace cimport has_values, refuse_trace
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport index as kernel
@@ -183,6 +184,7 @@ cdef class MaskPut(Operator):
         self.name, self.differentiable = "mask_put", True
 
     cdef int infer_with_gil(self, Call* c) except -1:
+        if not has_values(&c.x[2]): refuse_trace("a write to the elements where a mask is true")
         check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype

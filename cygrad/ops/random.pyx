@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.execute.generator cimport Generator, draw, give_back, given_or_default, read_probability
+from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_probability
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, is_tracked
 from cygrad.core.thread_state cimport flags
@@ -25,12 +25,6 @@ cdef class Draw(Attributes):
 
     def __cinit__(self, double p=0, uint64_t key=0, uint64_t counter=0):
         self.p, self.key, self.counter = p, key, counter
-
-
-cdef Draw draw_from(double p, uint64_t key, uint64_t counter):
-    cdef Draw d = Draw.__new__(Draw)
-    d.p, d.key, d.counter = p, key, counter
-    return d
 
 
 @final
@@ -114,16 +108,19 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
     cdef Tensor t = ensure_tensor(x)
     cdef double chance = read_probability(p)
     cdef Generator source = given_or_default(generator)
-    cdef uint64_t first, blocks
+    cdef uint64_t blocks
+    cdef Draw d
     if not is_floating(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if not flags().training:
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)
-    first = draw(source, blocks)
+    d = Draw.__new__(Draw)
+    d.p, d.key = chance, source.key
+    draw_for(source, blocks, d, &d.counter)
     try:
-        return apply1(DROPOUT, t, draw_from(chance, source.key, first))
+        return apply1(DROPOUT, t, d)
     except:
-        give_back(source, first, blocks)
+        give_back(source, d.counter, blocks)
         raise
 
 

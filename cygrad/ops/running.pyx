@@ -3,7 +3,7 @@
 from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
-from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport FLOAT32, Array, is_floating, itemsize
 
@@ -23,7 +23,6 @@ cdef int check_running(str name, r, Tensor x, bint train) except -1:
         raise ValueError(f"batch_norm: gradients flow through {name}; pass a tensor without a graph, such as "
                          f"{name}.detach()")
     if not train: return 0
-    if flags().capture != NULL: refuse_capture("batch_norm in train mode, which writes to running_mean,")
     check_writable(t, flags())
     return ready(t)
 
@@ -47,13 +46,55 @@ cdef int check_apart(str name, Tensor r, str other, Tensor t) except -1:
 cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) except -1:
     """(1 - factor) times themselves + factor times the statistics of the batch. Allocates nothing."""
     cdef Py_ssize_t n = stats.layout.shape[1]
-    cdef Array s = array_of(stats)
+    cdef Array s
+    if flags().trace != NULL: return trace_move(average, var, stats, factor)
+    s = array_of(stats)
     move(array_of(average), s, factor)
     s.data += n * itemsize(s.dtype)
     move(array_of(var), s, factor)
     average.buffer.version += 1
     var.buffer.version += 1
     return 0
+
+
+cdef class RunningStep(Step):
+    """move_running() in a program."""
+    cdef Tensor average, var            # held: their versions rise
+    cdef Array a, v, s
+    cdef double factor
+
+    cdef int run(self) except -1:
+        cdef Array s = self.s
+        move(self.a, s, self.factor)
+        s.data += s.layout.shape[1] * itemsize(s.dtype)
+        move(self.v, s, self.factor)
+        self.average.buffer.version += 1
+        self.var.buffer.version += 1
+        return 0
+
+
+cdef int trace_move(Tensor average, Tensor var, Tensor stats, double factor) except -1:
+    """Instead of move_running(), during a trace: prepare the call if steps are made."""
+    cdef Trace t = <Trace>flags().trace
+    cdef RunningStep s
+    t.before_write(average.buffer)
+    t.before_write(var.buffer)
+    average.buffer.version += 1
+    var.buffer.version += 1
+    if t.purpose != PREPARING: return 0
+    s = RunningStep.__new__(RunningStep)
+    s.take(3, 3)
+    s.name, s.average, s.var, s.factor = "batch_norm", average, var, factor
+    aim(s, t, &s.a, average)
+    aim(s, t, &s.v, var)
+    aim(s, t, &s.s, stats)
+    return t.emit(s)
+
+
+cdef int aim(RunningStep s, Trace t, Array* a, Tensor x) except -1:
+    """Let a step use the elements of a tensor."""
+    a.data, a.layout, a.dtype = x.buffer.data + x.layout.offset * itemsize(x.dtype), s.hold(x.layout), x.dtype
+    return s.point(t, &a.data, x.buffer)
 
 
 cdef void move(Array r, Array s, double factor) noexcept nogil:

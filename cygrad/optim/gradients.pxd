@@ -3,6 +3,7 @@ from cygrad.core.graph.tensor cimport Tensor
 from cygrad.kernels.update cimport Update
 
 cdef list reached(dict parameters, str what, str refuses, size_t* workspace_bytes)
+cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple arguments) except -1
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1
 cdef int decay(dict parameters, double rate) except -1
 cdef int clip_by_norm(dict parameters, double bound) except -1

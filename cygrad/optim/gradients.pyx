@@ -7,8 +7,9 @@ from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
-from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of
-from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, refuse_trace
+from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
@@ -27,9 +28,9 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     cdef Tensor w, g
     cdef GradientSlice rows
     cdef Leaf leaf
-    cdef list ready = []
+    cdef list found = []
     cdef size_t nbytes = 0
-    if flags().capture != NULL: refuse_capture(f"{'an update' if what == 'update' else what} of a solver")
+    cdef bint tracing = flags().trace != NULL
     for name, p in parameters.items():
         w = p.tensor
         if not is_variable(w):
@@ -44,7 +45,7 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
                 f"or assigned by a hook, after some of its contributions had been added; call zero_grad() and run the "
                 f"backward pass again, or assign a gradient")
         if not leaf.fresh or (leaf.grad is None and leaf.rows is None): continue
-        data_of(w)
+        if not tracing: data_of(w)
         if leaf.rows is not None:
             if refuses is not None:
                 raise TypeError(f"{what}: the gradient of {name!r} is a GradientSlice, and {refuses} takes only "
@@ -54,13 +55,56 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
             check_range(rows, w.layout.shape[0])
             if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
             nbytes = max(nbytes, group_bytes(rows.indices.layout.size))
-            ready.append((p, rows))
+            found.append((p, rows))
             continue
         g = leaf.grad
-        data_of(g)                                  # (allocates zeros that have no memory yet)
-        ready.append((p, g if g.layout.dense else copy_plain(g)))
+        ready(g)                                    # (allocates zeros that have no memory yet)
+        found.append((p, g if g.layout.dense else copy_plain(g)))
     if workspace_bytes != NULL: workspace_bytes[0] = nbytes
-    return ready
+    return found
+
+
+cdef class CallStep(Step):
+    """Calls a function of Python that works on parameters and their gradients. Ctrl-C arrives before or after it."""
+    cdef object function
+    cdef tuple arguments
+
+    cdef int run(self) except -1:
+        self.function(*self.arguments)
+        return 0
+
+
+cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple arguments) except -1:
+    """During a trace, instead of a write to the gradients of the parameters, or by "update" to the parameters:
+    register the writes, let a program call the solver's method `name`, and return True."""
+    cdef Trace t = <Trace>flags().trace if flags().trace != NULL else None
+    cdef bint updates = name == "update"
+    cdef size_t workspace_bytes = 0
+    cdef list found
+    cdef Parameter p
+    cdef CallStep s
+    cdef Leaf leaf
+    if t is None: return False
+    found = reached(parameters, name, refuses, &workspace_bytes)
+    if updates and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
+    for p, _ in found:
+        leaf = <Leaf>node_of(p.tensor)
+        t.remember_leaf(leaf)
+        t.settle(leaf)
+        if updates: t.before_write(p.tensor.buffer)
+        elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
+    if t.purpose == PREPARING:
+        s = CallStep.__new__(CallStep)
+        s.take(0, 0)
+        s.name, s.function, s.arguments = name, getattr(solver, name), arguments
+        t.emit(s)
+    for p, _ in found:
+        leaf = <Leaf>node_of(p.tensor)
+        if updates:
+            p.tensor.buffer.version += 1
+            leaf.fresh = False
+        elif leaf.grad is not None: leaf.grad.buffer.version += 1
+    return True
 
 
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:
@@ -188,6 +232,7 @@ cdef int scale(dict parameters, double factor) except -1:
 cdef tuple check(dict parameters, str what):
     """(whether a gradient has an infinite element, whether one has a NaN)"""
     cdef bint inf = False, nan = False
+    if flags().trace != NULL: refuse_trace(f"{what}() of a solver")
     cdef Tensor values
     for _, g in reached(parameters, what, None, NULL):
         values = g.deduplicate().values if type(g) is GradientSlice else <Tensor>g

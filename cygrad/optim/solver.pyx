@@ -16,13 +16,15 @@ from warnings import warn
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
+from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.update cimport Update, run
 from cygrad.memory.log cimport begin_update, end_update
 from cygrad.ops.rules cimport Rule
 from cygrad.optim cimport gradients
-from cygrad.optim.gradients cimport reached, run_slice
+from cygrad.optim.gradients cimport is_traced, reached, run_slice
 from cygrad.optim.parameters cimport (
     Group, Parameter, bound, check_distinct, check_function, check_parameter, checked_states, group_from, number, pair,
     parameter_of,
@@ -221,6 +223,7 @@ cdef class Solver:
         Raises TypeError unless it is a number, ValueError unless it is finite and at least 0."""
         cdef Group group
         cdef double rate = not_negative("lr", lr)
+        if flags().trace != NULL: refuse_trace("set_learning_rate()")
         cdef list groups = self.every_group()
         for group in groups:
             if not rate * group.lr_mult < INFINITY:
@@ -238,7 +241,7 @@ cdef class Solver:
         for p in self.parameters.values():
             x = (<Parameter>p).tensor
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
-        self.set_pending(-1)
+        if self.pending >= 0: self.set_pending(-1)
 
     def update(self, update_pre_hook=None, update_post_hook=None):
         """Apply the update rule to every parameter that a backward pass has reached since the last update or
@@ -254,6 +257,7 @@ cdef class Solver:
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
+        if is_traced(self, self.parameters, "update", self.refuses, (update_pre_hook, update_post_hook)): return
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         if not ready:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
@@ -331,6 +335,7 @@ cdef class Solver:
         decay. Raises TypeError or ValueError unless the rate is a number of at least 0, RuntimeError for an incomplete
         gradient, InplaceError for one with a graph; then nothing has changed."""
         cdef double value = not_negative("rate", rate)
+        if is_traced(self, self.parameters, "weight_decay", None, (rate,)): return
         if not self.fuses:
             gradients.decay(self.parameters, value)
             return
@@ -345,19 +350,23 @@ cdef class Solver:
         """g *= clip_norm / max(clip_norm, |g|) for each parameter by itself, |g| being its Euclidean norm. Rows of a
         GradientSlice with equal indices are summed first. Raises TypeError or ValueError unless the bound is a number
         greater than 0, else as weight_decay does."""
+        if is_traced(self, self.parameters, "clip_grad_by_norm", None, (clip_norm,)): return
         gradients.clip_by_norm(self.parameters, bound("clip_norm", clip_norm))
 
     def clip_grad_by_global_norm(self, clip_norm):
         """g *= clip_norm / max(clip_norm, norm), where `norm` is that of all gradients together, which is returned.
         Raises as clip_grad_by_norm does."""
+        if is_traced(self, self.parameters, "clip_grad_by_global_norm", None, (clip_norm,)): return None
         return gradients.clip_by_global_norm(self.parameters, bound("clip_norm", clip_norm))
 
     def clip_grad_by_value(self, clip_value):
         """g = clip(g, -clip_value, clip_value), element by element. Raises as clip_grad_by_norm does."""
+        if is_traced(self, self.parameters, "clip_grad_by_value", None, (clip_value,)): return
         gradients.clip_by_value(self.parameters, bound("clip_value", clip_value))
 
     def scale_grad(self, scale):
         """g *= scale. Raises TypeError unless it is a number, else as weight_decay does."""
+        if is_traced(self, self.parameters, "scale_grad", None, (scale,)): return
         gradients.scale(self.parameters, number("scale", scale))
 
     def check_inf_grad(self):

@@ -10,7 +10,8 @@ struct cg_flags {
     int passes;      /* number of backward passes that run in this thread, including nested ones */
     void *tape;      /* the innermost open tape, a core.graph.tape.Tape */
     void *scope;     /* the innermost open memory.scope(), a core.graph.freed.scope */
-    void *capture;   /* the open capture, a core.execute.capture.Capture; operations are added to it */
+    void *trace;     /* the open trace, a core.graph.trace.Trace: nothing is computed, and allocations are virtual */
+    int values;      /* number of open requests for real memory during a trace */
     void *pack;      /* a pair (pack, unpack) of hooks for tensors saved for backward */
     void *collector; /* a core.backward.gradients.Collected, that of the open GradientCollector */
     int anomaly;     /* number of open detect_anomaly scopes */

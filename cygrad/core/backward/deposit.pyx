@@ -11,7 +11,7 @@ from cygrad.core.graph.gradient_slice cimport (
     GradientSlice, add_rows, dense_rows, joined, put_rows, unshared,
 )
 from cygrad.core.graph.tensor cimport (
-    Leaf, Tensor, array_of, data_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
+    Leaf, Tensor, data_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
 )
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
@@ -19,8 +19,8 @@ from cygrad.core.backward.gradients cimport (
 from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, ZEROS, Buffer
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport copy_plain, fresh, zeros_like
+from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
+from cygrad.core.graph.trace cimport Trace, loop_step, touch_leaf
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -29,12 +29,12 @@ cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
 
 
-cdef bint exchange(Tensor grad, Gradient* g) noexcept:
+cdef bint exchange(Tensor grad, Gradient* g, bint held) noexcept:
     """Copy `g` to `grad` by exchanging memory: if nothing else holds either memory, swap() and return True. The
     accumulator and deposit() refer to `grad`. With a third reference, another thread may be computing with the old
-    memory without the GIL, or `grad` may be the gradient of two variables."""
+    memory without the GIL, or `grad` may be the gradient of two variables. `held`: a trace has a reference too."""
     cdef Buffer* old = grad.buffer
-    if Py_REFCNT(grad) > 2: return False
+    if Py_REFCNT(grad) > 2 + held: return False
     if not is_writable(g, grad.layout) or not sole(old, grad.layout, grad.layout, g.dtype): return False
     if grad.base is not None or old.saved or g.held.buffer.parameters != old.parameters: return False
     swap(grad, g)
@@ -56,10 +56,14 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1:
     """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. `number` is that of the
     pass."""
+    cdef Flags* f = flags()
+    cdef Trace trace = <Trace>f.trace if f.trace != NULL else None
+    if trace is not None: trace.remember_leaf(leaf)
     cdef bint locked = lock_grad(leaf, number)
     cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
     cdef Tensor made = None                         # a new .grad, assigned when it is complete
     cdef Array a[3]
+    cdef Buffer* b[3]
     cdef Gradient sum
     try:
         if g.kind == ROWS: return deposit_rows(leaf, g, overwrite)
@@ -76,18 +80,19 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except
             ready(grad)
         if grad is None:
             if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
-            grad = made = fresh(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
+            grad = made = computed(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
             overwrite = True
-        a[0] = elements_of(g)
-        a[1] = array_of(grad)
-        if overwrite and made is None and exchange(grad, g): return 0
-        if overwrite:
-            driver.each(copy_loop, a)
+        if overwrite and made is None and exchange(grad, g, trace is not None and trace.holds(leaf, grad)): return 0
+        a[0], b[0] = elements_of(g), g.held.buffer
+        a[1], b[1] = elements_in(grad), grad.buffer
+        if not overwrite:
+            a[0], b[0], a[1], b[1] = a[1], b[1], a[0], b[0]
+            a[2], b[2] = a[0], b[0]
+        loop = copy_loop if overwrite else add_loop
+        if trace is None: driver.each(loop, a)
         else:
-            a[2] = a[1]
-            a[1] = a[0]
-            a[0] = a[2]
-            driver.each(add_loop, a)
+            trace.before_write(grad.buffer)
+            loop_step(f, ".grad", <void*>loop, a, b, 2 if overwrite else 3)
         if made is None: grad.buffer.version += 1
         else:
             put_grad(leaf, made)
@@ -120,6 +125,13 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     return 0
 
 
+cdef Array elements_in(Tensor t) noexcept:
+    """The elements of a tensor that has memory, perhaps virtual memory."""
+    cdef Array a
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return a
+
+
 cdef int clear(Tensor t) except -1:
     """Fill a .grad of any strides with zeros."""
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
@@ -129,11 +141,11 @@ cdef int clear(Tensor t) except -1:
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1:
     """The same for a TENSOR gradient: .grad becomes `t`, the sum, or a copy of `t` if its memory has other holders."""
+    touch_leaf(leaf)
     cdef bint locked = lock_grad(leaf, number)
     try:
         if not overwrite and leaf.rows is not None: put_grad(leaf, dense_rows(<GradientSlice>leaf.rows))
         if not overwrite and leaf.grad is not None:
-            if flags().capture != NULL: refuse_capture("adding to the .grad of a variable")
             t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
         elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
             t = apply1(<Operator>late_bound.operators["copy"], t, None)

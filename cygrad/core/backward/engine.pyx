@@ -34,7 +34,7 @@ from cygrad.core.backward.hooks cimport (
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
 from cygrad.core.graph.running cimport begin, check_stack, end
-from cygrad.core.source cimport refuse_capture
+from cygrad.core.graph.trace cimport leaf_step
 from cygrad.core.backward.turn cimport Turn, run_stages
 from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come
 
@@ -334,6 +334,14 @@ cdef class Pass(Walk):
         if b.targets != NULL and b.targets != b.inline_targets: PyMem_Free(b.targets)
         b.node = None
 
+    cdef int trace_leaves(self) except -1:
+        """During a trace: when the program runs, the variables that this pass has reached are fresh from here on."""
+        cdef Py_ssize_t at
+        for at in range(self.n):
+            node = <Node>self.entries[at].node
+            if node.op is None and self.entries[at].reached: leaf_step(<Leaf>node, (<Leaf>node).fresh)
+        return 0
+
     cdef int go(self, list roots, list numbers, list gradients) except -1:
         """Run the pass: the walk, then the turns of the nodes."""
         cdef Turn b = Turn.__new__(Turn)
@@ -351,7 +359,7 @@ cdef class Pass(Walk):
             self.entries[at].state = node.state
             node.state = RUNNING                    # (also if it will not run: the pass uses its `mark`)
         b.walk = self
-        b.retain, b.graph, b.number = self.retain, self.graph, self.number
+        b.retain, b.graph, b.number, b.traced = self.retain, self.graph, self.number, f.trace != NULL
         f.recording = self.graph
         try:
             for i in range(len(roots)):
@@ -368,6 +376,7 @@ cdef class Pass(Walk):
                 self.current = <Node>self.entries[at].node
                 f.node = <void*>self.current
                 self.turn(b, at)
+            if b.traced: self.trace_leaves()
             done = True
         finally:
             f.recording, f.training = recording, training
@@ -398,7 +407,6 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
     cdef int count = 0
     cdef bint alone
     if f.passes: check_stack()
-    if f.capture != NULL and not graph: refuse_capture("a backward pass without create_graph")
     p.retain, p.graph = retain, graph
     p.selective = captures is not None
     p.captures = captures
@@ -411,7 +419,7 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         p.capturing = count > 0
     p.strict = strict
     p.mode = mode
-    p.watched = f.anomaly > 0
+    p.watched = f.anomaly > 0 and f.trace == NULL
     if f.collector != NULL: p.collected = <Collected>f.collector
     p.number = begin(&alone)
     p.alone = alone

@@ -7,17 +7,16 @@ from libc.string cimport memcpy
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.execute.composed cimport rename
-from cygrad.core.interop.numpy cimport check_capture
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.tensor cimport Edge, Node, Tensor, attach, edge_of, output_layout, slot_from
 from cygrad.core.backward.gradients cimport DENSE, Gradient, as_tensor, flowing_in, set_rows, set_tensor, share_tensor
 from cygrad.core.store.buffer cimport OTHER, hold
 from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, elements, has_elements, sign_bits
-from cygrad.core.graph.construct cimport fresh, new_tensor
+from cygrad.core.graph.construct cimport computed, fresh, new_tensor
+from cygrad.core.graph.signs cimport unpack
 from cygrad.core.backward.turn cimport Turn
 from cygrad.kernels.array cimport itemsize
-from cygrad.kernels.bits cimport unpack_bits
 
 from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES
@@ -89,9 +88,8 @@ cdef class Context:
             raise RuntimeError(f"{self.b.node.name()} reads a value in its formula that it did not save")
         check_slot(self.b.node, s)
         if sign_bits(s) != NULL:                    # ones where the output was positive, zeros elsewhere
-            check_capture()                         # (a replay would not pack the bits again)
-            t = fresh(lay.dense_like(s.layout), s.dtype, OTHER)
-            unpack_bits(sign_bits(s), s.dtype, s.layout.size, t.buffer.data)
+            t = computed(lay.dense_like(s.layout), s.dtype, OTHER)
+            unpack(buffer_in(s), t)
         elif buffer_in(s) == NULL:                  # a number
             t = fresh(lay.incref(lay.SCALAR), s.dtype, OTHER)
             memcpy(t.buffer.data, elements(s).data, itemsize(s.dtype))

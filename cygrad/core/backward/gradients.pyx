@@ -8,10 +8,12 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.gradient_slice cimport add_rows, dense_rows, joined
 from cygrad.core.graph.tensor cimport Tensor, external_gradients, ready
+from cygrad.core.graph.trace cimport loop_step
 from cygrad.core.store.buffer cimport (
     EXTERNAL, GRADIENTS, Buffer, allocate_for, drop, hold, mark_gradient, recategorise, unmark_gradient,
 )
 from cygrad.core.execute.run cimport apply2
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.construct cimport copy_plain, new_tensor
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout
@@ -138,19 +140,15 @@ cdef int add_sparse(Gradient* total, Gradient* g) except -1:
 
 cdef int add_dense(Gradient* total, Gradient* g) except -1:
     """The sum overwrites an operand that has no other holder, or goes to new memory."""
-    cdef Array a[3]
     cdef Gradient out
     cdef Buffer* b
     cdef Layout* l
-    a[0], a[1] = elements_of(total), elements_of(g)
     if is_writable(total, total.layout):
-        a[2] = a[0]
-        driver.each(add_loop, a)
+        add_elements(total, g, total)
         drop_gradient(g)
         return 0
     if is_writable(g, total.layout):
-        a[2] = a[1]
-        driver.each(add_loop, a)
+        add_elements(total, g, g)
         drop_gradient(total)
         take_gradient(g, total)
         return 0
@@ -161,9 +159,19 @@ cdef int add_dense(Gradient* total, Gradient* g) except -1:
         lay.decref(l)
         raise
     set_dense(&out, b, l, total.dtype)
-    a[2] = elements_of(&out)
-    driver.each(add_loop, a)
+    add_elements(total, g, &out)
     drop_gradient(total)
     drop_gradient(g)
     total[0] = out
     return 0
+
+
+cdef int add_elements(const Gradient* x, const Gradient* y, const Gradient* out) except -1:
+    """out = x + y"""
+    cdef Array a[3]
+    cdef Buffer* b[3]
+    cdef Flags* f = flags()
+    a[0], a[1], a[2] = elements_of(x), elements_of(y), elements_of(out)
+    if f.trace == NULL: return driver.each(add_loop, a)
+    b[0], b[1], b[2] = x.held.buffer, y.held.buffer, out.held.buffer
+    return loop_step(f, "add", <void*>add_loop, a, b, 3)

@@ -21,6 +21,7 @@ cdef class Turn:
     cdef uint8_t* want      # n_in values of Want
     cdef Target* targets    # n_in targets, or NULL: all stages write to new memory
     cdef bint direct        # a stage may write to a .grad or a sum
+    cdef bint traced        # the thread traces: kernels are not run (core/backward/stages.pyx)
     cdef uint64_t number    # of the pass
     cdef Gradient inline_g[MAX_OUTPUTS]
     cdef Gradient inline_dx[N_INLINE]
@@ -37,7 +38,7 @@ cdef class Turn:
     cdef void done(self, int source) noexcept
     cdef Array make(self, int i, const Layout* like, int dtype) except *
     cdef bint take_saved(self, int source, Gradient* out) noexcept
-    cdef bint borrow_grad(self, int i, Array* out, bint* first) noexcept
+    cdef bint borrow_grad(self, int i, Array* out, bint* first) except -1
     cdef bint borrow_sum(self, int i, Array* out) noexcept
     cdef void wrote(self, int i) noexcept
     cdef void return_grad(self) noexcept

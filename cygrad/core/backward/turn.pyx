@@ -11,13 +11,15 @@ from libc.string cimport memset
 from cygrad.core.store cimport layout as lay
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport (
-    ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OUTPUT, OVER_GRAD, REST, TEMPORARY,
-    TO_NEW_MEMORY, WANTED_ADDED, BackwardCall, Stage, input_bit,
+    ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OVER_GRAD, TEMPORARY, TO_NEW_MEMORY,
+    WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
 )
 from cygrad.core.graph.provenance cimport check_slot
+from cygrad.core.graph.trace cimport Trace, touch_leaf
 from cygrad.core.graph.tensor cimport (
     Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
 )
+from cygrad.core.backward.stages cimport trace_stage, trace_sum
 from cygrad.core.backward.walk cimport Target
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, Gradient, drop_gradient, elements_of, is_writable, set_dense, share_gradient, take_gradient,
@@ -26,6 +28,7 @@ from cygrad.core.store.buffer cimport GRADIENTS, WORKSPACE, ZEROS, Buffer, alloc
 from cygrad.core.graph.slots cimport (
     OWN, Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
 )
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.reduce cimport sum_to
 
@@ -74,18 +77,20 @@ cdef class Turn:
         set_dense(out, b, l, self.node.dtype)
         return True
 
-    cdef bint borrow_grad(self, int i, Array* out, bint* first) noexcept:
+    cdef bint borrow_grad(self, int i, Array* out, bint* first) except -1:
         """Lend the .grad of the variable that is input i, to overwrite (first) or to add to. False: use make()."""
         cdef Target* t = &self.targets[i]
         cdef Leaf leaf
         if t.leaf == NULL: return False
         leaf = <Leaf>t.leaf
+        if self.traced: touch_leaf(leaf)
         t.locked = lock_grad(leaf, self.number)     # this may have waited, so .grad is checked again
         if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
                 or leaf.grad.buffer.flags & ZEROS):
             if t.locked: leaf.writer = 0
             t.leaf = NULL
             return False
+        if self.traced: (<Trace>flags().trace).before_write(leaf.grad.buffer)
         Py_INCREF(leaf.grad)
         t.lent = <void*>leaf.grad
         out.data = leaf.grad.buffer.data + leaf.grad.layout.offset * itemsize(leaf.grad.dtype)
@@ -147,11 +152,6 @@ cdef int run_stages(Turn b) except -1:
     return c.n_stages
 
 
-cdef inline int bit_of(int source) noexcept:
-    """The bit of a slot's source in the masks of keeps() and of Stage."""
-    return OUTPUT + (source & ~OWN) if source & OWN else source
-
-
 # ---- the call --------------------------------------------------------------------------------------------------------
 
 cdef int refuse_unsaved(Node node) except -1:
@@ -204,10 +204,6 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
 
 # ---- a stage ---------------------------------------------------------------------------------------------------------
 
-cdef inline bint computes(const Stage* s, int i) noexcept:
-    return s.computes >> (i if i < REST else <int>REST) & 1
-
-
 cdef inline int run_stage(Turn b, int stage) except -1:
     cdef BackwardCall* c = &b.call
     cdef Stage* s = &c.stages[stage]
@@ -246,7 +242,8 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
         c.workspace = workspace.data
     try:
         arrives = place(b, &c.stages[stage], dying, dying_gradients)
-        if c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
+        if b.traced: trace_stage(b, stage, workspace)
+        elif c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
         else:
             with nogil: b.node.op.run_backward(c, stage)
     finally:
@@ -381,7 +378,8 @@ cdef int narrow(Turn b, int i) except -1:
     x = elements_of(&wide)
     try:
         y = b.make(i, b.call.x[i], b.call.dtype)
-        sum_to(&x, &y)
+        if b.traced: trace_sum(&x, &y, wide.held.buffer, b.dx[i].held.buffer)
+        else: sum_to(&x, &y)
     finally:
         drop_gradient(&wide)
     return 0

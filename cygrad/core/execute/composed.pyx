@@ -3,7 +3,7 @@
 import re
 from functools import wraps
 
-from cygrad.core.execute.capture cimport Capture, captures
+from cygrad.core.graph.trace cimport Trace
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.thread_state cimport flags
@@ -40,17 +40,17 @@ def composed(function, str name=None):
 
     @wraps(function)
     def call(*args, **kwargs):
-        cdef Capture capture = <Capture>flags().capture if captures and flags().capture != NULL else None
+        cdef Trace trace = <Trace>flags().trace if flags().trace != NULL else None
         cdef str outer
-        if capture is not None:
-            outer = capture.within
-            capture.within = outer or name
+        if trace is not None:
+            outer = trace.within
+            trace.within = outer or name
         try:
             return function(*args, **kwargs)
         except RENAMED as e:
             rename(e, name)
             raise
         finally:
-            if capture is not None: capture.within = outer
+            if trace is not None: trace.within = outer
 
     return call

@@ -19,9 +19,9 @@ from cygrad.core.interop.numpy cimport check_lendable, window
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
-from cygrad.core.thread_state cimport flags
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport fresh, view_of
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.graph.construct cimport computed, fresh, view_of
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, Undo, preparing, refuse_trace
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel
@@ -41,9 +41,90 @@ FIRST = ("integers", "gamma", "poisson")            # a single number is a param
 cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
     """Take the next `blocks` blocks. Returns the number of the first."""
     cdef uint64_t first = g.counter
-    if flags().capture != NULL: refuse_capture("drawing random numbers")
+    cdef Flags* f = flags()
+    if f.trace != NULL:
+        if (<Trace>f.trace).purpose == PREPARING: refuse_trace("drawing these random numbers")
+        remember_generator(g)
     g.counter += blocks
     return first
+
+
+cdef class GeneratorUndo(Undo):
+    cdef Generator generator
+    cdef uint64_t counter
+
+    cdef int restore(self) except -1:
+        self.generator.counter = self.counter
+        return 0
+
+
+cdef int remember_generator(Generator g) except -1:
+    """Before a draw during a trace, whose end restores the counter."""
+    cdef Trace t = <Trace>flags().trace
+    cdef GeneratorUndo u
+    if <size_t><void*>g in t.remembered: return 0
+    u = GeneratorUndo.__new__(GeneratorUndo)
+    u.generator, u.counter = g, g.counter
+    return t.remember(<size_t><void*>g, u)
+
+
+cdef class DrawStep(Step):
+    """Takes the next blocks for a random operator, in whose attributes it writes the number of the first."""
+    cdef Generator generator
+    cdef object attributes
+    cdef uint64_t blocks
+    cdef uint64_t* at
+
+    cdef int run(self) except -1:
+        self.at[0] = self.generator.counter
+        self.generator.counter += self.blocks
+        return 0
+
+
+cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* at) except -1:
+    """Take the next `blocks` blocks and write the number of the first to `at`, a field of an operator's attributes. A
+    program takes blocks again whenever it runs."""
+    cdef Trace t = preparing(flags())
+    cdef DrawStep s
+    if t is None:
+        at[0] = draw(g, blocks)
+        return 0
+    remember_generator(g)
+    at[0] = g.counter
+    g.counter += blocks
+    s = DrawStep.__new__(DrawStep)
+    s.take(0, 0)
+    s.name, s.generator, s.attributes, s.blocks, s.at = "draw", g, attributes, blocks, at
+    return t.emit(s)
+
+
+cdef class SampleStep(Step):
+    """Fills memory with random numbers."""
+    cdef Generator generator
+    cdef char* data
+    cdef int law, dtype
+    cdef double a, b, c
+    cdef Py_ssize_t n
+
+    cdef int run(self) except -1:
+        cdef uint64_t first = draw(self.generator, kernel.blocks_of(self.law, self.dtype, self.n))
+        kernel.sample(self.law, self.dtype, self.generator.key, first, self.a, self.b, self.c, self.n, self.data)
+        return 0
+
+
+cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double c) except -1:
+    """Instead of sample(), during a trace: advance the counter, and prepare the call if steps are made."""
+    cdef Trace trace = preparing(flags())
+    cdef SampleStep s
+    remember_generator(g)
+    g.counter += kernel.blocks_of(law, t.dtype, t.layout.size)
+    if trace is None: return 0
+    s = SampleStep.__new__(SampleStep)
+    s.take(1, 0)
+    s.name, s.generator, s.law, s.dtype, s.a, s.b, s.c = "random", g, law, t.dtype, a, b, c
+    s.n, s.data = t.layout.size, t.buffer.data
+    s.point(trace, &s.data, t.buffer)
+    return trace.emit(s)
 
 
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
@@ -136,8 +217,12 @@ cdef int floating(dtype) except -1:
 
 
 cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, double c):
-    cdef Tensor t = fresh(lay.from_shape(shape), dtype, OTHER)
-    cdef uint64_t first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
+    cdef Tensor t = computed(lay.from_shape(shape), dtype, OTHER)
+    cdef uint64_t first
+    if flags().trace != NULL:
+        trace_sample(g, law, t, a, b, c)
+        return t
+    first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
     kernel.sample(law, dtype, g.key, first, a, b, c, t.layout.size, t.buffer.data)
     return t
 

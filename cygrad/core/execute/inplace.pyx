@@ -4,8 +4,8 @@ makes a node, to which the tensor is attached from then on; if the tensor is a v
 
 from libc.stdint cimport uint64_t
 
-from cygrad.core.execute.capture cimport captures, note_write
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
+from cygrad.core.execute.forward cimport trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
@@ -20,10 +20,11 @@ from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
+from cygrad.core.graph.trace cimport Trace, refuse_trace
 from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport EXTERNAL, READONLY
+from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL
 from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array
@@ -52,12 +53,13 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         check_result(&e, op, target)
         _copies = copy_overwritten(&e, op, x, target)
         place_over(&e, target)
-        if captures: note_write(&e, op, x, attributes, target)
+        if f.trace != NULL: check_trace(target, f, wanted)
         if wanted:
             node = record(&e, op, x, attributes, wanted)
             put = put_node(target)
             if put is None: follow(target, node, 0)
-        compute(&e, op)
+        if f.trace == NULL: compute(&e, op)
+        else: trace_forward(&e, op, x, attributes, target)
         target.buffer.version += 1
         if f.anomaly: remember_write(target.buffer)
         if node is not None:
@@ -113,14 +115,9 @@ cdef list copy_overwritten(Execution* e, Operator op, Operand* x, Tensor target)
 
 
 cdef Tensor copy_operand(Tensor x, Flags* f):
-    """A dense copy with the graph of `x`. A capture registers the copy."""
+    """A dense copy with the graph of `x`."""
     cdef Tensor y
-    cdef int recording = f.recording
-    if f.capture == NULL: y = copy_plain(x)
-    else:
-        f.recording = False
-        try: y = late_bound.apply1(late_bound.operators["copy"], x, None)
-        finally: f.recording = recording
+    y = copy_plain(x)
     if x._tracked: attach(y, x._node, x._output_nr)
     return y
 
@@ -145,8 +142,10 @@ cdef int follow(Tensor t, Node node, int nr) except -1:
 
 cdef bint overlap(Operand* x, Tensor target) except -1:
     """Whether an operand overlaps `target` through another buffer: two tensors may share one NumPy array."""
-    cdef Array y = array_of(target)
+    cdef Array y
     if x.buffer == NULL or not (x.buffer.flags | target.buffer.flags) & EXTERNAL: return False
+    if (x.buffer.flags | target.buffer.flags) & VIRTUAL: return False
+    y = array_of(target)
     return ranges_meet(&x.array, &y)
 
 
@@ -159,6 +158,13 @@ cdef int check_family(Tensor t, int held) except -1:
     t.detached = False
     if t.view: check_place(t)
     return 0
+
+
+cdef int check_trace(Tensor t, Flags* f, uint64_t wanted) except -1:
+    """Before a write during a trace. Its end restores the versions of outside tensors, but not their graphs."""
+    if wanted and not t.buffer.flags & VIRTUAL:
+        refuse_trace(f"a recorded write to a tensor of shape {t.shape} from outside")
+    return (<Trace>f.trace).before_write(t.buffer)
 
 
 cdef bint on_leaf(Tensor t) except -1:

@@ -2,10 +2,10 @@
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
-from cygrad.core.execute.capture cimport captures, note_results
 from cygrad.core.execute.executor cimport (
     Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
+from cygrad.core.execute.forward cimport refuse_shape, trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
     warn_if_widened,
@@ -67,13 +67,14 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
             wanted_inputs(x, n, &wanted)
             if not wanted: graphless = is_graphless(x, n)
         set_operands(&e, x, n, wanted)
+        if f.trace != NULL and op.data_dependent_shape: refuse_shape(op)
         infer(&e, op)
         if not is_floating(c.y[0].dtype): wanted = 0       # bools and integers carry no gradients
         if c.view >= 0: place_view(&e, x)
         else:
             place_fresh(&e, 0)
-            compute(&e, op)
-        if captures: note_results(&e, op, x, attributes)
+            if f.trace == NULL: compute(&e, op)
+            else: trace_forward(&e, op, x, attributes, None)
         n_visible = c.n_out - c.hidden
         y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]

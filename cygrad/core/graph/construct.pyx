@@ -2,7 +2,8 @@
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.graph.tensor cimport array_of, fill, shell, sole
+from cygrad.core.graph.tensor cimport fill, ready, shell, sole
+from cygrad.core.graph.trace cimport Trace, gather_step
 from cygrad.core.store.buffer cimport OTHER, READONLY, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -28,33 +29,39 @@ cdef Tensor view_of(Tensor x, Layout* layout):
     return new_tensor(x.buffer, layout, x.dtype)
 
 
-cdef Tensor constant(Tensor t):
-    """`t`, a tensor that is not the result of an operation. A capture records it, because a replay needs its values."""
-    cdef Flags* f = flags()
-    if f.capture != NULL and f.op == NULL: late_bound.constant_made(t)
-    return t
-
-
-cdef Tensor fresh(Layout* layout, int dtype, int category):
-    """A tensor on new, uninitialised memory. It takes over one reference to `layout`, also after an error."""
+cdef Tensor computed(Layout* layout, int dtype, int category):
+    """A tensor on new, uninitialised memory that a step of a program fills: virtual memory during a trace. It takes
+    over one reference to `layout`, also after an error."""
     cdef Buffer* b
     try: b = allocate_for(layout, dtype, category)
     except:
         lay.decref(layout)
         raise
-    return constant(new_tensor(b, layout, dtype))
+    return new_tensor(b, layout, dtype)
+
+
+cdef Tensor fresh(Layout* layout, int dtype, int category):
+    """The same for memory that the caller itself fills. During a trace it is a constant of the program."""
+    cdef Flags* f = flags()
+    cdef Tensor t
+    if f.trace == NULL: return computed(layout, dtype, category)
+    f.values += 1
+    try: t = computed(layout, dtype, category)
+    finally: f.values -= 1
+    (<Trace>f.trace).constant_made(t)
+    return t
 
 
 cdef Tensor zeros_like(Tensor x, int category):
     """Zeros of the shape and dtype of `x`. Their memory is allocated when they are first read or written."""
     cdef Layout* layout = lay.dense_like(x.layout)
     cdef Buffer* b
-    if layout.size == 0: return fresh(layout, x.dtype, category)
+    if layout.size == 0: return computed(layout, x.dtype, category)
     try: b = zeros(layout.size * itemsize(x.dtype), category)
     except:
         lay.decref(layout)
         raise
-    return constant(new_tensor(b, layout, x.dtype))
+    return new_tensor(b, layout, x.dtype)
 
 
 cdef bint release_as_zeros(Tensor t) noexcept:
@@ -78,7 +85,11 @@ cdef bint release_as_zeros(Tensor t) noexcept:
 
 cdef Tensor copy_plain(Tensor t):
     """A dense copy without a graph."""
-    cdef Tensor y = fresh(lay.dense_like(t.layout), t.dtype, OTHER)
-    cdef Array a = array_of(t)
-    gather(y.buffer.data, &a, 0, t.layout.size)
+    cdef Tensor y = computed(lay.dense_like(t.layout), t.dtype, OTHER)
+    cdef Flags* f = flags()
+    cdef Array a
+    ready(t)
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    if f.trace != NULL: gather_step(f, "copy", &a, t.buffer, y.buffer)
+    else: gather(y.buffer.data, &a, 0, t.layout.size)
     return y

@@ -8,7 +8,8 @@ from cpython.object cimport PyObject, PyObject_GenericGetAttr
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport PyObject_GC_UnTrack, Tensor, empty_tensor
-from cygrad.core.store.buffer cimport EXTERNAL, READONLY, Buffer, hold
+from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL, Buffer, hold
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Layout
 
@@ -216,7 +217,8 @@ def free(Tensor self) -> None:
     if b.gradients or b.optimizer:
         what = "the gradient of a variable; assign None to that .grad" if b.gradients else "the state of a solver"
         raise RuntimeError(f"free: this tensor of shape {self.shape} is {what}")
-    if others and flags().capture == NULL:          # a Replay holds what it captures and drops it later
+    if flags().trace != NULL and not b.flags & VIRTUAL: refuse_trace("free() of a tensor from outside")
+    if others:
         kinds = [(b.saved, "kept for backward"), (b.leases, "lent to arrays or by DLPack"),
                  (others - <int>b.saved - b.leases, "of other tensors (views, detach())")]
         holders = ", ".join([f"{n} {kind}" for n, kind in kinds if n > 0])

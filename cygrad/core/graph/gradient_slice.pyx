@@ -10,10 +10,10 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.construct cimport copy_plain, fresh
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, ensure_tensor, is_tracked, put_grad, sole
+from cygrad.core.graph.trace cimport refuse_trace
 from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, WORKSPACE, Buffer, allocate, drop, mark_gradient, unmark_gradient,
 )
-from cygrad.core.source cimport refuse_capture
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
@@ -121,7 +121,7 @@ cdef class GradientSlice:
         cdef bint mean = op == "mean"
         if not isinstance(op, str) or op not in ("sum", "mean"):
             raise ValueError(f"deduplicate: op must be \"sum\" or \"mean\", got {described(op)}")
-        if flags().capture != NULL: refuse_capture("deduplicate of a GradientSlice")
+        if flags().trace != NULL: refuse_trace("deduplicate of a GradientSlice")
         check_range(self, self.layout.shape[0] if self.layout != NULL else PY_SSIZE_T_MAX)
         workspace = allocate(group_bytes(n), WORKSPACE)
         try:

@@ -146,6 +146,14 @@ cdef inline const uint8_t* saved_bits(const BackwardCall* b, int source) noexcep
     while b.sources[k] != source: k += 1
     return <const uint8_t*>b.kept[k].data if b.as_bits[k] else NULL
 
+cdef inline int bit_of(int source) noexcept nogil:
+    """The bit of a slot's source (input i, or OWN | k for output k) in the masks of keeps() and of Stage."""
+    return OUTPUT + (source & 0x7F) if source & 0x80 else source
+
+cdef inline bint computes(const Stage* s, int i) noexcept nogil:
+    """Whether a stage computes the gradient of input i."""
+    return s.computes >> (i if i < REST else <int>REST) & 1
+
 cdef uint64_t EVERY_INPUT   # Stage.computes: the gradients of all inputs
 
 cdef inline uint64_t temporary(int t) noexcept nogil:

@@ -8,8 +8,9 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph.construct cimport fresh
+from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.graph.trace cimport zeros_step
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
@@ -62,9 +63,12 @@ def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = 
           requires_grad: bool = False) -> Tensor:
     """A tensor of zeros. The shape is a tuple or integers, zeros(2, 3); dtype None is the default dtype."""
     cdef Tensor t
+    cdef Flags* f
     if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
-    t = new_dense(shape, dtype)
-    memset(t.buffer.data, 0, t.buffer.nbytes)
+    t = computed(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
+    f = flags()
+    if f.trace != NULL: zeros_step(f, t.buffer)
+    else: memset(t.buffer.data, 0, t.buffer.nbytes)
     return finish(t, requires_grad)
 
 

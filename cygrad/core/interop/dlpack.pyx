@@ -13,7 +13,7 @@ from cygrad.core.interop.numpy cimport check_lendable, copy_in, lend
 from cygrad.core.graph.tensor cimport Tensor, data_of, is_tracked, ready
 from cygrad.core.store.buffer cimport READONLY, Buffer, drop, hold
 from cygrad.core.store.external cimport adopt_array
-from cygrad.core.graph.construct cimport constant, copy_plain, new_tensor
+from cygrad.core.graph.construct cimport copy_plain, new_tensor
 from cygrad.kernels.array cimport MAX_NDIM, N_DTYPES, Array, Layout, itemsize, kind_of
 
 import cygrad.core.interop.pickling  # no-cython-lint: adds methods to Tensor
@@ -282,7 +282,7 @@ def from_dlpack(x: Any, *, device: str | None = None, copy: bool | None = None) 
         else:
             PyCapsule_SetName(capsule, "used_dltensor_versioned")
             owner.versioned = versioned
-        return constant(new_tensor(adopt_array(&a, owner, readonly), lay.incref(l), a.dtype))
+        return new_tensor(adopt_array(&a, owner, readonly), lay.incref(l), a.dtype)
     finally:
         lay.decref(l)
 

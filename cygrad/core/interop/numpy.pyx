@@ -14,11 +14,11 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, data_of, is_result, is_tracked, is_variable
-from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold
+from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold, VIRTUAL
 from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.source cimport refuse_capture
-from cygrad.core.graph.construct cimport constant, copy_plain, fresh, new_tensor
+from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format,
     is_floating, itemsize,
@@ -125,18 +125,17 @@ cdef int check_alive(Tensor t) except -1:
 
 
 cdef int check_capture() except -1:
-    """Raise RuntimeError if Python reads a value during a capture, because the value would be a constant in the replay.
-    The forward of an operator may use NumPy, because the replay runs it again."""
+    """Raise RuntimeError if Python reads a value during a trace, which computes none."""
     cdef Flags* f = flags()
-    if f.capture == NULL or f.op != NULL: return 0
-    if f.node == NULL: return refuse_capture("reading the values of a tensor")
-    return refuse_capture(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
+    if f.trace == NULL: return 0
+    if f.node == NULL: return refuse_trace("reading the values of a tensor")
+    return refuse_trace(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
 cdef int check_lendable(Tensor t, str caller) except -1:
     """Raise RuntimeError if gradients through `t` would be lost silently, because NumPy and other libraries do not
     record. `caller` is for the error."""
-    if flags().capture != NULL: refuse_capture(caller)
+    if flags().trace != NULL: refuse_trace(caller)
     if is_tracked(t) and flags().recording:
         raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: the "
                            f"gradients would be lost silently; use detach() first, or pause() the recording")
@@ -159,6 +158,7 @@ cdef bint share_memory(Tensor a, Tensor b) except -1:
     """Whether the tensors have an element in common. Two parts of a buffer may be disjoint, and two buffers of external
     memory may overlap."""
     if a.buffer != b.buffer and not (a.buffer.flags | b.buffer.flags) & EXTERNAL: return False
+    if (a.buffer.flags | b.buffer.flags) & VIRTUAL: return a.buffer == b.buffer     # (perhaps two parts of it)
     cdef Array x = array_of(a), y = array_of(b)
     return ranges_meet(&x, &y) and np.shares_memory(window(a, False), window(b, False))
 
@@ -223,7 +223,9 @@ def as_bytes(Tensor self):
     return window(self, False).tobytes()
 
 def text(Tensor self):
-    cdef Array a = array_of(self)                   # (without check_capture(): printing is allowed during a capture)
+    cdef Array a
+    if self.buffer.flags & VIRTUAL: return f"tensor(no values, shape={self.shape}, dtype={DTYPES[self.dtype]})"
+    a = array_of(self)                              # (without check_capture(): printing is allowed during a trace)
     body = np.array2string(lend(&a, self.buffer, False), separator=", ", prefix="tensor(")
     if self.layout.size == 0: body = f"[], shape={self.shape}"
     shown = "" if self.dtype in (default_dtype(), BOOL, INT64) and self.layout.size else f", dtype={DTYPES[self.dtype]}"
@@ -258,7 +260,7 @@ cdef Tensor from_array(a, bint copy):
         whole.data = <char*>view.buf
         PyBuffer_Release(&view)
         whole.layout, whole.dtype = l, dtype
-        return constant(new_tensor(adopt_array(&whole, a, not a.flags.writeable), lay.incref(l), dtype))
+        return new_tensor(adopt_array(&whole, a, not a.flags.writeable), lay.incref(l), dtype)
     finally:
         lay.decref(l)
 

@@ -23,13 +23,15 @@ cdef enum:
     SCRATCH = 8             # workspace of an operation
     GRAPHLESS = 16          # a gradient without a graph, or a result computed from one; used only in error messages
     ZEROS = 32              # zeros without memory: make() allocates it
+    VIRTUAL = 64            # addresses without memory, during a trace (core/graph/trace.pyx); `home` is its Life
 
 cdef struct Buffer:
     char* data
     size_t nbytes           # the requested size, which live_bytes counts
     void* link              # free: the next free block; external: a reference to the owner; with a sign slot: the
                             #   node of that slot
-    void* home              # small: its slab; medium and large: its span; zeros without memory: their size in bytes
+    void* home              # small: its slab; medium and large: its span; zeros without memory: their size in bytes;
+                            #   virtual: its Life
     int holders
     uint32_t version        # number of in-place writes
     uint32_t saved          # number of slots that save it for backward
@@ -51,6 +53,16 @@ cdef struct Counters:
     uint64_t buffers        # live buffers
     size_t by_category[CATEGORIES]
 
+cdef struct Life:           # of a virtual buffer. A trace owns it.
+    char* data
+    size_t nbytes
+    Buffer* buffer          # NULL once that is released
+    int birth, death        # the number of steps before its allocation, and before its release
+    int first_use, last_use     # the steps that use it; -1: none
+    int storage             # the memory outside the arena that it stands for, or -1
+    int number              # its place among the lives of the trace
+    const int* clock        # the number of steps so far
+
 cdef struct Shaping:        # the layout and dtype of the buffer being allocated, for an observer
     const Layout* layout    # NULL: the buffer is not allocated for a tensor
     int dtype
@@ -61,6 +73,12 @@ cdef Shaping shaping
 cdef Buffer* allocate(size_t nbytes, int category) except NULL
 cdef Buffer* zeros(size_t nbytes, int category) except NULL
 cdef int make(Buffer* b) except -1
+cdef Buffer* new_virtual(Life* life, int category) except NULL
+cdef void make_virtual(Buffer* b, Life* life) noexcept
+cdef void forget_virtual(Buffer* b) noexcept
+cdef void set_aside(Buffer* b) noexcept
+cdef void count_again(Buffer* b) noexcept
+cdef void set_tracing(bint on) noexcept
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
 cdef void release(Buffer* b) noexcept
 cdef void shrink(Buffer* b) noexcept

@@ -45,6 +45,7 @@ cdef enum:
     LOGGING = 1             # bits of `watching`
     FAILING = 2
     OBSERVED = 4
+    TRACING = 8
 
 cdef struct Slab:
     Span* span
@@ -58,7 +59,8 @@ cdef size_t idle = 0        # bytes of slabs without a buffer in use, and of med
 cdef size_t limit = <size_t>-1          # the maximum number of committed bytes; -1: no limit
 cdef size_t window_peak = 0, last_peak = 0      # peaks of the live bytes in this window and in the previous one
 cdef uint32_t window = WINDOW           # allocations until the next window
-cdef int watching = 0       # LOGGING, FAILING, OBSERVED; if it is 0, an allocation needs one test for all three
+cdef int watching = 0       # LOGGING, FAILING, OBSERVED, TRACING; if it is 0, an allocation needs one test for all
+cdef size_t virtual_bytes = 0           # live bytes that have no memory
 cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
@@ -234,7 +236,9 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     cdef int c
     cdef Buffer* b
     global idle
-    if watching & FAILING: maybe_fail(nbytes)
+    if watching & (FAILING | TRACING):
+        if watching & FAILING: maybe_fail(nbytes)
+        if watching & TRACING and is_virtual(): return <Buffer*>late_bound.allocate_virtual(nbytes, category)
     if nbytes >> 50: raise MemoryError(f"{nbytes} bytes are more than any machine has")
     if nbytes <= SMALL:
         c = class_of(nbytes)
@@ -272,13 +276,17 @@ cdef inline void reset(Buffer* b, int category) noexcept:
     b.category = category
 
 
-cdef inline void count(Buffer* b, size_t nbytes) noexcept:
-    """Count a buffer that has just got its memory, and report it to observer and listener."""
+cdef inline void add_to_counters(Buffer* b, size_t nbytes) noexcept:
     b.nbytes = nbytes
     counters.live += nbytes
     counters.buffers += 1
     counters.by_category[b.category] += nbytes
     if counters.live > counters.peak: counters.peak = counters.live
+
+
+cdef inline void count(Buffer* b, size_t nbytes) noexcept:
+    """Count a buffer that has just got its memory, and report it to observer and listener."""
+    add_to_counters(b, nbytes)
     CG_UNPOISON(b.data, nbytes)
     PyTraceMalloc_Track(DOMAIN, <uintptr_t>b.data, nbytes)
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
@@ -296,7 +304,10 @@ cdef Buffer* zeros(size_t nbytes, int category) except NULL:
 cdef int make(Buffer* b) except -1:
     """Allocate the memory of a buffer of zeros. If it raises MemoryError, nothing has changed."""
     cdef size_t nbytes = <size_t>b.home
-    if watching & FAILING: maybe_fail(nbytes)
+    if b.flags & VIRTUAL: refuse_virtual()
+    if watching & (FAILING | TRACING):
+        if watching & FAILING: maybe_fail(nbytes)
+        if watching & TRACING and is_virtual(): return late_bound.make_virtual(b, nbytes)
     b.home = take(rounded(nbytes), nbytes)          # (if this raises, `home` is unchanged)
     b.data = (<Span*>b.home).data
     CG_UNPOISON(b.data, nbytes)
@@ -332,9 +343,10 @@ cdef void release(Buffer* b) noexcept:
         Py_DECREF(owner)
         PyMem_RawFree(b)
         return
-    counters.live -= b.nbytes
-    counters.buffers -= 1
-    counters.by_category[b.category] -= b.nbytes
+    if b.flags & VIRTUAL:
+        release_virtual(b)
+        return
+    subtract_from_counters(b)
     PyTraceMalloc_Untrack(DOMAIN, <uintptr_t>b.data)
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
     CG_POISON(b.data, b.nbytes)
@@ -349,6 +361,12 @@ cdef void release(Buffer* b) noexcept:
     free_lists[b.size_class] = b
 
 
+cdef inline void subtract_from_counters(Buffer* b) noexcept:
+    counters.live -= b.nbytes
+    counters.buffers -= 1
+    counters.by_category[b.category] -= b.nbytes
+
+
 cdef void shrink(Buffer* b) noexcept:
     """Replace the elements of `b` with sign bits: its only holder is a slot that needs nothing else."""
     late_bound.shrink_signs(b)
@@ -361,10 +379,89 @@ cdef void recategorise(Buffer* b) noexcept:
     cdef int before = b.category
     if c == before: return
     b.category = c
-    if b.flags & (EXTERNAL | ZEROS): return
+    if b.flags & (EXTERNAL | ZEROS) or (b.flags & VIRTUAL and b.home == NULL): return
     counters.by_category[before] -= b.nbytes
     counters.by_category[c] += b.nbytes
     if watching & (LOGGING | OBSERVED): notify(MOVED, b, before)
+
+
+# ---- virtual memory --------------------------------------------------------------------------------------------------
+# A trace (core/graph/trace.pyx) runs a program without its kernels. Its buffers have addresses and are counted like
+# others, but they have no memory, so the counters show what the program would allocate.
+
+cdef inline bint is_virtual() noexcept:
+    """Whether allocations of this thread are virtual."""
+    cdef Flags* f = flags()
+    return f.trace != NULL and not f.values
+
+
+cdef int refuse_virtual() except -1:
+    raise RuntimeError("this tensor has no values: it was made while a program was traced (by memory.plan, or to capture "
+                       "a net), which computes nothing; read it after a run")
+
+
+cdef Buffer* new_virtual(Life* life, int category) except NULL:
+    """A virtual buffer of life.nbytes at life.data, whose only holder is the caller."""
+    cdef Buffer* b = new_header()
+    global virtual_bytes
+    reset(b, category)
+    b.data, b.size_class, b.home = life.data, LARGE, <void*>life
+    b.flags |= VIRTUAL
+    life.buffer = b
+    add_to_counters(b, life.nbytes)
+    virtual_bytes += life.nbytes
+    if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
+    return b
+
+
+cdef void make_virtual(Buffer* b, Life* life) noexcept:
+    """Give virtual memory to a buffer of zeros."""
+    global virtual_bytes
+    b.data, b.home = life.data, <void*>life
+    b.flags = (b.flags & ~ZEROS) | VIRTUAL
+    life.buffer = b
+    add_to_counters(b, life.nbytes)
+    virtual_bytes += life.nbytes
+    if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
+
+
+cdef void forget_virtual(Buffer* b) noexcept:
+    """End the life of a virtual buffer: it counts nothing from now on. Its holders keep the header."""
+    cdef Life* life = <Life*>b.home
+    global virtual_bytes
+    if life == NULL: return
+    life.buffer, life.death = NULL, life.clock[0]
+    subtract_from_counters(b)
+    virtual_bytes -= b.nbytes
+    b.home = NULL
+    if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
+
+
+cdef void release_virtual(Buffer* b) noexcept:
+    global headers
+    forget_virtual(b)
+    b.link = headers
+    headers = b
+
+
+cdef void set_aside(Buffer* b) noexcept:
+    """Do not count a buffer of the pool while a virtual one takes its place."""
+    subtract_from_counters(b)
+    if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
+
+
+cdef void count_again(Buffer* b) noexcept:
+    """Undo set_aside(). The peak does not change."""
+    cdef size_t peak = counters.peak
+    add_to_counters(b, b.nbytes)
+    counters.peak = peak
+    if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
+
+
+cdef void set_tracing(bint on) noexcept:
+    """Whether any thread traces."""
+    global watching
+    watching = (watching & ~TRACING) | (TRACING if on else 0)
 
 
 # ---- statistics, peaks and limits --------------------------------------------------------------------------------
@@ -385,7 +482,7 @@ def stats() -> dict[str, Any]:
     return {
         "live_bytes": counters.live,
         "peak_bytes": max(highest, counters.peak),
-        "cached_bytes": arena.committed - counters.live,
+        "cached_bytes": arena.committed + virtual_bytes - counters.live,
         "external_bytes": counters.external,
         "live_buffers": counters.buffers,
         "system_allocations": arena.commits,

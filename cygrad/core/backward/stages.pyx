@@ -1,0 +1,153 @@
+"""The backward calls of a program (core/graph/trace.pxd): stages of a node's backward with fixed addresses."""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
+
+from cygrad.core.backward.gradients cimport DENSE, Gradient
+from cygrad.core.execute.executor cimport LARGE_WORK
+from cygrad.core.graph.operator cimport (
+    MAX_OUTPUTS, MAX_TEMPORARIES, TEMPORARY, BackwardCall, Operator, Stage, bit_of, computes,
+)
+from cygrad.core.graph.slots cimport Slot, buffer_in, has_elements
+from cygrad.core.graph.tensor cimport Tensor, slot_from, slots_of
+from cygrad.core.graph.trace cimport Step, Trace, preparing
+from cygrad.core.thread_state cimport flags
+from cygrad.kernels.array cimport Layout
+from cygrad.kernels.reduce cimport sum_to
+
+
+cdef class StageStep(Step):
+    """A prepared stage of a node's backward."""
+    cdef Operator op
+    cdef object attributes
+    cdef BackwardCall call
+    cdef char* room             # the arrays of the call, in one allocation
+    cdef int stage
+
+    def __dealloc__(self):
+        PyMem_Free(self.room)
+
+    cdef int run(self) except -1:
+        if self.call.work < LARGE_WORK: return self.op.run_backward(&self.call, self.stage)
+        with nogil: self.op.run_backward(&self.call, self.stage)
+        return 0
+
+    cdef int set_array(self, Trace t, Array* a, Buffer* b) except -1:
+        self.hold(a.layout)
+        return self.point(t, &a.data, b)
+
+
+cdef class SumStep(Step):
+    """Sums a gradient over the dimensions that were broadcast."""
+    cdef Array x, y
+
+    cdef int run(self) except -1:
+        sum_to(&self.x, &self.y)
+        return 0
+
+
+cdef int trace_sum(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1:
+    """Instead of sum_to(), during a trace."""
+    cdef Trace t = preparing(flags())
+    cdef SumStep s
+    if t is None: return 0
+    s = SumStep.__new__(SumStep)
+    s.take(2, 2)
+    s.name, s.x, s.y = "sum_to", x[0], y[0]
+    s.hold(x.layout)
+    s.hold(y.layout)
+    s.point(t, &s.x.data, source)
+    s.point(t, &s.y.data, target)
+    return t.emit(s)
+
+
+cdef int trace_stage(Turn b, int stage, Buffer* workspace) except -1:
+    """Instead of running a stage, during a trace: prepare the call if steps are made."""
+    cdef Trace t = preparing(flags())
+    return 0 if t is None else t.emit(prepare(b, stage, workspace, t))
+
+
+cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
+    cdef StageStep s = StageStep.__new__(StageStep)
+    cdef const BackwardCall* c = &b.call
+    cdef BackwardCall* own = &s.call
+    cdef int n = c.n_kept, m = max(c.n_in, 1), i, k, kept = max(c.n_kept, 1)
+    cdef size_t pointers = (m + kept + c.n_out) * sizeof(Array) + m * sizeof(void*)
+    cdef const Stage* plan = &c.stages[stage]
+    cdef double* room
+    s.take(kept + c.n_out + m + MAX_TEMPORARIES + 1, kept + c.n_out + 2 * m + MAX_TEMPORARIES + 1)
+    s.room = <char*>PyMem_Calloc(1, pointers + kept * (sizeof(double) + sizeof(bint) + 1) + m)
+    if s.room == NULL: raise MemoryError("no memory for a step of a program")
+    s.op, s.attributes, s.stage, s.name = b.node.op, b.node.attributes, stage, b.node.op.name + " (backward)"
+    own[0] = c[0]
+    own.attributes = <void*>s.attributes
+    own.kept = <Array*>s.room
+    own.dx = own.kept + kept
+    own.g = own.dx + m
+    own.x = <const Layout**>(own.g + c.n_out)
+    room = <double*>(own.x + m)
+    own.as_bits = <bint*>(room + kept)
+    own.sources = <uint8_t*>(own.as_bits + kept)
+    own.want = own.sources + kept
+    memcpy(own.sources, c.sources, n)
+    memcpy(own.as_bits, c.as_bits, n * sizeof(bint))
+    memcpy(own.want, b.want, c.n_in)
+    s.hold(c.y)
+    for k in range(n):
+        own.kept[k] = c.kept[k]
+        if plan.saved >> bit_of(c.sources[k]) & 1 and not keep_number(s, b, k, &own.kept[k], room + k):
+            s.set_array(t, &own.kept[k], owner(b, c.kept[k].data))
+    for k in range(c.n_out):
+        own.g[k] = c.g[k]
+        if plan.gradients >> k & 1 and c.g[k].data != NULL: s.set_array(t, &own.g[k], owner(b, c.g[k].data))
+        else: s.hold(c.g[k].layout)
+    for i in range(c.n_in):
+        if not b.want[i]: continue
+        own.x[i] = s.hold(c.x[i])
+        if not computes(plan, i): continue
+        own.dx[i] = c.dx[i]
+        s.set_array(t, &own.dx[i], owner(b, c.dx[i].data))
+    for k in range(MAX_TEMPORARIES):
+        if not (plan.computes >> (TEMPORARY + k) | plan.gradients >> (MAX_OUTPUTS + k)) & 1: continue
+        s.set_array(t, &own.temporaries[k], owner(b, c.temporaries[k].data))
+    if workspace != NULL: s.point(t, &own.workspace, workspace)
+    return s
+
+
+cdef bint keep_number(StageStep s, Turn b, int k, Array* a, double* room):
+    """If saved value `k` is a Python number, point to a copy of it and return True."""
+    cdef Slot* slot = slot_from(b.node, b.call.sources[k])
+    if slot == NULL or not has_elements(slot) or buffer_in(slot) != NULL: return False
+    memcpy(room, a.data, sizeof(double))
+    a.data = <char*>room
+    s.hold(a.layout)
+    return True
+
+
+cdef bint contains(const Buffer* b, const char* p) noexcept:
+    return b != NULL and b.data <= p and (p < b.data + b.nbytes or p == b.data)
+
+
+cdef Buffer* held_by(const Gradient* g) noexcept:
+    return g.held.buffer if g.kind == DENSE else NULL
+
+
+cdef Buffer* owner(Turn b, const char* p) except NULL:
+    """The buffer with the address `p`, among those that the turn reads and writes. (A donated one has moved from a slot
+    or a gradient to a result.)"""
+    cdef Slot* s = slots_of(b.node)
+    cdef int k
+    for k in range(b.node.n_slots):
+        if contains(buffer_in(&s[k]), p): return buffer_in(&s[k])
+    for k in range(b.call.n_out):
+        if contains(held_by(&b.g[k]), p): return held_by(&b.g[k])
+    for k in range(b.call.n_in):
+        if contains(held_by(&b.dx[k]), p): return held_by(&b.dx[k])
+        if b.targets == NULL: continue
+        if b.targets[k].lent != NULL and contains((<Tensor>b.targets[k].lent).buffer, p):
+            return (<Tensor>b.targets[k].lent).buffer
+        if b.targets[k].sum != NULL and contains(held_by(b.targets[k].sum), p): return held_by(b.targets[k].sum)
+    for k in range(MAX_TEMPORARIES):
+        if contains(held_by(&b.temporaries[k]), p): return held_by(&b.temporaries[k])
+    raise RuntimeError(f"{b.node.name()} reads memory in backward that it did not declare, so it cannot be captured")

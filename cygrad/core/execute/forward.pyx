@@ -1,0 +1,79 @@
+"""The forward calls of a program (core/graph/trace.pxd): an execution whose operands and results have fixed addresses."""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+
+from cygrad.core.execute.executor cimport LARGE_WORK
+from cygrad.core.graph.trace cimport PREPARING, Trace, refuse_trace
+from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
+
+
+cdef class ForwardStep(Step):
+    """A prepared execution of an operator."""
+
+    def __dealloc__(self):
+        if self.call.x != self.inline_x: PyMem_Free(self.call.x)
+        PyMem_Free(self.numbers)
+        if self.written != NULL: drop(self.written)
+
+    cdef int run(self) except -1:
+        if self.large:
+            with nogil: self.op.forward(&self.call)
+        else: self.op.forward(&self.call)
+        if self.written != NULL: self.written.version += 1
+        return 0
+
+
+cdef int refuse_shape(Operator op) except -1:
+    return refuse_trace(f"a result whose shape depends on values, that of {op.name},")
+
+
+cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
+    """Instead of compute(), during a trace: allocate the workspace, and prepare the call if steps are made. `target`
+    is the tensor that an in-place write changes, or None."""
+    cdef Call* c = &e.call
+    cdef Trace t = <Trace>e.thread.trace
+    if c.workspace_bytes and c.workspace == NULL:
+        e.workspace = allocate(c.workspace_bytes, WORKSPACE)
+        c.workspace = e.workspace.data
+    if t.purpose != PREPARING: return 0
+    return t.emit(prepare(e, op, x, attributes, target, t))
+
+
+cdef ForwardStep prepare(Execution* e, Operator op, const Operand* x, object attributes, Tensor target, Trace t):
+    cdef ForwardStep s = ForwardStep.__new__(ForwardStep)
+    cdef const Call* c = &e.call
+    cdef Py_ssize_t work = c.work
+    cdef int i
+    s.take(c.n_in + c.n_out + 1, c.n_in + c.n_out)
+    s.call.x = s.inline_x                           # (so that __dealloc__ frees nothing after an error)
+    if c.n_in > N_INLINE:
+        s.call.x = <Array*>PyMem_Malloc(c.n_in * sizeof(Array))
+        if s.call.x == NULL:
+            s.call.x = s.inline_x
+            raise MemoryError("no memory for a step of a program")
+    s.numbers = <double*>PyMem_Calloc(max(c.n_in, 1), sizeof(double))
+    if s.numbers == NULL: raise MemoryError("no memory for a step of a program")
+    xs = s.call.x
+    s.op, s.attributes, s.name = op, attributes, op.name
+    s.call = c[0]
+    s.call.x, s.call.attributes = xs, <void*>attributes
+    for i in range(c.n_in):
+        xs[i] = c.x[i]
+        s.hold(c.x[i].layout)
+        if x[i].buffer == NULL:
+            s.numbers[i] = x[i].number
+            xs[i].data = <char*>&s.numbers[i]
+        else:
+            s.point(t, &xs[i].data, x[i].buffer)
+    for i in range(c.n_out):
+        s.hold(c.y[i].layout)
+        s.point(t, &s.call.y[i].data, e.buffers[i])
+    if e.workspace != NULL: s.point(t, &s.call.workspace, e.workspace)
+    if target is not None and not target.buffer.flags & VIRTUAL:
+        hold(target.buffer)
+        s.written = target.buffer
+    if work == 0:
+        work = c.y[0].layout.size
+        for i in range(c.n_in): work = max(work, <Py_ssize_t>c.x[i].layout.size)
+    s.large = work >= LARGE_WORK
+    return s

@@ -1,0 +1,32 @@
+from cygrad.core.execute.placing cimport Interval
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.graph.trace cimport Trace
+
+cdef struct Spot:           # an address in a step, and where it points in its storage
+    char** at
+    size_t offset
+
+cdef class Program:
+    """The steps of a trace, with memory."""
+    cdef readonly tuple steps
+    cdef tuple storages         # memory outside the arena
+    cdef Spot* spots            # the addresses in storages, by storage
+    cdef int* first_spot        # of each storage, and one after the last
+    cdef Tensor arena           # None: it needs none
+    cdef readonly size_t arena_bytes, bound_bytes
+    cdef Interval* intervals    # of the virtual buffers, by number; nbytes 0: outside the arena
+    cdef int n_intervals
+    cdef list inputs            # numbers of the storages of the arguments
+    cdef list signature         # (shape, dtype) of each argument
+    cdef list held              # the arguments of this run
+    cdef list leaves            # (storage, first step that uses it, last step that completes it) of each GRADIENT
+    cdef readonly object outputs
+    cdef bint running
+    cdef Py_ssize_t at          # the step that runs, or ran last
+    cdef object __weakref__
+
+    cdef int build(self, Trace t) except -1
+    cdef int bind(self, int number, char* address) noexcept
+    cdef int bind_all(self, tuple arguments) except -1
+    cdef int go(self) except -1
+    cdef Tensor placed(self, Trace t, Tensor y)

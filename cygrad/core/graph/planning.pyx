@@ -1,0 +1,19 @@
+"""A trace for memory.plan(), as a scope."""
+
+cimport cython
+
+from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class planning:
+    """`with planning():` traces the body: nothing is computed, and memory is counted but not allocated."""
+    cdef Trace trace
+
+    def __enter__(self):
+        self.trace = begin_trace(PLANNING)
+
+    def __exit__(self, *_):
+        trace, self.trace = self.trace, None
+        end_trace(trace)

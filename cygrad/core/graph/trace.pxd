@@ -1,0 +1,117 @@
+"""Traces: a program runs without its kernels, in virtual memory.
+
+While a thread has a trace, operators infer shapes and dtypes, but nothing is computed. Results, workspaces and gradients
+are virtual buffers: they have addresses and are counted, but have no memory. So the trace shows what the program would
+allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its arguments, whose
+addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
+
+When the trace ends, everything outside is as before: gradients, versions, generators, counters."""
+
+from cygrad.core.graph.tensor cimport Leaf, Tensor
+from cygrad.core.store.buffer cimport Buffer, Life
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.kernels.array cimport Array, Layout
+
+cdef enum Purpose:
+    PLANNING = 1            # only the memory is of interest
+    PREPARING               # steps are made
+
+cdef enum StorageKind:
+    TENSOR                  # the memory of a tensor that existed before the trace
+    GRADIENT                # the memory of the .grad that a variable has when the program runs
+    CONSTANT                # the memory of a tensor that the program made, but no operator computed
+    INPUT                   # an argument of the program, which each run provides
+
+cdef struct Pointer:        # an address in a step
+    char** at
+    int life                # the number of the Life that it points into, or -1
+    int storage             # else the number of the Storage
+    size_t offset
+
+
+cdef class Storage:
+    """Memory outside the arena that steps read or write."""
+    cdef readonly int kind, number
+    cdef Tensor tensor      # a tensor on all of it, or None
+    cdef Leaf leaf          # of a GRADIENT
+    cdef list lives         # the numbers of the lives that are placed in it
+    cdef bint written       # by a step
+    cdef bytes initial      # of a CONSTANT that is written: what each run begins with
+    cdef char* address      # as the steps have it; NULL: not set yet
+
+
+cdef class Step:
+    """One call of a program. A subclass has the call and run()."""
+    cdef Pointer* pointers
+    cdef const Layout** layouts         # references
+    cdef int n_pointers, n_layouts
+    cdef readonly str name  # of the operator, for errors
+    cdef str within         # the composed function that called it, or None
+
+    cdef int take(self, int n_pointers, int n_layouts) except -1
+    cdef const Layout* hold(self, const Layout* l) noexcept
+    cdef int point(self, Trace t, char** at, Buffer* b) except -1
+    cdef int run(self) except -1
+
+
+cdef class LeafStep(Step):
+    """A gradient of a variable is complete, or zeroed."""
+    cdef Leaf leaf
+    cdef bint fresh
+
+
+cdef class Undo:
+    """What is restored when the trace ends. A subclass has the values."""
+    cdef int restore(self) except -1
+
+
+cdef class Trace:
+    cdef readonly int purpose
+    cdef int clock
+    cdef Life** lives
+    cdef int n_lives, capacity
+    cdef list steps, storages
+    cdef dict storage_of                # address of a real buffer, or of a Leaf -> number of a storage
+    cdef dict remembered                # address of what is to be restored -> its Undo
+    cdef list undo                      # in order
+    cdef list calls                     # what operators were called, for a net; None: not wanted
+    cdef str within                     # the composed function that is running, or None
+    cdef int recording, training        # the thread's flags before
+    cdef size_t peak
+
+    cdef Life* new_life(self, size_t nbytes) except NULL
+    cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1
+    cdef int storage_on(self, Buffer* b) except -1
+    cdef int gradient_storage(self, Leaf leaf) except -1
+    cdef int emit(self, Step s) except -1
+    cdef int remember_leaf(self, Leaf leaf) except -1
+    cdef int remember_version(self, Buffer* b) except -1
+    cdef int remember(self, object key, object undo) except -1
+    cdef int stand_for_none(self, Leaf leaf, int number) except -1
+    cdef int settle(self, Leaf leaf) except -1
+    cdef bint holds(self, Leaf leaf, Tensor grad)
+    cdef int constant_made(self, Tensor t) except -1
+    cdef int before_write(self, Buffer* b) except -1
+    cdef bint is_free(self, Storage s, const Life* life)
+    cdef int finish(self) except -1
+
+
+cdef Trace begin_trace(int purpose)
+cdef int end_trace(Trace t) except -1
+cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)
+cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind)
+cdef int refuse_trace(str action) except -1
+cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1
+cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1
+cdef int zeros_step(Flags* f, Buffer* b) except -1
+cdef int leaf_step(Leaf leaf, bint fresh) except -1
+cdef int touch_leaf(Leaf leaf) except -1
+
+
+cdef bint has_values(const Array* a) noexcept nogil
+
+
+cdef inline Trace preparing(const Flags* f):
+    """The thread's trace if it is PREPARING, else None."""
+    if f.trace == NULL or (<Trace>f.trace).purpose != PREPARING: return None
+    return <Trace>f.trace

@@ -1,0 +1,522 @@
+"""Traces (trace.pxd): virtual memory, the steps of a program, and restoring what a traced program has changed."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.string cimport memset
+
+from cygrad.core.graph.tensor cimport fill, put_grad, shell
+from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport (
+    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, drop, forget_virtual, hold, make_virtual, new_virtual, set_aside,
+    set_tracing, zeros,
+)
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport UINT8, itemsize
+from cygrad.kernels.driver cimport gather
+
+cdef enum:
+    LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
+
+cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
+cdef uintptr_t cursor = FIRST_ADDRESS
+cdef int open_traces = 0
+
+
+cdef int refuse_trace(str action) except -1:
+    """Raise RuntimeError, because a program that is traced cannot do `action`."""
+    cdef Trace t = <Trace>flags().trace
+    if t.purpose == PLANNING:
+        raise RuntimeError(f"memory.plan: {action} needs values, and a plan computes none; keep it outside the planned "
+                           f"function")
+    raise RuntimeError(f"capture: {action} cannot be captured, because a net runs operators in planned memory and would "
+                       f"not repeat it; keep it outside the captured function")
+
+
+cdef bint has_values(const Array* a) noexcept nogil:
+    """Whether infer() may read the elements of `a`: not if they are virtual, or differ from run to run."""
+    if flags().trace == NULL: return True
+    with gil: return (<Trace>flags().trace).purpose == PLANNING and <uintptr_t>a.data < FIRST_ADDRESS
+
+
+cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
+    """A tensor on the buffer `b`, which memory.scope() does not see."""
+    cdef Tensor t = shell()
+    hold(b)
+    fill(t, b, lay.incref(layout), dtype)
+    return t
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+cdef class Storage:
+    """Memory outside the arena."""
+
+    def __repr__(self):
+        kind = ("tensor", "gradient", "constant", "input")[self.kind]
+        return f"<storage {self.number}, {kind}>"
+
+
+cdef class Step:
+    """One call of a program."""
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.n_layouts): lay.decref(self.layouts[i])
+        PyMem_Free(self.pointers)
+        PyMem_Free(self.layouts)
+
+    cdef int take(self, int n_pointers, int n_layouts) except -1:
+        """Allocate room for as many pointers and references to layouts."""
+        self.pointers = <Pointer*>PyMem_Calloc(max(n_pointers, 1), sizeof(Pointer))
+        self.layouts = <const Layout**>PyMem_Calloc(max(n_layouts, 1), sizeof(Layout*))
+        if self.pointers == NULL or self.layouts == NULL: raise MemoryError("no memory for a step of a program")
+        return 0
+
+    cdef const Layout* hold(self, const Layout* l) noexcept:
+        """Hold a reference to `l`."""
+        self.layouts[self.n_layouts] = lay.incref(l)
+        self.n_layouts += 1
+        return l
+
+    cdef int point(self, Trace t, char** at, Buffer* b) except -1:
+        """Register the address `at`, which points into `b` now."""
+        cdef Pointer* p = &self.pointers[self.n_pointers]
+        cdef bint virtual = (b.flags & VIRTUAL) != 0 and b.home != NULL
+        p.at = at
+        p.offset = at[0] - b.data
+        p.life = (<Life*>b.home).number if virtual else -1
+        if virtual:
+            (<Life*>b.home).last_use = t.clock
+            if (<Life*>b.home).first_use < 0: (<Life*>b.home).first_use = t.clock
+        p.storage = -1 if virtual else t.storage_on(b)
+        self.n_pointers += 1
+        return 0
+
+    cdef int run(self) except -1:
+        raise NotImplementedError("a step has no run")
+
+
+cdef bint is_outside(Leaf leaf) noexcept:
+    """Whether the variable existed before the trace, and still does."""
+    return leaf.tensor != NULL and not (<Tensor>leaf.tensor).buffer.flags & VIRTUAL
+
+
+# ---- restoring -------------------------------------------------------------------------------------------------------
+
+cdef class Undo:
+    """What is restored when the trace ends. A subclass has the values."""
+
+    cdef int restore(self) except -1:
+        raise NotImplementedError("an Undo has no restore")
+
+
+cdef class VersionUndo(Undo):
+    """Of a real buffer that the program writes to."""
+    cdef Tensor tensor
+    cdef uint32_t version
+
+    cdef int restore(self) except -1:
+        self.tensor.buffer.version = self.version
+        return 0
+
+
+cdef class LeafUndo(Undo):
+    """Of a variable that receives a gradient. The memory of .grad is set aside: a virtual buffer stands in for it."""
+    cdef Leaf leaf
+    cdef Tensor grad
+    cdef object rows
+    cdef Buffer* memory     # that of `grad`, NULL if it is still there
+    cdef bint fresh, incomplete, given
+    cdef uint64_t collected
+
+    cdef int restore(self) except -1:
+        cdef Leaf leaf = self.leaf
+        cdef Tensor now = leaf.grad
+        cdef Buffer* stand_in
+        if self.grad is not None and self.memory != NULL:
+            stand_in = self.grad.buffer
+            self.grad.buffer, self.grad.rewrites = self.memory, self.memory.rewrites
+            if not self.memory.flags & (ZEROS | EXTERNAL): count_again(self.memory)
+            self.memory = NULL
+            if now is self.grad: stand_in.gradients -= 1
+            drop(stand_in)
+        if now is not self.grad:
+            put_grad(leaf, None)
+            leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
+        leaf.rows = self.rows
+        leaf.fresh, leaf.incomplete, leaf.given, leaf.collected = (
+            self.fresh, self.incomplete, self.given, self.collected)
+        return 0
+
+
+# ---- traces ----------------------------------------------------------------------------------------------------------
+
+cdef class Trace:
+    """A trace of one thread."""
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.n_lives):
+            if self.lives[i].buffer != NULL: forget_virtual(self.lives[i].buffer)
+            PyMem_Free(self.lives[i])
+        PyMem_Free(self.lives)
+
+    cdef Life* new_life(self, size_t nbytes) except NULL:
+        """A life of `nbytes` from now on, at new addresses."""
+        cdef Life* life
+        cdef Life** lives
+        global cursor
+        if self.n_lives == self.capacity:
+            lives = <Life**>PyMem_Realloc(self.lives, (2 * self.capacity + 64) * sizeof(Life*))
+            if lives == NULL: raise MemoryError("no memory for a trace")
+            self.lives, self.capacity = lives, 2 * self.capacity + 64
+        life = <Life*>PyMem_Calloc(1, sizeof(Life))
+        if life == NULL: raise MemoryError("no memory for a trace")
+        life.data, life.nbytes, life.birth, life.death = <char*>cursor, nbytes, self.clock, -1
+        life.storage, life.number, life.clock = -1, self.n_lives, &self.clock
+        life.first_use = life.last_use = -1
+        cursor += (nbytes + 255) // 128 * 128       # (a gap, so that no address belongs to two)
+        self.lives[self.n_lives] = life
+        self.n_lives += 1
+        return life
+
+    cdef int emit(self, Step s) except -1:
+        """Append a step."""
+        s.within = self.within
+        self.steps.append(s)
+        self.clock += 1
+        return 0
+
+    cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1:
+        cdef Storage s = Storage.__new__(Storage)
+        s.kind, s.tensor, s.leaf, s.number, s.lives = kind, tensor, leaf, len(self.storages), []
+        self.storages.append(s)
+        self.storage_of[key] = s.number
+        return s.number
+
+    cdef int storage_on(self, Buffer* b) except -1:
+        """The number of the storage of a real buffer."""
+        cdef Layout* l
+        cdef Py_ssize_t n = b.nbytes
+        found = self.storage_of.get(<size_t>b)
+        if found is not None: return found
+        l = lay.dense(1, &n)
+        try: tensor = on_buffer(b, l, UINT8)
+        finally: lay.decref(l)
+        return self.new_storage(TENSOR, tensor, None, <size_t>b)
+
+    cdef int gradient_storage(self, Leaf leaf) except -1:
+        """The number of the storage of a variable's .grad."""
+        found = self.storage_of.get(<size_t><void*>leaf)
+        return self.new_storage(GRADIENT, None, leaf, <size_t><void*>leaf) if found is None else found
+
+    # ---- what is outside
+
+    cdef int remember(self, object key, object undo) except -1:
+        self.remembered[key] = undo
+        self.undo.append(undo)
+        return 0
+
+    cdef int remember_version(self, Buffer* b) except -1:
+        """Call this before a write to a buffer. A real one gets its version back at the end."""
+        cdef VersionUndo u
+        if b.flags & VIRTUAL or <size_t>b in self.remembered: return 0
+        u = VersionUndo.__new__(VersionUndo)
+        u.tensor = on_buffer(b, lay.SCALAR, 0)
+        u.version = b.version
+        return self.remember(<size_t>b, u)
+
+    cdef int remember_leaf(self, Leaf leaf) except -1:
+        """Call this before a change of a variable's gradient."""
+        cdef LeafUndo u
+        cdef Tensor grad = leaf.grad
+        cdef Buffer* b
+        cdef Buffer* stand_in
+        cdef Life* life
+        cdef int number = -1
+        if <size_t><void*>leaf in self.remembered: return 0
+        u = LeafUndo.__new__(LeafUndo)
+        u.leaf, u.grad, u.rows, u.fresh, u.incomplete = leaf, grad, leaf.rows, leaf.fresh, leaf.incomplete
+        u.given, u.collected = leaf.given, leaf.collected
+        if self.purpose == PREPARING and is_outside(leaf): number = self.gradient_storage(leaf)
+        if grad is not None:
+            b = grad.buffer
+            if b.holders == 1 and not b.flags & (EXTERNAL | VIRTUAL):
+                if b.flags & ZEROS and number < 0: stand_in = zeros(<size_t>b.home, b.category)
+                else:
+                    life = self.new_life(<size_t>b.home if b.flags & ZEROS else b.nbytes)
+                    life.storage = number
+                    if not b.flags & ZEROS: set_aside(b)
+                    stand_in = new_virtual(life, b.category)
+                    if number >= 0: (<Storage>self.storages[number]).lives.append(life.number)
+                stand_in.gradients, stand_in.parameters, stand_in.optimizer = b.gradients, b.parameters, b.optimizer
+                stand_in.version, stand_in.rewrites = b.version, b.rewrites
+                u.memory = b
+                grad.buffer = stand_in
+            elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
+        elif number >= 0 and leaf.rows is None: self.stand_for_none(leaf, number)
+        return self.remember(<size_t><void*>leaf, u)
+
+    cdef int stand_for_none(self, Leaf leaf, int number) except -1:
+        """A variable without a .grad has one of zeros when the program runs first."""
+        cdef Life* life = self.new_life(leaf.layout.size * itemsize(leaf.dtype))
+        life.storage = number
+        (<Storage>self.storages[number]).lives.append(life.number)
+        cdef Tensor t = shell()
+        fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
+        return put_grad(leaf, t)
+
+    cdef bint holds(self, Leaf leaf, Tensor grad):
+        """Whether the trace has a reference to the .grad of a variable, beside that of the variable."""
+        found = self.remembered.get(<size_t><void*>leaf)
+        return found is not None and (<LeafUndo>found).grad is grad
+
+    cdef int constant_made(self, Tensor t) except -1:
+        """Keep a tensor that the program made, but no operator computed: steps read its memory."""
+        if self.purpose == PREPARING:
+            self.new_storage(CONSTANT, on_buffer(t.buffer, t.layout, t.dtype), None, <size_t>t.buffer)
+        return 0
+
+    cdef int before_write(self, Buffer* b) except -1:
+        """Call this before a step that writes to a buffer is emitted."""
+        cdef Storage s
+        self.remember_version(b)
+        if self.purpose != PREPARING or b.flags & VIRTUAL: return 0
+        s = self.storages[self.storage_on(b)]
+        if s.kind == CONSTANT and not s.written: s.initial = PyBytes_FromStringAndSize(b.data, b.nbytes)
+        s.written = True
+        return 0
+
+    cdef int settle(self, Leaf leaf) except -1:
+        """Make the gradient of a variable be in the memory of its .grad when the program is here."""
+        cdef Tensor grad = leaf.grad
+        cdef Storage s
+        cdef Life* life
+        cdef Buffer* b
+        cdef int number
+        if self.purpose != PREPARING or grad is None or not is_outside(leaf): return 0
+        b = grad.buffer
+        number = self.gradient_storage(leaf)
+        s = self.storages[number]
+        if b.flags & ZEROS:
+            self.emit(zero_step(self, number, leaf))
+            return 0
+        if not b.flags & VIRTUAL or b.home == NULL: return 0
+        life = <Life*>b.home
+        if life.storage == number: return 0
+        if (life.storage < 0 and grad.layout.dense and grad.layout.offset == 0
+                and life.nbytes == <size_t>(leaf.layout.size * itemsize(leaf.dtype)) and self.is_free(s, life)):
+            life.storage = number
+            s.lives.append(life.number)
+            return 0
+        return self.emit(copy_to(self, number, leaf, grad))
+
+    cdef bint is_free(self, Storage s, const Life* life):
+        """Whether every other life in the storage has ended before the first use of `life`."""
+        cdef Life* other
+        for k in s.lives:
+            other = self.lives[<int>k]
+            if other.buffer != NULL or other.last_use >= life.first_use: return False
+        return True
+
+    cdef int finish(self) except -1:
+        """After the last step: put each gradient into its .grad."""
+        for undo in self.undo:
+            if isinstance(undo, LeafUndo): self.settle((<LeafUndo>undo).leaf)
+        return 0
+
+
+# ---- steps on memory -------------------------------------------------------------------------------------------------
+
+cdef class ZeroStep(Step):
+    """Fills memory with zeros."""
+    cdef char* data
+    cdef size_t nbytes
+
+    cdef int run(self) except -1:
+        memset(self.data, 0, self.nbytes)
+        return 0
+
+
+cdef class GatherStep(Step):
+    """Copies an array to dense memory."""
+    cdef Array source
+    cdef char* target
+
+    cdef int run(self) except -1:
+        gather(self.target, &self.source, 0, self.source.layout.size)
+        return 0
+
+
+cdef class LoopStep(Step):
+    """Runs an elementwise loop over its operands, of which the last is the result."""
+    cdef const driver.Loop* loop
+    cdef Array a[3]
+
+    cdef int run(self) except -1:
+        if self.a[0].layout.size < LARGE: return driver.each(self.loop, self.a)
+        with nogil: driver.each(self.loop, self.a)
+        return 0
+
+
+cdef class LeafStep(Step):
+    """A gradient of a variable is complete, or zeroed."""
+
+    cdef int run(self) except -1:
+        self.leaf.fresh, self.leaf.incomplete = self.fresh, False
+        if self.leaf.grad is not None: self.leaf.grad.buffer.version += 1
+        return 0
+
+
+cdef int set_storage(Step s, char** at, int number) noexcept:
+    """Register an address that is the start of a storage."""
+    cdef Pointer* p = &s.pointers[s.n_pointers]
+    p.at, p.life, p.storage, p.offset = at, -1, number, 0
+    s.n_pointers += 1
+    return 0
+
+
+cdef Step zero_step(Trace t, int number, Leaf leaf):
+    """A step that fills the .grad of a variable with zeros."""
+    cdef ZeroStep s = ZeroStep.__new__(ZeroStep)
+    s.take(1, 0)
+    s.name, s.nbytes, s.data = "zero_grad", leaf.layout.size * itemsize(leaf.dtype), NULL
+    set_storage(s, &s.data, number)
+    return s
+
+
+cdef Step copy_to(Trace t, int number, Leaf leaf, Tensor grad):
+    """A step that copies a gradient to the .grad of its variable."""
+    cdef GatherStep s = GatherStep.__new__(GatherStep)
+    s.take(2, 1)
+    s.name = ".grad"
+    s.source.data = grad.buffer.data + grad.layout.offset * itemsize(grad.dtype)
+    s.source.layout, s.source.dtype = s.hold(grad.layout), grad.dtype
+    s.point(t, &s.source.data, grad.buffer)
+    set_storage(s, &s.target, number)
+    return s
+
+
+cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1:
+    """Emit a copy of `x` in `source` to the dense `target`, if the thread's trace makes steps."""
+    cdef Trace t = preparing(f)
+    cdef GatherStep s
+    if t is None: return 0
+    s = GatherStep.__new__(GatherStep)
+    s.take(2, 1)
+    s.name, s.source, s.target = name, x[0], target.data
+    s.hold(x.layout)
+    s.point(t, &s.source.data, source)
+    s.point(t, &s.target, target)
+    return t.emit(s)
+
+
+cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1:
+    """Emit a loop over `n` arrays in the buffers `b`, if the thread's trace makes steps."""
+    cdef Trace t = preparing(f)
+    cdef LoopStep s
+    cdef int i
+    if t is None: return 0
+    s = LoopStep.__new__(LoopStep)
+    s.take(n, n)
+    s.name, s.loop = name, <const driver.Loop*>loop
+    for i in range(n):
+        s.a[i] = a[i]
+        s.hold(a[i].layout)
+        s.point(t, &s.a[i].data, b[i])
+    return t.emit(s)
+
+
+cdef int leaf_step(Leaf leaf, bint fresh) except -1:
+    """The gradient of a variable is complete (fresh) or zeroed."""
+    cdef Trace t = preparing(flags())
+    cdef LeafStep s
+    if t is None or not is_outside(leaf): return 0
+    s = LeafStep.__new__(LeafStep)
+    s.take(0, 0)
+    s.name, s.leaf, s.fresh = ".grad", leaf, fresh
+    return t.emit(s)
+
+
+# ---- begin and end ---------------------------------------------------------------------------------------------------
+
+cdef int touch_leaf(Leaf leaf) except -1:
+    """Call this before a change of a variable's gradient. It does nothing unless the thread traces."""
+    cdef Flags* f = flags()
+    return (<Trace>f.trace).remember_leaf(leaf) if f.trace != NULL else 0
+
+
+cdef Trace begin_trace(int purpose):
+    """Open a trace in this thread and pause recording. The traced function may open record()."""
+    cdef Flags* f = flags()
+    cdef Trace t = Trace.__new__(Trace)
+    global open_traces
+    if f.trace != NULL:
+        raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
+    t.purpose = purpose
+    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {}, []
+    t.recording, t.training = f.recording, f.training
+    f.trace, f.recording, f.values = <void*>t, False, 0
+    open_traces += 1
+    set_tracing(True)
+    return t
+
+
+cdef int end_trace(Trace t) except -1:
+    """Close the trace and restore what the program has changed outside. Also after an error."""
+    cdef Flags* f = flags()
+    cdef int i
+    global open_traces
+    try:
+        while t.undo: (<Undo>t.undo.pop()).restore()
+        t.remembered.clear()
+    finally:
+        f.trace, f.values = NULL, 0
+        f.recording, f.training = t.recording, t.training
+        open_traces -= 1
+        set_tracing(open_traces > 0)
+        for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
+            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
+    return 0
+
+
+cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind):
+    """A virtual tensor for an argument of the program. It takes over one reference to `layout`."""
+    cdef Life* life
+    cdef Tensor y = shell()
+    life = t.new_life(layout.size * itemsize(dtype))
+    fill(y, new_virtual(life, OTHER), layout, dtype)
+    life.storage = t.new_storage(kind, None, None, <size_t>life)
+    (<Storage>t.storages[life.storage]).lives.append(life.number)
+    return y
+
+
+cdef void* allocate_virtual(size_t nbytes, int category) except NULL:
+    return new_virtual((<Trace>flags().trace).new_life(nbytes), category)
+
+
+cdef int make_zeros(void* buffer, size_t nbytes) except -1:
+    """Give virtual memory to a buffer of zeros."""
+    cdef Flags* f = flags()
+    cdef Trace t = <Trace>f.trace
+    cdef Buffer* b = <Buffer*>buffer
+    make_virtual(b, t.new_life(nbytes))
+    return zeros_step(f, b)
+
+
+cdef int zeros_step(Flags* f, Buffer* b) except -1:
+    """Emit a step that fills `b` with zeros, if the thread's trace makes steps."""
+    cdef Trace t = preparing(f)
+    cdef ZeroStep s
+    if t is None: return 0
+    s = ZeroStep.__new__(ZeroStep)
+    s.take(1, 0)
+    s.name, s.nbytes, s.data = "zeros", b.nbytes, b.data
+    s.point(t, &s.data, b)
+    return t.emit(s)
+
+
+late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual
+late_bound.make_virtual = <make_virtual_t>make_zeros

@@ -1,0 +1,18 @@
+"""memory.plan(): the memory of a program before it runs."""
+
+from cygrad.core.graph.planning import planning
+from cygrad.memory.profiling import profile
+
+
+def plan(f, *example, **named):
+    """The memory that f(*example, **named) will need, without running it: a closed profile (see `memory.profile`) of
+    the call. `.peak_bytes` is the peak that memory.track() then measures; at_peak(), table(), plot() and save() show
+    what it consists of.
+
+    f is traced: operators infer shapes and dtypes, but nothing is computed and no tensor data is allocated, so f may be
+    larger than the memory. It can be a whole training step with backward and the update of a solver. Parameters,
+    gradients, versions, generators and solvers are afterwards as before, also after an error. Raises RuntimeError if f
+    needs values: item(), numpy(), a condition on a tensor, a shape that depends on values."""
+    with profile() as p, planning():
+        f(*example, **named)
+    return p
