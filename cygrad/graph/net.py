@@ -217,18 +217,18 @@ class Net:
 
     def _insert(self, who, index, type, inputs, outputs, arguments, function=None):
         """Add an operator at `index`. Nothing has changed if this raises."""
-        numbers: dict[str, tuple[Blob, int | float]] = {}
+        numbers = {}                                # the text of a number: (its new name, the number)
         if isinstance(type, Operator):
             if inputs != () or outputs is not None or arguments:
-                raise TypeError(f"{who}: an Operator has its inputs, outputs and arguments; pass it alone, or change it "
-                                f"with replace()")
+                raise TypeError(f"{who}: an Operator has its inputs, outputs and arguments; pass it alone, or change "
+                                f"it with replace()")
             operator = type
         else:
             kind = str(check_name(type, who, "the type"))
             if kind == PYTHON and function is None:
                 raise ValueError(f"{who}: add an operator of type \"python\" with create_python_operator(f, inputs, "
                                  f"outputs)")
-            reads = self._operands(inputs, who, numbers)
+            reads = self._operands(inputs, outputs, who, numbers)
             writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
             operator = Operator(kind, reads, writes, arguments, function=function)
         constants = {*self._constants, *(name for name, _ in numbers.values())}
@@ -243,12 +243,15 @@ class Net:
         self._edits += 1
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
 
-    def _operands(self, inputs, who, numbers):
-        """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net."""
+    def _operands(self, inputs, outputs, who, numbers):
+        """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
+        are not those of the other inputs and of the outputs."""
         if inputs is None or isinstance(inputs, str | bool | int | float): inputs = inputs,
         if not isinstance(inputs, list | tuple):
             raise TypeError(f"{who}: the inputs must be a name, a number, None or a list of them, got "
                             f"{described(inputs)}")
+        written = outputs if isinstance(outputs, list | tuple) else (outputs,)
+        taken = {name for name in (*inputs, *written) if isinstance(name, str)}
         names = []
         for value in inputs:
             if value is None or isinstance(value, str):
@@ -262,8 +265,8 @@ class Net:
             if text in self._numbers: names.append(self._numbers[text])
             else:
                 if text not in numbers:
-                    taken = {name for name, _ in numbers.values()} | {*filter(lambda v: isinstance(v, str), inputs)}
                     numbers[text] = self._fresh("constant", taken), value
+                    taken.add(numbers[text][0])
                 names.append(numbers[text][0])
         return tuple(names)
 
@@ -276,7 +279,7 @@ class Net:
         if not isinstance(outputs, int): return check_names(outputs, who, "the outputs")
         if not 0 <= outputs <= 10_000:
             raise ValueError(f"{who}: the number of outputs must be from 0 to 10,000, got {described(outputs)}")
-        names: list[Blob] = []
+        names = []
         for _ in range(outputs): names.append(self._fresh(kind, taken.union(names)))
         return tuple(names)
 
@@ -289,6 +292,14 @@ class Net:
             k += 1
             self._next[stem] = k
 
+    def _define(self, operators, constants):
+        """Fill an empty net with operators and constants that were checked."""
+        self._operators, self._constants = [*operators], dict(constants)
+        self._known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | {*constants}
+        for name, value in constants.items():
+            if not isinstance(value, Tensor): self._numbers.setdefault(repr(value), Blob(name))
+        self._edits += 1
+
     def add_constant(self, value: int | float | npt.ArrayLike | Tensor, name: str | None = None) -> Blob:
         """Add a constant and return its name: the given one, or a fresh one. A Python number is kept as it is, anything
         else as a tensor with a copy. An input can become a constant. Raises ValueError if the name is that of a
@@ -300,9 +311,9 @@ class Net:
             if blob in self._constants or blob in self._use().writers:
                 what = "a constant" if blob in self._constants else "an output of an operator"
                 raise ValueError(f"{who}: {described(str(blob))} is {what} already; choose another name")
-        if type(value) in (bool, int, float):
-            if type(value) is int: check_integer(value, f"{who}: the value")
-            kept = value
+        kept: int | float | Tensor
+        if isinstance(value, bool | int | float) and type(value) in (bool, int, float):
+            kept = value if isinstance(value, float) else check_integer(value, f"{who}: the value")
             self._numbers.setdefault(repr(value), blob)
         else:
             try:
