@@ -24,6 +24,7 @@ FORMAT, VERSION = "cygrad.graph", "1"
 LONGEST = 16_000_000        # characters of the JSON text
 MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
 NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators")
+INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
 OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient")
 
 
@@ -45,7 +46,7 @@ def decode(found: Any, depth: int = 0) -> Any:
     if isinstance(found, int): return check_integer(found, "an int")
     if isinstance(found, float):
         if math.isfinite(found): return found
-        raise ValueError("a number must be finite, or written as {\"float\": \"inf\"}")
+        raise ValueError(f"a number must be finite; others are written as {INFINITE}")
     if isinstance(found, list):
         if depth == MAX_DEPTH: raise ValueError(f"at most {MAX_DEPTH} lists can be inside each other")
         return tuple(decode(v, depth + 1) for v in found)
@@ -54,8 +55,8 @@ def decode(found: Any, depth: int = 0) -> Any:
     if text in ("inf", "-inf", "nan"): return float(text)
     if isinstance(parts, list) and len(parts) == 3 and all(p is None or type(p) is int for p in parts):
         return slice(*(None if p is None else check_integer(p, "an int of a slice") for p in parts))
-    raise ValueError(f"a dict must be {{\"float\": \"inf\"}}, {{\"slice\": [start, stop, step]}} or {{\"ellipsis\": "
-                     f"true}}, got the keys {described([*found])}")
+    raise ValueError(f"an object must be {INFINITE}, {SLICE} or {ELLIPSIS}, got one with the keys "
+                     f"{described([*found])}")
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -155,8 +156,10 @@ def parsed(metadata: dict[str, str], reader: "Reader") -> Any:
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The dict of a JSON object in which no key is twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs): raise ValueError("an object has a key twice")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found: raise ValueError(f"an object has the key {described(key)} twice")
+        found[key] = value
     return found
 
 

@@ -4,7 +4,7 @@ several layers bends around the nodes between, and few edges cross."""
 from collections.abc import Sequence
 
 SWEEPS = 12                 # of the crossings and of the positions; more change little
-LEAF = 0.01                 # the weight of a leaf's wish
+LEAF = 1e-4                 # the weight of a leaf's wish
 
 
 class Node:

@@ -5,13 +5,12 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
-from cygrad.graph.definition import PYTHON, Blob, Operator, check_integer, check_name, check_names
+from cygrad.graph.definition import PYTHON, Blob, Operator, check_arguments, check_integer, check_name, check_names
 from cygrad.ops.table import ROWS
 
 Names = str | list[str] | tuple[str, ...]
@@ -230,7 +229,7 @@ class Net:
                                  f"outputs)")
             reads = self._operands(inputs, outputs, who, numbers)
             writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
-            operator = Operator(kind, reads, writes, arguments, function=function)
+            operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
         constants = {*self._constants, *(name for name, _ in numbers.values())}
         for name in operator.outputs:
             if name in constants:
@@ -317,7 +316,7 @@ class Net:
             self._numbers.setdefault(repr(value), blob)
         else:
             try:
-                kept = tensor(value.detach() if isinstance(value, Tensor) else np.asarray(value))
+                kept = tensor(value.detach() if isinstance(value, Tensor) else value)
             except (BufferError, TypeError, ValueError, RuntimeError) as e:
                 raise type(e)(f"{who}: the value must be a number, an array or a tensor: {e}") from None
         self._constants[blob] = kept
