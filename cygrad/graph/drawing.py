@@ -12,10 +12,10 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from cygrad.core.errors import cut
-from cygrad.core.graph.tensor import Tensor
 from cygrad.core.paths import file_path
 from cygrad.graph.definition import shown_arguments
 from cygrad.graph.layers import Node, arrange, bends, longest_paths
+from cygrad.graph.printing import described_blob, described_constant
 
 if TYPE_CHECKING:
     from cygrad.graph.net import Net
@@ -106,12 +106,7 @@ def short(text: str) -> str:
 
 def tooltip(net: "Net", version: Version) -> str:
     """What a reader learns about a blob by pointing at it."""
-    text = version.name
-    value = net.constants.get(version.name)
-    if isinstance(value, Tensor): text += f": {value.dtype} {tuple(value.shape)}"
-    elif value is not None: text += f" = {value!r}"
-    elif version.name in net.shapes: text += f": {net.shapes[version.name][1]} {net.shapes[version.name][0]}"
-    return text
+    return (described_constant if version.name in net.constants else described_blob)(net, version.name)
 
 
 # ---- DOT -------------------------------------------------------------------------------------------------------------

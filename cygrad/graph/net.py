@@ -230,9 +230,9 @@ class Net:
             reads = self._operands(inputs, outputs, who, numbers)
             writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
             operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
-        constants = {*self._constants, *(name for name, _ in numbers.values())}
+        new = {name for name, _ in numbers.values()}
         for name in operator.outputs:
-            if name in constants:
+            if name in self._constants or name in new:
                 raise ValueError(f"{who}: {described(str(name))} is a constant, which no operator can write; choose "
                                  f"another output")
         for text, (name, value) in numbers.items():
@@ -378,6 +378,8 @@ class Net:
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
         return other
+
+    __copy__ = clone
 
     # ---- text, files, drawings ---------------------------------------------------------------------------------------
 

@@ -38,7 +38,8 @@ def listed(what: str, items: list[str]) -> list[str]:
 def described_blob(net: "Net", name: str) -> str:
     """A blob with its dtype and shape, if they are known."""
     known = net.shapes.get(name)
-    return shown_name(name) if known is None else f"{shown_name(name)}: {known[1]} {known[0]}"
+    if not isinstance(known, tuple | list) or len(known) != 2: return shown_name(name)
+    return f"{shown_name(name)}: {known[1]} {known[0]}"
 
 
 def described_constant(net: "Net", name: str) -> str:

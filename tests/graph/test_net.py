@@ -228,7 +228,10 @@ def test_a_clone_is_independent():
 def test_a_net_can_be_copied_and_pickled():
     net = small()
     net.add_constant(np.ones(2), "w")
-    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))): assert same(net, other)
+    for other in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert same(net, other)
+        other.relu("y")
+        assert len(other) == len(net) + 1
 
 
 def test_the_text():
@@ -270,6 +273,47 @@ def test_random_nets_are_consistent(seed):
     assert list(net.inputs) == list(dict.fromkeys(read)) and len(net.text().splitlines()) >= len(net)
     assert sum(net.versions(b) for b in net.blobs) == sum(len(o.outputs) for o in net)
     assert all(o in net.readers(b) for o in net for b in o.inputs if b is not None)
+
+
+class Odd:
+    """Has the attributes of many things."""
+
+    shape, dtype, name, type = (2,), "float32", 3, None
+
+    def __len__(self):
+        return -1
+
+    def __index__(self):
+        raise RuntimeError
+
+
+def test_wrong_types_give_errors():
+    """Every public method with wrong arguments in each place."""
+    junk = [None, 3, -1, 1 << 70, 2.5, math.nan, 1j, "x", "", "\0", b"x", [], ["x"], [[]], (None,), {}, {"x": 1}, slice(1),
+            ..., int, abs, Odd(), np.ones(2), np.array(None), cg.ones(2), Operator("relu", "x", "y"), small(), object()]
+    methods = ["add_operator", "insert_operator", "create_python_operator", "add_constant", "rename", "remove_operator",
+               "clone", "versions", "readers", "writers", "relu", "mul"]
+    raised = 0
+    for name in methods:
+        for a in junk:
+            for args in ((a,), (a, a), ("x", a), (a, "x"), ("x", "z", a), (0, "f", a), (0, "f", "x", a)):
+                net = small()
+                try:
+                    getattr(net, name)(*args)
+                except (TypeError, ValueError):
+                    raised += 1
+                assert net.text() and net.blobs is not None and net.to_dot()
+        for key in ("p", "axis"):
+            for a in junk:
+                try: small().relu("x", **{key: a})
+                except (TypeError, ValueError): raised += 1
+    assert raised > 1500
+
+
+def test_shapes_that_are_none_are_not_printed():
+    net = small()
+    net.shapes |= {"x": None, "w": 3, "b": ()}
+    assert "  inputs     x\n             w\n             b\n" in net.text() and net.to_svg() and net.to_dot()
 
 
 def test_the_nets_of_the_other_tests():
