@@ -289,8 +289,9 @@ class Odd:
 
 def test_wrong_types_give_errors():
     """Every public method with wrong arguments in each place."""
-    junk = [None, 3, -1, 1 << 70, 2.5, math.nan, 1j, "x", "", "\0", b"x", [], ["x"], [[]], (None,), {}, {"x": 1}, slice(1),
-            ..., int, abs, Odd(), np.ones(2), np.array(None), cg.ones(2), Operator("relu", "x", "y"), small(), object()]
+    junk = [None, 3, -1, 1 << 70, 2.5, math.nan, 1j, "x", "", "\0", b"x", [], ["x"], [[]], (None,), {}, {"x": 1},
+            slice(1), ..., int, abs, Odd(), np.ones(2), np.array(None), cg.ones(2), Operator("relu", "x", "y"), small(),
+            object()]
     methods = ["add_operator", "insert_operator", "create_python_operator", "add_constant", "rename", "remove_operator",
                "clone", "versions", "readers", "writers", "relu", "mul"]
     raised = 0
