@@ -142,6 +142,7 @@ from cygrad.ops.functions import gelu as gelu
 from cygrad.core.dtypes import get_default_dtype as get_default_dtype
 from cygrad.kernels.threads import get_num_threads as get_num_threads
 from cygrad.ops.activations import glu as glu
+from cygrad import graph as graph
 from cygrad.ops.compare import greater as greater
 from cygrad.ops.compare import greater_equal as greater_equal
 from cygrad.ops.channels import group_norm as group_norm

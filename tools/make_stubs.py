@@ -450,13 +450,15 @@ def front():
 
 
 CLASSES = {}
-INLINE = ("cygrad.nn.", "cygrad.io.", "cygrad.trainers.", "cygrad.optim.groups", "cygrad.optim.schedule")
+INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.trainers.", "cygrad.optim.groups",
+          "cygrad.optim.schedule")
 # beginnings of the names of Python modules whose types are in their source
 
 
 def main():
     modules = surface.modules()
     for name, module in modules.items():
+        if name.startswith("cygrad.graph."): continue       # whose Operator and GradientSlice are those of nets
         CLASSES.update({n: name for n, v in surface.own(module).items() if inspect.isclass(v) and v.__module__ == name})
     packages = surface.public_packages()
     classes = {known.partition(".")[0] for known in RESULTS}

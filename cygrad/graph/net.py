@@ -1,0 +1,449 @@
+"""Net: a list of operators on named blobs, with its constants, inputs and outputs. Nothing here runs an operator."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from cygrad.core.errors import cut, described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import tensor
+from cygrad.graph.definition import PYTHON, Blob, Operator, check_arguments, check_integer, check_name, check_names
+from cygrad.ops.table import ROWS
+
+Names = str | list[str] | tuple[str, ...]
+Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
+
+
+class Use(NamedTuple):
+    """Who uses the blobs of a net: the positions of operators by the name of the blob."""
+
+    inputs: tuple[Blob, ...]
+    blobs: tuple[Blob, ...]
+    writers: dict[str, list[int]]
+    readers: dict[str, list[int]]
+
+
+class Net:
+    """A list of operators on named blobs. Each operator of the table can be added by its name, on names of blobs:
+
+        net = cg.graph.Net("mlp")
+        h = net.linear(["x", "w", "b"])
+        y = net.mul([net.relu(h), 0.5], "y")
+        net.add_operator("sum", y, "loss", axis=1)
+
+    A builder call, such as net.linear(inputs, outputs=None, **arguments), is add_operator("linear", ...). Blobs that
+    are read before any operator writes them are the inputs of the net. A blob can be written again, which raises its
+    version: an operator reads what was written last before it. print(net) lists the operators.
+
+    `name` is the name of the net. `training` is the mode that it runs in: True, False, or None for that of the thread.
+    `shapes` is a dict from blob to (shape, name of the dtype) that is printed and saved; nothing depends on it. `edits`
+    grows with every change of the definition. Raises TypeError or ValueError for a name that is no name."""
+
+    shapes: dict[str, tuple[tuple[int, ...], str]]
+
+    def __init__(self, name: str = "net"):
+        self._name = str(check_name(name, "Net", "the name"))
+        self._operators: list[Operator] = []
+        self._constants: dict[str, int | float | Tensor] = {}
+        self._numbers: dict[str, Blob] = {}         # the text of a number: its constant
+        self._known: set[str] = set()               # the names of all blobs
+        self._next: dict[str, int] = {}             # the next number of a fresh name
+        self._outputs: tuple[Blob, ...] | None = None
+        self._training: bool | None = None
+        self._edits = 0
+        self._used: tuple[int, Use] | None = None   # of these edits
+        self.shapes = {}
+
+    # ---- what the net is ---------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the net."""
+        return self._name
+
+    @property
+    def training(self) -> bool | None:
+        """The mode that the net runs in: True (train), False (predict), or None, that of the thread. Setting it to
+        anything else raises TypeError."""
+        return self._training
+
+    @training.setter
+    def training(self, value: bool | None) -> None:
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"Net.training must be True, False or None, got {described(value)}")
+        self._training = value
+        self._edits += 1
+
+    @property
+    def edits(self) -> int:
+        """The number of changes so far. What was computed from the net is valid while it is the same."""
+        return self._edits
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """The operators, in the order in which they run."""
+        return tuple(self._operators)
+
+    @property
+    def constants(self) -> Mapping[str, int | float | Tensor]:
+        """The constants by name, read-only: Python numbers and tensors."""
+        return MappingProxyType(self._constants)
+
+    @property
+    def inputs(self) -> tuple[Blob, ...]:
+        """The blobs that are read before any operator writes them, in the order of their first use, without the
+        constants."""
+        return self._use().inputs
+
+    @property
+    def outputs(self) -> tuple[Blob, ...]:
+        """The results of the net: by default the blobs that are written and that no later operator reads. A name or a
+        list of names can be assigned, and None for the default. Raises ValueError for unknown blobs."""
+        if self._outputs is not None: return self._outputs
+        use = self._use()
+        return tuple(b for b in use.blobs if b in use.writers and use.readers.get(b, [-1])[-1] <= use.writers[b][-1])
+
+    @outputs.setter
+    def outputs(self, names: Names | None) -> None:
+        found = None if names is None else check_names(names, "Net.outputs", "the outputs")
+        for name in found or (): self._need(name, "Net.outputs")
+        if found is not None and len({*found}) < len(found):
+            raise ValueError(f"Net.outputs: each output must be named once, got {described(list(map(str, found)))}")
+        self._outputs = found
+        self._edits += 1
+
+    @property
+    def blobs(self) -> tuple[Blob, ...]:
+        """The names of all blobs in the order of their first use, then the constants that no operator reads."""
+        return self._use().blobs
+
+    def versions(self, blob: str) -> int:
+        """How many operators write a blob. Raises ValueError if there is none of this name."""
+        return len(self._use().writers.get(self._need(blob, "Net.versions"), ()))
+
+    def writers(self, blob: str) -> tuple[Operator, ...]:
+        """The operators that write a blob, in order. Raises ValueError if there is none of this name."""
+        return self._at(self._use().writers.get(self._need(blob, "Net.writers"), ()))
+
+    def readers(self, blob: str) -> tuple[Operator, ...]:
+        """The operators that read a blob, in order. Raises ValueError if there is none of this name."""
+        return self._at(self._use().readers.get(self._need(blob, "Net.readers"), ()))
+
+    def __len__(self) -> int:
+        return len(self._operators)
+
+    def __iter__(self) -> Iterator[Operator]:
+        return iter(self.operators)
+
+    def __contains__(self, blob: object) -> bool:
+        return isinstance(blob, str) and blob in self._known
+
+    def __bool__(self) -> bool:
+        return True                                 # (also without operators)
+
+    def _at(self, positions: Iterable[int]) -> tuple[Operator, ...]:
+        return tuple(self._operators[k] for k in positions)
+
+    def _need(self, blob: Any, who: str) -> Blob:
+        """`blob` as a Blob of this net."""
+        name = check_name(blob, who)
+        if name not in self._known:
+            raise ValueError(f"{who}: net {cut(self._name)} has no blob {described(str(name))}; it has "
+                             f"{cut(', '.join(self.blobs)) or 'none'}")
+        return name
+
+    def _use(self) -> Use:
+        """Who uses the blobs. It is computed again after an edit."""
+        if self._used is not None and self._used[0] == self._edits: return self._used[1]
+        inputs: dict[Blob, None] = {}
+        blobs: dict[Blob, None] = {}
+        writers: dict[str, list[int]] = {}
+        readers: dict[str, list[int]] = {}
+        for k, operator in enumerate(self._operators):
+            for name in operator.inputs:
+                if name is None: continue
+                if name not in writers and name not in self._constants: inputs[name] = None
+                blobs[name] = None
+                positions = readers.setdefault(name, [])
+                if not positions or positions[-1] != k: positions.append(k)
+            for name in operator.outputs:
+                blobs[name] = None
+                writers.setdefault(name, []).append(k)
+        for constant in self._constants: blobs[Blob(constant)] = None
+        use = Use(tuple(inputs), tuple(blobs), writers, readers)
+        self._used = self._edits, use
+        return use
+
+    # ---- building ----------------------------------------------------------------------------------------------------
+
+    def add_operator(self, type: str | Operator, inputs: Operands = (), outputs: Names | int | None = None,
+                     **arguments: Any) -> Any:
+        """Add an operator at the end and return its output, a Blob, or a tuple of Blobs if there are several.
+
+        type: the name of a row of the operator table. Another one can be added too; running or differentiating it is
+        an error. inputs: a name or a list of names; a Python number in it becomes a constant of the net, None is an
+        absent operand. outputs: a name or a list of names; a number of fresh names, which begin with the type; None
+        for one. arguments: the other arguments of the operator by keyword.
+
+        `type` can also be an Operator, which is added as it is, without further arguments. Raises TypeError or
+        ValueError for what cannot be part of a definition, and for an output that is a constant."""
+        return self._insert("Net.add_operator", len(self._operators), type, inputs, outputs, arguments)
+
+    def insert_operator(self, index: int, type: str | Operator, inputs: Operands = (),
+                        outputs: Names | int | None = None, **arguments: Any) -> Any:
+        """As add_operator, before the operator of this index. Raises ValueError for an index that is negative or larger
+        than the number of operators."""
+        who = "Net.insert_operator"
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise TypeError(f"{who}: the index must be an int, got {described(index)}")
+        if not 0 <= index <= len(self._operators):
+            raise ValueError(f"{who}: the index must be from 0 to {len(self._operators)}, the number of operators, got "
+                             f"{described(index)}")
+        return self._insert(who, index, type, inputs, outputs, arguments)
+
+    def create_python_operator(self, f: Callable[..., Any], inputs: Operands, outputs: Names | int | None = None,
+                               grad_f: Callable[..., Any] | None = None) -> Any:
+        """Add an operator of type "python", which calls f, and grad_f for its gradient; outputs as in add_operator.
+        A net with such an operator cannot be saved. Raises TypeError if f or grad_f is no function."""
+        who = "Net.create_python_operator"
+        if not callable(f): raise TypeError(f"{who}: f must be a function, got {described(f)}")
+        if grad_f is not None and not callable(grad_f):
+            raise TypeError(f"{who}: grad_f must be a function or None, got {described(grad_f)}")
+        return self._insert(who, len(self._operators), PYTHON, inputs, outputs, {}, (f, grad_f))
+
+    def _insert(self, who, index, type, inputs, outputs, arguments, function=None):
+        """Add an operator at `index`. Nothing has changed if this raises."""
+        numbers = {}                                # the text of a number: (its new name, the number)
+        if isinstance(type, Operator):
+            if inputs != () or outputs is not None or arguments:
+                raise TypeError(f"{who}: an Operator has its inputs, outputs and arguments; pass it alone, or change "
+                                f"it with replace()")
+            operator = type
+        else:
+            kind = str(check_name(type, who, "the type"))
+            if kind == PYTHON and function is None:
+                raise ValueError(f"{who}: add an operator of type \"python\" with create_python_operator(f, inputs, "
+                                 f"outputs)")
+            reads = self._operands(inputs, outputs, who, numbers)
+            writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
+            operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
+        new = {name for name, _ in numbers.values()}
+        for name in operator.outputs:
+            if name in self._constants or name in new:
+                raise ValueError(f"{who}: {described(str(name))} is a constant, which no operator can write; choose "
+                                 f"another output")
+        for text, (name, value) in numbers.items():
+            self._constants[name], self._numbers[text] = value, name
+        self._operators.insert(index, operator)
+        self._known |= {*filter(None, operator.inputs), *operator.outputs}
+        self._edits += 1
+        return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
+
+    def _operands(self, inputs, outputs, who, numbers):
+        """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
+        are not those of the other inputs and of the outputs."""
+        if inputs is None or isinstance(inputs, str | bool | int | float): inputs = inputs,
+        if not isinstance(inputs, list | tuple):
+            raise TypeError(f"{who}: the inputs must be a name, a number, None or a list of them, got "
+                            f"{described(inputs)}")
+        written = outputs if isinstance(outputs, list | tuple) else (outputs,)
+        taken = {name for name in (*inputs, *written) if isinstance(name, str)}
+        names = []
+        for value in inputs:
+            if value is None or isinstance(value, str):
+                names.append(None if value is None else check_name(value, who, "each input that is a str"))
+                continue
+            if type(value) not in (bool, int, float):
+                raise TypeError(f"{who}: each input must be the name of a blob, a Python number or None, got "
+                                f"{described(value)}; name an array or tensor with add_constant(value)")
+            if type(value) is int: check_integer(value, f"{who}: each input that is an int")
+            text = repr(value)                      # 1, 1.0 and True differ, and NaN is equal to itself
+            if text in self._numbers: names.append(self._numbers[text])
+            else:
+                if text not in numbers:
+                    numbers[text] = self._fresh("constant", taken), value
+                    taken.add(numbers[text][0])
+                names.append(numbers[text][0])
+        return tuple(names)
+
+    def _results(self, kind, outputs, who, taken):
+        """The names of the outputs: the given ones, or as many fresh ones; `taken` are the names of the inputs."""
+        if outputs is None: outputs = 1
+        if isinstance(outputs, bool) or not isinstance(outputs, int | str | list | tuple):
+            raise TypeError(f"{who}: the outputs must be a name, a list of names, a number of fresh names or None, got "
+                            f"{described(outputs)}")
+        if not isinstance(outputs, int): return check_names(outputs, who, "the outputs")
+        if not 0 <= outputs <= 10_000:
+            raise ValueError(f"{who}: the number of outputs must be from 0 to 10,000, got {described(outputs)}")
+        names = []
+        for _ in range(outputs): names.append(self._fresh(kind, taken.union(names)))
+        return tuple(names)
+
+    def _fresh(self, stem, taken=frozenset()):
+        """A name that no blob has: the stem, or the stem with a number."""
+        k = self._next.get(stem, 0)
+        while True:
+            name = Blob(f"{stem}_{k}" if k else stem)
+            if name not in self._known and name not in taken and name not in self._constants: return name
+            k += 1
+            self._next[stem] = k
+
+    def _define(self, operators, constants):
+        """Fill an empty net with operators and constants that were checked."""
+        self._operators, self._constants = [*operators], dict(constants)
+        self._known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | {*constants}
+        for name, value in constants.items():
+            if not isinstance(value, Tensor): self._numbers.setdefault(repr(value), Blob(name))
+        self._edits += 1
+
+    def add_constant(self, value: int | float | npt.ArrayLike | Tensor, name: str | None = None) -> Blob:
+        """Add a constant and return its name: the given one, or a fresh one. A Python number is kept as it is, anything
+        else as a tensor with a copy. An input can become a constant. Raises ValueError if the name is that of a
+        constant or of a blob that an operator writes."""
+        who = "Net.add_constant"
+        if name is None: blob = self._fresh("constant")
+        else:
+            blob = check_name(name, who)
+            if blob in self._constants or blob in self._use().writers:
+                what = "a constant" if blob in self._constants else "an output of an operator"
+                raise ValueError(f"{who}: {described(str(blob))} is {what} already; choose another name")
+        kept: int | float | Tensor
+        if isinstance(value, bool | int | float) and type(value) in (bool, int, float):
+            kept = value if isinstance(value, float) else check_integer(value, f"{who}: the value")
+            self._numbers.setdefault(repr(value), blob)
+        else:
+            try:
+                kept = tensor(value.detach() if isinstance(value, Tensor) else value)
+            except (BufferError, TypeError, ValueError, RuntimeError) as e:
+                raise type(e)(f"{who}: the value must be a number, an array or a tensor: {e}") from None
+        self._constants[blob] = kept
+        self._known.add(blob)
+        self._edits += 1
+        return blob
+
+    # ---- changes -----------------------------------------------------------------------------------------------------
+
+    def rename(self, blob: str, new: str) -> Blob:
+        """Give a blob another name, everywhere in the net. Raises ValueError if there is none of the old name, or one
+        of the new."""
+        who = "Net.rename"
+        old, new = self._need(blob, who), check_name(new, who, "the new name")
+        if new in self._known:
+            raise ValueError(f"{who}: net {cut(self._name)} has a blob {described(str(new))} already; choose another "
+                             f"name")
+
+        def renamed(names): return tuple(new if name == old else name for name in names)
+
+        for k, o in enumerate(self._operators):
+            if old in o.inputs or old in o.outputs:
+                self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs))
+        self._constants = {new if name == old else name: value for name, value in self._constants.items()}
+        self._numbers = {text: new if name == old else name for text, name in self._numbers.items()}
+        if self._outputs is not None: self._outputs = renamed(self._outputs)
+        if old in self.shapes: self.shapes[new] = self.shapes.pop(old)
+        self._known = self._known - {old} | {new}
+        self._edits += 1
+        return new
+
+    def remove_operator(self, operator: Operator) -> None:
+        """Remove an operator: this one, or else the first that is equal. Raises ValueError if the net does not have it,
+        or if an assigned output would no longer exist."""
+        who = "Net.remove_operator"
+        if not isinstance(operator, Operator):
+            raise TypeError(f"{who} takes an operator of net.operators, got {described(operator)}")
+        k = next((k for k, o in enumerate(self._operators) if o is operator), None)
+        if k is None:
+            if operator not in self._operators:
+                raise ValueError(f"{who}: net {cut(self._name)} does not have the operator {cut(repr(operator))}")
+            k = self._operators.index(operator)
+        rest = self._operators[:k] + self._operators[k + 1:]
+        known = {name for o in rest for name in (*o.inputs, *o.outputs) if name is not None} | {*self._constants}
+        for name in self._outputs or ():
+            if name not in known:
+                raise ValueError(f"{who}: the output {described(str(name))} would no longer exist; insert another "
+                                 f"operator that writes it first, or assign net.outputs")
+        self._operators, self._known = rest, known
+        self._edits += 1
+
+    def clone(self, name: str | None = None) -> "Net":
+        """An independent copy, with another name if one is given. The tensors of constants are copied; Python operators
+        call the same functions."""
+        other = Net(self._name if name is None else name)
+        other._operators = [*self._operators]       # (operators cannot change)
+        other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
+                            for key, value in self._constants.items()}
+        other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
+        other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
+        return other
+
+    __copy__ = clone
+
+    # ---- text, files, drawings ---------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The net as text: its name and mode, its inputs, constants and outputs, and a line for each operator."""
+        from cygrad.graph.printing import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the net to a .safetensors file: the constants that are tensors, and in its metadata the definitions as
+        JSON. The file is replaced atomically, as cygrad.save does. Raises ValueError for another suffix and for a net
+        with Python operators, and OSError if the file cannot be written."""
+        from cygrad.graph.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> "Net":
+        """The net that `save` wrote. The whole file is checked before memory is taken for its tensors, and nothing in
+        it is run. Raises ValueError for a file that is malformed, with the operator and the field, and OSError if it
+        cannot be read."""
+        from cygrad.graph.files import load
+
+        return load(path)
+
+    def to_dot(self) -> str:
+        """The net in the language of Graphviz, which draws it with `dot -Tsvg`."""
+        from cygrad.graph.drawing import to_dot
+
+        return to_dot(self)
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """A drawing of the net as SVG, which is also written to `path` if one is given. Operators are boxes, their
+        outputs are below them, and those of a backward pass have another colour. Raises OSError if the file cannot be
+        written."""
+        from cygrad.graph.drawing import to_svg
+
+        return to_svg(self, path)
+
+    def draw(self, path: str | PathLike[str]) -> None:
+        """Write a drawing to a file that ends with .svg (`to_svg`) or .dot (`to_dot`). Raises ValueError for another
+        suffix and OSError if the file cannot be written."""
+        from cygrad.graph.drawing import draw
+
+        draw(self, path)
+
+    # ---- builder calls -----------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in ROWS:
+            advice = "" if name.startswith("__") else f"; add an operator of an unknown type with add_operator(" \
+                                                      f"{described(name)}, inputs, outputs)"
+            raise AttributeError(f"Net has no attribute and the operator table has no row {described(name)}{advice}")
+
+        def build(inputs: Operands = (), outputs: Names | int | None = None, **arguments: Any) -> Any:
+            return self._insert(f"Net.{name}", len(self._operators), name, inputs, outputs, arguments)
+
+        build.__name__, build.__qualname__ = name, f"Net.{name}"
+        build.__doc__ = f"add_operator({name!r}, inputs, outputs, **arguments)"
+        return build
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *ROWS})
