@@ -114,11 +114,12 @@ class Operator:
     name         a label, or ""
     is_gradient  whether a backward pass made it
     function     of type "python" the functions (f, grad_f), of all others None
+    of           the operator whose gradient this one computes, or None
 
     A list becomes a tuple, a dtype its name and a NumPy number a Python number. Operators are equal if all of these
     are, 1, 1.0 and True being different. Raises TypeError or ValueError for anything else."""
 
-    __slots__ = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function"
+    __slots__ = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"
 
     type: str
     inputs: tuple[Blob | None, ...]
@@ -127,10 +128,11 @@ class Operator:
     name: str
     is_gradient: bool
     function: Functions | None
+    of: "Operator | None"
 
     def __init__(self, type: str, inputs: str | Iterable[str | None] = (), outputs: str | Iterable[str] = (),
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,
-                 function: Functions | None = None):
+                 function: Functions | None = None, of: "Operator | None" = None):
         kind = str(check_name(type, "Operator", "the type"))
         if isinstance(inputs, str): inputs = inputs,
         if not isinstance(inputs, list | tuple):
@@ -144,8 +146,10 @@ class Operator:
         if name != "": check_name(name, who, "its label")
         if not isinstance(is_gradient, bool):
             raise TypeError(f"{who}: is_gradient must be a bool, got {described(is_gradient)}")
+        if of is not None and not isinstance(of, Operator):
+            raise TypeError(f"{who}: of must be an Operator or None, got {described(of)}")
         values = (kind, reads, writes, MappingProxyType(check_arguments(arguments, who)), str(name), is_gradient,
-                  check_function(kind, function))
+                  check_function(kind, function), of)
         for slot, value in zip(self.__slots__, values, strict=True): object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -155,7 +159,8 @@ class Operator:
         raise AttributeError("an Operator cannot be changed; make another one with replace()")
 
     def _values(self) -> tuple[Any, ...]:
-        return (self.type, self.inputs, self.outputs, dict(self.arguments), self.name, self.is_gradient, self.function)
+        return (self.type, self.inputs, self.outputs, dict(self.arguments), self.name, self.is_gradient, self.function,
+                self.of)
 
     def replace(self, **changes: Any) -> "Operator":
         """An operator with other values for the attributes in `changes`. Raises TypeError for other names."""

@@ -3,15 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
-from cygrad.graph.definition import PYTHON, Blob, Operator, check_arguments, check_integer, check_name, check_names
+from cygrad.graph.definition import (
+    PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
+)
+from cygrad.graph.gradients import ALIASES, BUILT_IN, Pass, backward_pass
 from cygrad.ops.table import ROWS
+
+if TYPE_CHECKING:
+    from cygrad.graph.plan import Plan
 
 Names = str | list[str] | tuple[str, ...]
 Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
@@ -55,6 +61,11 @@ class Net:
         self._training: bool | None = None
         self._edits = 0
         self._used: tuple[int, Use] | None = None   # of these edits
+        self._given: set[str] = set()               # blobs whose names were given, not made
+        self._passes: tuple[Pass, ...] = ()
+        self._gradients: dict[str, Blob | GradientSlice] | None = None
+        self._bindings: dict[str, Tensor] = {}
+        self._shared: frozenset[str] | None = None  # (blobs that are kept although others may share memory)
         self.shapes = {}
 
     # ---- what the net is ---------------------------------------------------------------------------------------------
@@ -224,6 +235,7 @@ class Net:
             operator = type
         else:
             kind = str(check_name(type, who, "the type"))
+            kind = ALIASES.get(kind, kind)
             if kind == PYTHON and function is None:
                 raise ValueError(f"{who}: add an operator of type \"python\" with create_python_operator(f, inputs, "
                                  f"outputs)")
@@ -239,6 +251,7 @@ class Net:
             self._constants[name], self._numbers[text] = value, name
         self._operators.insert(index, operator)
         self._known |= {*filter(None, operator.inputs), *operator.outputs}
+        if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
         self._edits += 1
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
 
@@ -294,6 +307,7 @@ class Net:
     def _define(self, operators, constants):
         """Fill an empty net with operators and constants that were checked."""
         self._operators, self._constants = [*operators], dict(constants)
+        self._given = {name for o in operators if not o.is_gradient for name in o.outputs}
         self._known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | {*constants}
         for name, value in constants.items():
             if not isinstance(value, Tensor): self._numbers.setdefault(repr(value), Blob(name))
@@ -323,6 +337,93 @@ class Net:
         self._known.add(blob)
         self._edits += 1
         return blob
+
+    # ---- gradients ---------------------------------------------------------------------------------------------------
+
+    def add_gradient_operators(self, ys: list[str] | Mapping[str, str | None],
+                               skip: int = 0) -> dict[str, Blob | GradientSlice]:
+        """Add operators that compute the gradients of `ys` for the blobs that they depend on. Returns a dict from the
+        name of each blob to that of its gradient, or to a GradientSlice.
+
+        ys: a list of blobs, whose head gradients are ones, or a dict from blob to the blob that is its head gradient,
+        None for ones. The head of a blob that others depend on is added to the gradient that flows into it. skip: the
+        first operators, this many, are not differentiated; what they write counts as an input.
+
+        Blobs that reach no head, integers and constants have no gradient. A blob that was written several times has
+        that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
+        skip; RuntimeError for a second call (differentiate a clone()), for an operator without a gradient, and where
+        an operator needs a version of a blob that was overwritten since. Then nothing has changed."""
+        who = "Net.add_gradient_operators"
+        if self._gradients is not None:
+            raise RuntimeError(f"{who}: net {cut(self._name)} has gradient operators already; differentiate again on "
+                               f"clone(), or by GradientRegistry.get_backward_pass(net.operators, ys)")
+        found = backward_pass(self._operators, ys, skip, self._constants, set(self._known), who)
+        self._operators += found.operators
+        self._known |= {name for o in found.operators for name in (*filter(None, o.inputs), *o.outputs)}
+        self._gradients = dict(found.gradients)
+        self._passes += found,
+        self._edits += 1
+        return dict(found.gradients)
+
+    @property
+    def gradients(self) -> Mapping[str, Blob | GradientSlice]:
+        """What add_gradient_operators returned. Raises RuntimeError before that."""
+        if self._gradients is None:
+            raise RuntimeError(f"Net.gradients: net {cut(self._name)} has no gradient operators; call "
+                               f"add_gradient_operators(ys) first")
+        return MappingProxyType(self._gradients)
+
+    @property
+    def param_to_grad(self) -> dict[str, Blob | GradientSlice]:
+        """The gradients of the inputs of the net. Raises RuntimeError before add_gradient_operators."""
+        gradients = self.gradients
+        return {name: gradients[name] for name in self.inputs if name in gradients}
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The backward passes, for lowering.py."""
+        return self._passes
+
+    @property
+    def bindings(self) -> Mapping[str, Tensor]:
+        """The tensors outside that blobs stand for, by name, read-only."""
+        return MappingProxyType(self._bindings)
+
+    # ---- memory ------------------------------------------------------------------------------------------------------
+
+    def share_blobs(self, dont_share_blobs: Names = ()) -> None:
+        """Let the blobs share memory: after a run only the outputs, the gradients of the inputs and `dont_share_blobs`
+        have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
+        blobs."""
+        names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
+        self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
+        self._edits += 1
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The blobs that have values after a run, beside the inputs."""
+        written = self._use().writers
+        kept = {str(name) for name in self.outputs if name in written}
+        if self._gradients is not None:
+            wanted = self._use().inputs if self._shared is not None else self._gradients
+            for g in (self._gradients[name] for name in wanted if name in self._gradients):
+                kept |= {*(g if isinstance(g, GradientSlice) else (g,))}
+        kept |= {name for name in written if name in (self._given if self._shared is None else self._shared)}
+        return frozenset(kept & {*written})
+
+    def plan(self, shapes: Mapping[str, Any] | None = None) -> "Plan":
+        """The memory of a run before it runs; see Plan. shapes: for each input a shape (float32), a pair (shape,
+        dtype), or a tensor or array. Raises ValueError if one is missing, and the errors of operators for shapes that
+        do not fit, with the operator and its blobs."""
+        from cygrad.graph.plan import planned
+
+        return planned(self, shapes)
+
+    def infer(self, shapes: Mapping[str, Any] | None = None) -> dict[str, tuple[tuple[int, ...], str]]:
+        """The shape and the name of the dtype of each blob, for `shapes` as in plan()."""
+        from cygrad.graph.plan import inferred
+
+        return inferred(self, shapes)
 
     # ---- changes -----------------------------------------------------------------------------------------------------
 
@@ -376,6 +477,8 @@ class Net:
         other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
                             for key, value in self._constants.items()}
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
+        other._given = set(self._given)
+        other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
         return other
 
@@ -433,7 +536,7 @@ class Net:
     # ---- builder calls -----------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in ROWS:
+        if name not in ROWS and name not in BUILT_IN:
             advice = "" if name.startswith("__") else f"; add an operator of an unknown type with add_operator(" \
                                                       f"{described(name)}, inputs, outputs)"
             raise AttributeError(f"Net has no attribute and the operator table has no row {described(name)}{advice}")
@@ -446,4 +549,4 @@ class Net:
         return build
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *ROWS})
+        return sorted({*super().__dir__(), *ROWS, *BUILT_IN})

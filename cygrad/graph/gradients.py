@@ -1,0 +1,339 @@
+"""The backward pass of a list of operators, as more operators.
+
+The operators are visited in reverse. An operator whose outputs have a gradient gets a gradient operator: its type is
+that of the operator followed by "_gradient", it reads the gradients of the outputs and what the formula needs, and it
+writes the gradients of the inputs. Contributions of several readers are added. Nothing is computed here: lowering.py
+runs gradient operators with the operators' own gradients, those of eager code."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cygrad.core.errors import cut, described
+from cygrad.graph.definition import PYTHON, Blob, GradientSlice, Operator, check_name
+from cygrad.ops.calls import operands
+from cygrad.ops.table import ROWS
+
+SUFFIX = "_gradient"
+STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
+ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS}      # types that are no rows of the table
+
+# Operands that never have a gradient: integers, masks, lengths, running statistics.
+NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
+               "sorter", "targets", "input_lengths", "target_lengths", "packed"}
+NO_GRADIENT_OF = {"cross_entropy": {"target"}, "nll_loss": {"target"}, "linear_cross_entropy": {"target"},
+                  "bce_with_logits": set(), "hinge_embedding_loss": {"target"}, "soft_margin_loss": {"target"}}
+
+# What a gradient reads beside the gradients of the outputs: by default the inputs.
+READS_OUTPUTS = set("cbrt celu cholesky cumprod det elu exp exp2 expm1 hardsigmoid inv leaky_relu log_softmax logsumexp "
+                    "max min norm prod reciprocal relu rsqrt selu sigmoid softmax softplus sqrt std svdvals tan "
+                    "tanh".split())
+READS_NOTHING = set("add astype as_view broadcast_to concat copy cumsum diag diagonal dropout ensure_dense expand_dims "
+                    "flip fold getitem interpolate mean neg negate_gradient pad permute put_slice reshape scale_gradient "
+                    "split squeeze stack sub sum transpose tril triu unfold".split())
+
+ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
+
+Version = tuple[str, int]   # a blob, and how many operators have written it
+Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
+
+registered: dict[str, Registered] = {}
+
+
+class Pass(NamedTuple):
+    """A backward pass. `operators` are those that it adds, `gradients` the gradient of each blob by name. The rest is
+    for lowering.py: the operators that were differentiated, the heads as pairs of a version and the name of its
+    gradient (None: ones), and the version whose whole gradient each of the names is."""
+
+    operators: tuple[Operator, ...]
+    gradients: dict[str, Blob | GradientSlice]
+    forward: tuple[Operator, ...]
+    heads: tuple[tuple[Version, str | None], ...]
+    whole: dict[str, Version]
+
+
+class Versions:
+    """How often each blob has been written, along a list of operators."""
+
+    def __init__(self, operators: Sequence[Operator]):
+        self.now: dict[str, int] = {}
+        self.history: dict[str, list[str]] = {}
+        self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
+        self.written: list[tuple[Version, ...]] = []
+        for k, operator in enumerate(operators):
+            self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
+            self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
+
+    def write(self, name: str, by: str) -> Version:
+        """Count a write, and return the new version."""
+        self.now[name] = self.now.get(name, 0) + 1
+        self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
+        return name, self.now[name]
+
+    def check(self, needed: Version, who: str) -> None:
+        """Raise RuntimeError unless the blob still has the version that is needed."""
+        name, version = needed
+        if self.now.get(name, 0) == version: return
+        raise RuntimeError(f"{who} needs version {version} of the blob {described(name)}, which has version "
+                           f"{self.now[name]} now: {'; '.join(self.history[name])}; let the later operators write to "
+                           f"another blob")
+
+
+def register_gradient(type: str) -> Callable[[Registered], Registered]:
+    """A decorator that registers a gradient for the operators of a type, also in place of the type's own:
+
+        @cg.graph.register_gradient("square")
+        def gradient(operator, output_gradients):
+            twice = cg.graph.Operator("mul", [operator.inputs[0], output_gradients[0]], "twice")
+            return [cg.graph.Operator("add", ["twice", "twice"], "x_grad")], ["x_grad"]
+
+    The function is called with an operator and the names of the gradients of its outputs, None where there is none. It
+    returns the operators that compute the gradients of the inputs, and for each input a name, a GradientSlice or None.
+    These operators can read the inputs and outputs of the operator, the gradients of its outputs and what they have
+    written. None instead of a function removes a registration: register_gradient(type)(None)."""
+    name = str(check_name(type, "register_gradient", "the type"))
+
+    def register(f: Registered) -> Registered:
+        if f is None: registered.pop(name, None)
+        elif not callable(f): raise TypeError(f"register_gradient: wanted a function, got {described(f)}")
+        else: registered[name] = f
+        return f
+
+    return register
+
+
+class GradientRegistry:
+    """The gradients of operators as operators."""
+
+    @staticmethod
+    def get_backward_pass(operators: Sequence[Operator], ys: Any) -> tuple[list[Operator],
+                                                                            dict[str, Blob | GradientSlice]]:
+        """The operators that compute the gradients of `ys`, and the gradient of each blob by name; see
+        Net.add_gradient_operators. The operators run after the given ones."""
+        found = backward_pass(operators, ys)
+        return list(found.operators), dict(found.gradients)
+
+    register_gradient = staticmethod(register_gradient)
+
+
+def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Mapping[str, Any] | None = None,
+                  taken: set[str] | None = None, who: str = "get_backward_pass") -> Pass:
+    """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use."""
+    heads = check_heads(ys, who)
+    if isinstance(operators, Operator) or not all(isinstance(o, Operator) for o in operators):
+        raise TypeError(f"{who}: the operators must be a list of Operator, got {described(operators)}")
+    if isinstance(skip, bool) or not isinstance(skip, int):
+        raise TypeError(f"{who}: skip must be an int, got {described(skip)}")
+    if skip < 0: raise ValueError(f"{who}: skip must be at least 0, got {skip}")
+    walk = Walk(tuple(operators), skip, {*(constants or ())}, who, taken or set())
+    for y, head in heads.items():
+        for name in (y, *([] if head is None else [head])):
+            if name not in walk.known:
+                raise ValueError(f"{who}: there is no blob {described(str(name))}; the blobs are "
+                                 f"{cut(', '.join(sorted(walk.known))) or 'none'}")
+    return walk.run(heads)
+
+
+def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
+    """`ys` as a dict from blob to head, without repetitions."""
+    if isinstance(ys, Mapping):
+        heads: dict[Blob, Blob | None] = {}
+        for y, head in ys.items():
+            if isinstance(head, GradientSlice):
+                raise TypeError(f"{who}: the head of {described(str(y))} is a GradientSlice; pass the name of a dense "
+                                f"gradient")
+            heads[check_name(y, who)] = None if head is None else check_name(head, who)
+        return heads
+    if not isinstance(ys, list):
+        raise TypeError(f"{who}: ys must be a list of blobs, or a dict from blob to head gradient or None, got "
+                        f"{described(ys)}")
+    return {check_name(y, who): None for y in ys}
+
+
+class Walk:
+    """The visit of the operators in reverse."""
+
+    def __init__(self, operators: tuple[Operator, ...], skip: int, constants: set[str], who: str, taken: set[str]):
+        self.operators, self.skip, self.constants, self.who = operators, min(skip, len(operators)), constants, who
+        self.versions = Versions(operators)
+        self.known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | taken
+        self.taken = set(self.known)
+        self.added: list[Operator] = []
+        self.parts: dict[Version, list[Any]] = {}       # the contributions to the gradient of each version
+        self.count: dict[Version, int] = {}             # how many there will be
+        self.whole: dict[str, Version] = {}
+
+    def run(self, heads: dict[Blob, Blob | None]) -> Pass:
+        begun: list[tuple[Version, str | None]] = []
+        found: dict[str, Blob | GradientSlice] = {}
+        self.count_contributions(heads)
+        for y, head in heads.items():
+            version = y, self.versions.now.get(y, 0)
+            begun.append((version, head))
+            if head is None:
+                head = self.fresh(f"{y}_autogen_grad")
+                self.emit(Operator(ONES, (y,), (head,), is_gradient=True))
+            self.parts.setdefault(version, []).append(head)
+        for k in range(len(self.operators) - 1, self.skip - 1, -1):
+            outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
+            if self.is_reached(k): self.differentiate(k, outputs)
+        for version in sorted(self.parts, key=lambda v: -v[1]): self.gradient_of(version, found)
+        return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole)
+
+    def fresh(self, name: str) -> Blob:
+        """A name that is not taken yet, by default `name`."""
+        k, base = 0, name
+        while name in self.taken:
+            k += 1
+            name = f"{base}_{k}"
+        self.taken.add(name)
+        return Blob(name)
+
+    def emit(self, operator: Operator) -> None:
+        self.added.append(operator)
+        for name in operator.outputs: self.versions.write(name, repr(operator))
+
+    # ---- which operators have gradients
+
+    def targets(self, k: int) -> list[int]:
+        return targets(self.operators[k], self.constants)
+
+    def is_reached(self, k: int) -> bool:
+        return self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
+
+    def count_contributions(self, heads: Mapping[Blob, Any]) -> None:
+        """Set `count`."""
+        for y in heads: self.count[y, self.versions.now.get(y, 0)] = 1
+        for k in range(len(self.operators) - 1, self.skip - 1, -1):
+            if not self.is_reached(k): continue
+            for i in self.targets(k):
+                version = self.versions.read[k][i]
+                assert version is not None
+                self.count[version] = self.count.get(version, 0) + 1
+
+    # ---- gradients
+
+    def gradient_of(self, version: Version, found: dict[str, Any]) -> Any:
+        """The whole gradient of a version: the sum of its contributions, or None. A later call returns the same."""
+        parts = self.parts.get(version)
+        if not parts: return None
+        if len(parts) > 1:
+            name = self.fresh(f"{version[0]}_grad")
+            self.parts[version] = parts = [self.total(parts, name)]
+        found[version[0]] = parts[0]
+        for name in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[name] = version
+        return parts[0]
+
+    def total(self, parts: list[Any], name: Blob) -> Any:
+        """The sum of contributions, in their order."""
+        sparse = [p for p in parts if isinstance(p, GradientSlice)]
+        if len(sparse) == len(parts):
+            total = GradientSlice(self.fresh(f"{name}_indices_concat"), self.fresh(f"{name}_values_concat"))
+            for what in (0, 1):
+                self.emit(Operator("concat", [p[what] for p in parts], (total[what],), {"axis": 0}, is_gradient=True))
+            return total
+        sum_so_far = parts[0]
+        for k, part in enumerate(parts[1:], 2):
+            out = name if k == len(parts) else self.fresh(f"{name}_sum_{k - 2}")
+            inputs = [n for p in (sum_so_far, part) for n in (p if isinstance(p, GradientSlice) else (p,))]
+            mixed = isinstance(sum_so_far, GradientSlice) or isinstance(part, GradientSlice)
+            self.emit(Operator(ADD_ROWS if mixed else ADD, inputs, (out,), is_gradient=True))
+            sum_so_far = out
+        return sum_so_far
+
+    def differentiate(self, k: int, outputs: list[Any]) -> None:
+        """Emit the gradient of operator k."""
+        operator, targets = self.operators[k], self.targets(k)
+        who = f"{self.who}: the gradient of operator {k}, {cut(repr(operator))},"
+        if not targets: return
+        if operator.type in registered:
+            self.use_registered(k, outputs, who)
+            return
+        if operator.type not in ROWS and operator.type not in BUILT_IN and operator.type != PYTHON \
+                and operator.of is None:
+            name = operator.inputs[targets[0]]
+            raise RuntimeError(f"{who} for its input {described(str(name))} does not exist: no row of the table of "
+                               f"operators has the type {described(operator.type)}; register one with "
+                               f"@cygrad.graph.register_gradient({operator.type!r}), or end the path with "
+                               f"stop_gradient")
+        if operator.type == PYTHON and operator.function is not None and operator.function[1] is None: reads = True, True
+        else: reads = operator.type not in READS_OUTPUTS | READS_NOTHING, operator.type in READS_OUTPUTS
+        needed = [v for v, wanted in ((self.versions.read[k], reads[0]), (self.versions.written[k], reads[1])) if wanted
+                  for v in v if v is not None and v[0] not in self.constants]
+        for version in needed: self.versions.check(version, who)
+        inputs = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
+        made = [self.contribution(operator, self.versions.read[k][i]) for i in targets]
+        names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
+        self.emit(Operator(operator.type + SUFFIX, inputs, names, dict(operator.arguments), is_gradient=True,
+                           of=operator))
+        for i, g in zip(targets, made, strict=True): self.add(self.versions.read[k][i], g)
+
+    def contribution(self, operator: Operator, version: Any) -> Any:
+        """A name for a contribution to the gradient of a version."""
+        name = f"{version[0]}_grad"
+        if self.count.get(version, 1) > 1:
+            name = f"{name}_autosplit_{len(self.parts.get(version, ()))}"
+        if operator.type == "embedding" and operator.arguments.get("sparse") and version[1] == 0:
+            return GradientSlice(self.fresh(f"{name}_indices"), self.fresh(f"{name}_values"))
+        return self.fresh(name)
+
+    def add(self, version: Any, gradient: Any) -> None:
+        self.parts.setdefault(version, []).append(gradient)
+
+    def use_registered(self, k: int, outputs: list[Any], who: str) -> None:
+        """Emit the operators of a registered gradient."""
+        operator = self.operators[k]
+        result = registered[operator.type](operator, outputs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"{who} must be (operators, input_gradients), got {described(result)}")
+        operators, gradients = result
+        if len(gradients) != len(operator.inputs):
+            raise ValueError(f"{who} has {len(gradients)} input gradients; the operator has {len(operator.inputs)} "
+                             f"inputs; use None where there is none")
+        renamed: dict[str, Blob] = {}
+        scope = {name for g in outputs if g is not None for name in (g if isinstance(g, GradientSlice) else (g,))}
+        for made in operators:
+            if not isinstance(made, Operator):
+                raise TypeError(f"{who} must be made of Operator, got {described(made)}")
+            for name in made.inputs:
+                if name is None or name in scope or name in renamed: continue
+                version = dict([*filter(None, self.versions.read[k]), *self.versions.written[k]]).get(name)
+                if version is None:
+                    raise RuntimeError(f"{who} reads the blob {described(str(name))}, which is not in the scope of the "
+                                       f"operator: its inputs, outputs, their gradients and what the gradient writes")
+                self.versions.check((name, version), who)
+            for name in made.outputs: renamed.setdefault(name, self.fresh(name))
+            self.emit(made.replace(inputs=[None if n is None else renamed.get(n, n) for n in made.inputs],
+                                   outputs=[renamed[n] for n in made.outputs], is_gradient=True))
+        for version, g in zip(self.versions.read[k], gradients, strict=True):
+            if version is None or g is None: continue
+            names = g if isinstance(g, tuple) else (g,)
+            for name in names:
+                if name not in renamed and name not in scope:
+                    raise RuntimeError(f"{who} gives the blob {described(str(name))}, which is not in the scope of the "
+                                       f"operator: no operator of the gradient writes it")
+            names = tuple(renamed.get(n, Blob(n)) for n in names)
+            self.add(version, GradientSlice(*names) if isinstance(g, tuple) else names[0])
+
+
+def targets(operator: Operator, constants: Any) -> list[int]:
+    """The positions of the inputs of an operator that can have a gradient."""
+    if operator.type in (STOP, ONES): return []
+    names = [""] * len(operator.inputs)
+    if operator.type in ROWS and operator.type not in registered:
+        if not ROWS[operator.type].operator.differentiable: return []
+        names = operand_names(operator)
+    without = NO_GRADIENT_OF.get(operator.type, NO_GRADIENT)
+    return [i for i, name in enumerate(operator.inputs)
+            if name is not None and name not in constants and names[i] not in without]
+
+
+def operand_names(operator: Operator) -> list[str]:
+    """The name of the operand that each input is."""
+    names = list(operands(operator.type))
+    at = next((i for i, name in enumerate(names) if name[0] in "*["), None)
+    if at is not None:
+        n = len(operator.inputs) - len(names) + 1
+        names[at:at + 1] = [names[at]] * n
+    names += [""] * (len(operator.inputs) - len(names))
+    return [name.strip("?*[]") for name in names]

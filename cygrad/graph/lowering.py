@@ -1,0 +1,258 @@
+"""Running the operators of a net, by eager code: directly, or in a trace that makes a program of it.
+
+A pass of add_gradient_operators() that was not edited runs as one backward pass, so its bits are those of eager code.
+A gradient operator of any other origin runs the gradient of its own operator alone."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import cygrad.autograd as autograd
+from cygrad.autograd.function import Function
+from cygrad.core.errors import cut, described
+from cygrad.core.graph.gradient_slice import GradientSlice as Rows
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import ones_like
+from cygrad.core.interop.numpy import asarray
+from cygrad.graph.definition import PYTHON, Operator
+from cygrad.graph.gradients import (
+    ADD_ROWS, DENSE, NEGATE, ONES, STOP, ZERO, Pass, Version, Versions, registered, targets,
+)
+from cygrad.ops.calls import call
+from cygrad.ops.gradient import scale_gradient
+from cygrad.ops.table import ROWS
+
+
+class Custom(Function):
+    """An operator whose gradient is not that of a row: a registered one, or the grad_f of a Python operator."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Any, gradient: Any, *inputs: Any) -> Any:
+        outputs = run(inputs)
+        ctx.gradient, ctx.n = gradient, len(inputs)
+        ctx.save_for_backward(*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,)))
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        saved = ctx.saved_tensors
+        return None, None, *ctx.gradient(saved[:ctx.n], saved[ctx.n:], gradients)
+
+
+class Run:
+    """One run of the operators of a net on tensors.
+
+    net: the Net. values: a tensor for each input. kept: the names of the blobs whose last versions are results.
+    After execute(), `values` has the kept blobs."""
+
+    def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str]):
+        self.net, self.operators = net, net.operators
+        self.values: dict[str, Any] = {**net.constants, **net.bindings, **values}
+        self.kept = {*kept}
+        self.versions = Versions(self.operators)
+        self.passes = {k: p for p in net.passes if (k := find(self.operators, p)) is not None}
+        self.inside = {k + i for k, p in self.passes.items() for i in range(len(p.operators))}
+        self.recorded = {id(o) for p in self.passes.values() for o in p.forward}
+        self.alone = {id(o.of) for k, o in enumerate(self.operators) if o.of is not None and k not in self.inside}
+        self.records: dict[int, tuple[list[Any], tuple[Any, ...]]] = {}     # of operators whose gradient runs alone
+        self.tensors: dict[Version, Any] = {}   # of the versions whose gradients a pass gives
+        self.wanted = {v for p in self.passes.values() for v in p.whole.values()}
+        self.last = self.last_uses()
+        self.at = 0
+
+    def last_uses(self) -> dict[str, int]:
+        """The last operator that uses each blob."""
+        last = {}
+        for k, operator in enumerate(self.operators):
+            for name in (*operator.inputs, *operator.outputs):
+                if name is not None: last[name] = k
+        for k, p in self.passes.items():            # the heads are read when the pass begins
+            for (name, _), head in p.heads:
+                for n in (name, head):
+                    if n is not None: last[n] = max(last.get(n, 0), k)
+        return last
+
+    def execute(self) -> dict[str, Any]:
+        """Run all operators. Returns the values that are left, by name."""
+        for name in self.net.inputs: self.set_value(name, self.values[name], 0)
+        while self.at < len(self.operators):
+            k = self.at
+            try:
+                if k in self.passes: self.run_pass(k, self.passes[k])
+                else: self.run_operator(k)
+            except Exception as e:
+                e.add_note(f"cygrad: in operator {self.at} of net {cut(self.net.name)}: "
+                           f"{cut(repr(self.operators[k]))}")
+                raise
+            self.at = k + (len(self.passes[k].operators) if k in self.passes else 1)
+            self.forget(k)
+        return {name: self.values[name] for name in self.kept if name in self.values}
+
+    def forget(self, begun: int) -> None:
+        """Drop the values that no later operator uses."""
+        for operator in self.operators[begun:self.at]:
+            for name in (*operator.inputs, *operator.outputs):
+                if name is not None and name not in self.kept and self.last[name] < self.at:
+                    self.values.pop(name, None)
+
+    def set_value(self, name: str, value: Any, version: int) -> None:
+        """Set a blob. One whose gradient a pass gives becomes a variable, unless it is recorded."""
+        if (name, version) in self.wanted and isinstance(value, Tensor):
+            if not value.requires_grad and value.dtype.kind == "f" and name not in self.net.constants:
+                value = value.detach().requires_grad_()
+            self.tensors[name, version] = value
+        self.values[name] = value
+
+    # ---- operators
+
+    def run_operator(self, k: int) -> None:
+        operator = self.operators[k]
+        inputs = [None if name is None else self.value(name) for name in operator.inputs]
+        if operator.of is not None: outputs = self.gradient_alone(operator)
+        elif id(operator) in self.alone: outputs = self.record_alone(operator, inputs)
+        elif id(operator) in self.recorded:
+            with autograd.record(train_mode=None): outputs = self.compute(operator, inputs)
+        else: outputs = self.compute(operator, inputs)
+        self.set_outputs(k, outputs)
+
+    def value(self, name: str) -> Any:
+        if name not in self.values:
+            raise RuntimeError(f"the blob {described(str(name))} has no value: it is a gradient that does not exist, of "
+                               f"integers or of a blob on which no head depends")
+        return self.values[name]
+
+    def set_outputs(self, k: int, outputs: Any) -> None:
+        operator = self.operators[k]
+        if not isinstance(outputs, (tuple, list)): outputs = () if outputs is None else (outputs,)
+        if len(outputs) != len(operator.outputs):
+            raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
+                             f"{len(operator.outputs)} outputs")
+        for (name, version), y in zip(self.versions.written[k], outputs, strict=True): self.set_value(name, y, version)
+
+    def compute(self, operator: Operator, inputs: list[Any]) -> Any:
+        """The outputs of an operator."""
+        custom = registered.get(operator.type)
+        grad_f = operator.function[1] if operator.function is not None else None
+        if (custom or grad_f) and autograd.is_recording():
+            gradient = self.by_registered(operator) if custom else by_function(grad_f)
+            return Custom.apply(lambda xs: forward(operator, list(xs)), gradient, *inputs)
+        return forward(operator, inputs)
+
+    def by_registered(self, operator: Operator) -> Any:
+        """The registered gradient of an operator, as a function of tensors."""
+        def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+            names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
+            operators, found = registered[operator.type](operator, names)
+            values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
+            values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
+            for o in operators:
+                made = forward(o, [None if n is None else values[n] for n in o.inputs])
+                values |= dict(zip(o.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+            return [None if g is None else values[g] for g in found]
+        return gradient
+
+    # ---- gradients
+
+    def run_pass(self, k: int, p: Pass) -> None:
+        """Run the operators of a pass as one backward pass."""
+        ys, heads = [], []
+        for (name, version), head in p.heads:
+            y = self.tensors.get((name, version))
+            if not isinstance(y, Tensor) or not y.requires_grad: continue
+            ys.append(y)
+            heads.append(None if head is None else self.value(head))
+        written = [name for o in p.operators for name in o.outputs]
+        used = {name for name in written if name in self.kept or self.last[name] >= k + len(p.operators)}
+        names = [name for name in written if name in used and name in p.whole]
+        versions = list(dict.fromkeys(p.whole[name] for name in names))
+        missing = [name for name in used if name not in p.whole]
+        if missing:
+            raise RuntimeError(f"the blob {described(missing[0])} is a part of a gradient, which a pass adds up without "
+                               f"storing it; read the whole gradient")
+        leaves = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
+        again = any(o.of is not None and o.is_gradient for o in self.operators[k + len(p.operators):])
+        gradients: dict[Version, Any] = {}
+        if ys and leaves:
+            gradients = dict(zip(leaves, autograd.grad(ys, [*leaves.values()], heads, create_graph=again,
+                                                       allow_unused=True), strict=True))
+        positions = {}
+        for i, o in enumerate(p.operators): positions |= {name: k + i for name in o.outputs}
+        for name in names:
+            g = gradients.get(p.whole[name])
+            if isinstance(g, Rows): g = g.indices if name.endswith(("_indices", "_indices_concat")) else g.values
+            if g is not None: self.set_gradient(positions[name], name, g)
+
+    def set_gradient(self, k: int, name: str, g: Any) -> None:
+        self.set_value(name, g, dict(self.versions.written[k])[name])
+
+    def record_alone(self, operator: Operator, inputs: list[Any]) -> Any:
+        """Run an operator whose gradient runs alone, and remember its graph."""
+        leaves = [x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x for x in inputs]
+        with autograd.record(train_mode=None): outputs = self.compute(operator, leaves)
+        self.records[id(operator)] = leaves, outputs if isinstance(outputs, tuple) else (outputs,)
+        if isinstance(outputs, tuple): return tuple(y.detach() for y in outputs)
+        return outputs.detach() if isinstance(outputs, Tensor) else outputs
+
+    def gradient_alone(self, operator: Operator) -> Any:
+        """The gradients of the inputs of operator.of, whose graph is remembered."""
+        of = operator.of
+        assert of is not None
+        if id(of) not in self.records:
+            raise RuntimeError(f"{operator.type} needs the operator {cut(repr(of))}, which has not run before it in this "
+                               f"net; add that one first")
+        leaves, outputs = self.records[id(of)]
+        heads = operator.inputs[len(operator.inputs) - len(outputs):]
+        pairs = [(y, self.value(name)) for y, name in zip(outputs, heads, strict=True)
+                 if name is not None and y.requires_grad]
+        places = targets(of, self.net.constants)
+        wanted = [i for i in places if isinstance(leaves[i], Tensor) and leaves[i].requires_grad]
+        found = dict.fromkeys(places)
+        if pairs and wanted:
+            ys, gs = zip(*pairs, strict=True)
+            found |= zip(wanted, autograd.grad(list(ys), [leaves[i] for i in wanted], list(gs), retain_graph=True,
+                                               allow_unused=True), strict=True)
+        return [part for g in found.values() for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,))]
+
+
+def find(operators: tuple[Operator, ...], p: Pass) -> int | None:
+    """Where the operators of a pass begin, if neither they nor those that they differentiate were edited."""
+    n = len(p.operators)
+    if not n: return None
+    for k in range(len(operators) - n + 1):
+        if all(a is b for a, b in zip(operators[k:k + n], p.operators, strict=True)):
+            m = len(p.forward)
+            same = any(all(a is b for a, b in zip(operators[i:i + m], p.forward, strict=True)) for i in range(k - m + 1))
+            return k if same else None
+    return None
+
+
+def by_function(grad_f: Any) -> Any:
+    """The gradient that the grad_f of a Python operator computes."""
+    def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+        found = grad_f([*inputs], [*outputs], [*gradients])
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        if len(found) != len(inputs):
+            raise ValueError(f"grad_f of a Python operator gave {len(found)} gradients for {len(inputs)} inputs; use None "
+                             f"where there is none")
+        return [None if g is None else asarray(g) for g in found]
+    return gradient
+
+
+def forward(operator: Operator, inputs: list[Any]) -> Any:
+    """The outputs of an operator, by eager code: a tensor, or a tuple."""
+    type = operator.type
+    if type == ONES: return ones_like(inputs[0])
+    if type == STOP: return inputs[0].detach()
+    if type == ZERO: return ()
+    if type == NEGATE: return scale_gradient(inputs[0], -1.0)
+    if type == DENSE: return scale_gradient(inputs[0], 1.0)
+    if type == ADD_ROWS:
+        dense = inputs[0] if len(inputs) == 3 and inputs[0].dtype.kind == "f" else inputs[-1]
+        rows = inputs[1:] if dense is inputs[0] else inputs[:2]
+        return dense + Rows(rows[0], rows[1], dense.shape).to_dense()
+    if type == PYTHON and operator.function is not None:
+        made = operator.function[0](*inputs)
+        return tuple(asarray(y) for y in made) if isinstance(made, (tuple, list)) else asarray(made)
+    if type not in ROWS:
+        raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
+                           f"types are the names of the table, and net.create_python_operator() adds a function")
+    return call(type, inputs, dict(operator.arguments))

@@ -1,0 +1,124 @@
+"""Workspace: the values of blobs, and running nets on them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, get_ident
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from cygrad.core.errors import cut, described
+from cygrad.core.execute.program import Program
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import asarray, tensor
+from cygrad.graph.definition import Blob, Operator, check_name
+from cygrad.graph.lowering import Run
+from cygrad.graph.net import Net
+from cygrad.graph.plan import mode, prepared
+
+
+class Workspace:
+    """The values of blobs. feed() sets them, run() runs a net on them, fetch() copies them:
+
+        workspace = cg.graph.Workspace()
+        workspace.feed("x", x)
+        workspace.run(net)
+        y = workspace.fetch("y")
+
+    The first run of a net for inputs of given shapes plans its memory, which the workspace keeps for later runs. A
+    workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
+    RuntimeError."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, Tensor] = {}
+        self._programs: dict[Any, tuple[Any, Program | None]] = {}
+        self._lock = Lock()
+        self._user: int | None = None
+
+    @contextmanager
+    def _used(self, who: str) -> Iterator[None]:
+        """The workspace is in use by this thread."""
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(f"Workspace.{who}: another thread is using this workspace, or a net runs in it; wait for "
+                               f"it, or use another workspace")
+        try: yield
+        finally: self._lock.release()
+
+    # ---- values
+
+    def feed(self, name: str, array: Any) -> None:
+        """Set a blob to a copy of an array, tensor or number. A blob of the same shape and dtype keeps its memory.
+        Raises TypeError or ValueError for a name or data that cannot be used."""
+        blob = str(check_name(name, "Workspace.feed"))
+        with self._used("feed"):
+            new = array.detach() if isinstance(array, Tensor) else asarray(array)
+            old = self._blobs.get(blob)
+            if old is not None and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
+            else: self._blobs[blob] = tensor(new)
+
+    def fetch(self, name: str) -> Tensor:
+        """A copy of the value of a blob. Raises ValueError if it has none: it was not fed, no net has written it, or
+        its memory was shared with later blobs."""
+        blob = str(check_name(name, "Workspace.fetch"))
+        with self._used("fetch"):
+            if blob not in self._blobs:
+                raise ValueError(f"Workspace.fetch: the blob {described(blob)} has no value; the blobs with values are "
+                                 f"{cut(', '.join(self._blobs)) or 'none'}; a net keeps its outputs, and of blobs that "
+                                 f"share memory those in dont_share_blobs")
+            return tensor(self._blobs[blob])
+
+    def free(self, name: str) -> None:
+        """Forget the value of a blob. Raises ValueError if it has none."""
+        blob = str(check_name(name, "Workspace.free"))
+        with self._used("free"):
+            if blob not in self._blobs: raise ValueError(f"Workspace.free: the blob {described(blob)} has no value")
+            del self._blobs[blob]
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """The names of the blobs that have values."""
+        return tuple(self._blobs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._blobs
+
+    # ---- running
+
+    def run(self, net: Net) -> None:
+        """Run all operators of a net. Its inputs must have been fed, or written by other nets. The outputs and the
+        blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, and the errors
+        of operators; these have a note that lists the operators that ran."""
+        if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
+        with self._used("run"):
+            values = {name: self._input(net, name) for name in net.inputs if name not in net.bindings}
+            program = self._program(net, values)
+            if program is None:
+                with mode(net): found = Run(net, values, net.kept).execute()
+            else: found = program.run(*values.values())
+            for name, y in found.items():
+                old = self._blobs.get(name)
+                if name in values: self._blobs[name].copy_(y)       # (an input stays where the program reads it)
+                elif old is not y: self._blobs[name] = y
+
+    def _input(self, net: Net, name: str) -> Tensor:
+        if name in self._blobs: return self._blobs[name]
+        raise ValueError(f"Workspace.run: the input {described(str(name))} of net {cut(net.name)} has no value; feed it "
+                         f"first; the inputs are {', '.join(net.inputs)}")
+
+    def _program(self, net: Net, values: dict[str, Tensor]) -> Program | None:
+        """The program of a net for inputs of the shapes of `values`; None if an operator calls Python functions that
+        need values."""
+        inputs = {name: (x.shape, np.dtype(x.dtype).name) for name, x in values.items()}
+        key = id(net), net.edits, tuple(inputs.items())
+        known = self._programs.get(key)
+        if known is not None and known[0]() is net: return known[1]
+        for old, (owner, _) in list(self._programs.items()):        # (of other versions of this net, or of no net)
+            if owner() is None or owner() is net and old[1] != net.edits: del self._programs[old]
+        program: Program | None
+        try: program = prepared(net, inputs, net.kept)
+        except RuntimeError as e:
+            if not str(e).startswith("capture: ") or not any(o.function for o in net.operators): raise
+            program = None
+        self._programs[key] = ref(net), program
+        return program
