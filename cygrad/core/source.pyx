@@ -69,8 +69,18 @@ cpdef tuple where():
     return ("", 0, "") if code is None else (code.co_filename, line_of(code, instruction), code.co_name)
 
 
+cdef bint observing = False
+
+
+def observe(bint on):
+    """Whether captures, until observe(False), refuse nothing, because no replay is made of them."""
+    global observing
+    observing = on
+
+
 cdef int refuse_capture(str action) except -1:
     """Raise RuntimeError, because the thread is capturing and a replay would not repeat `action`."""
+    if observing: return 0
     raise RuntimeError(f"Replay: {action} cannot be captured, because a replay runs operators on fixed memory and "
                        f"would not repeat it; compute it outside the captured function")
 

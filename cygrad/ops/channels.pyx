@@ -47,6 +47,10 @@ cdef class Groups(Attributes):
     def __cinit__(self, double eps=0, Py_ssize_t groups=0):
         self.eps, self.groups = eps, groups
 
+    def arguments(self):
+        """instance_norm, whose number of groups is 0, does not take it."""
+        return {"num_groups": self.groups, "eps": self.eps} if self.groups else {"eps": self.eps}
+
 
 cdef Channels channels_of(const Layout* x, int dtype, double eps) noexcept nogil:
     """The sizes of a job for x (n, channels, ...)."""
@@ -467,6 +471,13 @@ def batch_norm_predict(x: Data, running_mean: Tensor, running_var: Tensor, weigh
                        bias: Data | None = None, eps: float = 1e-5) -> Tensor:
     """batch_norm in predict mode. The statistics are constants: they have no gradients."""
     cdef Tensor t = ensure_tensor(x)
+    read_eps("batch_norm", eps)
     dtype = DTYPES[t.dtype] if is_floating(t.dtype) else None
     running = [r if dtype is None or r.dtype == dtype else r.astype(dtype) for r in (running_mean, running_var)]
     return affine(BATCH_NORM_PREDICT, [t, *running], weight, bias, Epsilon(eps))
+
+
+def batch_norm_with_statistics(x: Data, weight: Data | None = None, bias: Data | None = None,
+                               eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+    """batch_norm in train mode without running statistics: the result, and the statistics of the batch."""
+    return affine(BATCH_NORM, [ensure_tensor(x)], weight, bias, Epsilon(read_eps("batch_norm", eps)))

@@ -11,6 +11,7 @@ cdef class Capture:
     cdef list calls             # of Captured, in order
     cdef dict constants         # address of a buffer that no operation made -> a tensor on all of it
     cdef bint ran               # any operation ran, including views
+    cdef bint observes          # views are registered too (executed())
     cdef int recording          # the thread's flag before the capture
     cdef str within             # the composed function that is running (composed.pyx), or None
 

@@ -11,6 +11,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport EXTERNAL, hold
 from cygrad.core.thread_state cimport Flags, flags
 
+from cygrad.core.source import observe
+
 captures = 0
 foreign = []
 
@@ -67,7 +69,7 @@ cdef int note_results(Execution* e, Operator op, const Operand* x, object attrib
     cdef int k
     cdef list outputs
     if e.thread.capture != NULL: (<Capture>e.thread.capture).ran = True
-    if e.call.view >= 0: return 0
+    if e.call.view >= 0 and not (e.thread.capture != NULL and (<Capture>e.thread.capture).observes): return 0
     outputs = [on_buffer(e.buffers[k], e.call.y[k].layout, e.call.y[k].dtype) for k in range(e.call.n_out)]
     if e.thread.capture == NULL:
         foreign.extend(outputs)
@@ -103,6 +105,22 @@ cdef int note_write(Execution* e, Operator op, const Operand* x, object attribut
     c.outputs, c.into = outputs, True
     capture.calls.append(c)
     return 0
+
+
+def executed(f, *args, **kwargs):
+    """The operations that f(*args, **kwargs) executes in this thread, views too, in order: a list of tuples (operator,
+    attributes, inputs, outputs). Inputs are tensors and Python numbers; hidden outputs come last. f may do what cannot
+    be captured for a replay, such as reading values."""
+    cdef Capture capture = begin_capture()
+    cdef Captured c
+    capture.observes = True
+    observe(True)
+    try:
+        f(*args, **kwargs)
+        return [(c.op, c.attributes, c.inputs, c.outputs) for c in capture.calls]
+    finally:
+        observe(False)
+        end_capture(capture)
 
 
 cdef void constant_made(t) noexcept:
