@@ -145,11 +145,11 @@ def bind(type, inputs):
         given |= dict(zip(names[at + 1:], inputs[end:], strict=True))
     bound = {}
     for name, x in given.items():
-        plain_name = name.strip("?*[]")
-        for value in x if isinstance(x, (list, tuple)) else (x,):
-            if value is None and name.endswith("?") or isinstance(value, (Tensor, bool, int, float)): continue
-            raise TypeError(f"{type}: {plain_name} must be a tensor or a Python number, got {described(value)}")
-        bound[plain_name] = x
+        bare = name.strip("?*[]")
+        for value in x if name[0] in "*[" else (x,):
+            if value is None and name[-1] == "?" or isinstance(value, (Tensor, bool, int, float)): continue
+            raise TypeError(f"{type}: {bare} must be a tensor or a Python number, got {described(value)}")
+        bound[bare] = x
     return bound
 
 
@@ -169,7 +169,7 @@ def listed(start, names):
 
 def arguments_of(operator, attributes, n_inputs):
     """(type, arguments) of an execution of `operator` with `attributes` (or None) and `n_inputs` operands: the name of a
-    row, and the arguments with which call() executes the same. Raises ValueError for an operator without a row, or
+    row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an operator without a row, or
     another number of operands than it takes."""
     given = {} if attributes is None else attributes.arguments()
     convert = CONVERSIONS.get(operator.name)
@@ -179,11 +179,7 @@ def arguments_of(operator, attributes, n_inputs):
         raise ValueError(f"arguments_of: the operator {operator.name} is not in the table of operators, so no net can "
                          f"name it")
     check_count(type, n_inputs)
-    return type, plain_dict(given)
-
-
-def plain_dict(arguments):
-    return {name: plain(value) for name, value in arguments.items()}
+    return type, {name: plain(given[name]) for name in parameters(type) if name in given}
 
 
 # ---- arguments as text -----------------------------------------------------------------------------------------------
