@@ -1,4 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
+from typing import Any, Never
 from typing_extensions import disjoint_base
 
 @disjoint_base
@@ -7,3 +8,4 @@ class Capture:
 @disjoint_base
 class Captured:
     pass
+def executed(f: Any, *args: Never, **kwargs: Any) -> Any: ...
