@@ -7,8 +7,7 @@ operator, its attributes and the fields, and returns the row's name and the argu
 from cygrad.ops import index, sort
 from cygrad.ops.table import PARTS, TABLE
 
-# Rows of operators that have one, by the operator's key in OPERATORS of its module. PARTS come last: they do not replace
-# a row of the same operator.
+# Rows by the key of their operator in OPERATORS of its module. If there are several, that of TABLE.
 ROW_OF = {row.key: row.name for row in (*PARTS, *TABLE)}
 
 NUMBERS = {                                         # what the function calls the number

@@ -13,11 +13,12 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.arguments import CONVERSIONS, INSTEAD, ROW_OF
 from cygrad.ops.table import ROWS
 
-# The tensors that a function takes, in the order in which its operator has them. "?": may be missing; "*": all inputs
-# that remain, one by one; "[]": these as one list. A row that is not here takes one tensor, the first parameter.
+# The tensors that a function takes, in the order in which its operator has them. "?": may be missing; "*": all that
+# remain, one by one; "[]": these as one list. A row that is not here takes its first parameter; an update of a solver
+# takes all that have no default.
 OPERANDS = {name: tuple(words.split()) for words, names in {
-    "x y": "add sub mul div floor_divide remainder power logaddexp xlogy atan2 hypot copysign fmax fmin less less_equal "
-           "equal not_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or "
+    "x y": "add sub mul div floor_divide remainder power logaddexp xlogy atan2 hypot copysign fmax fmin less "
+           "less_equal equal not_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or "
            "bitwise_xor maximum minimum matmul mse conv_weight contract",
     "x weight": "prelu prelu_broadcast conv1d_sized conv2d_sized conv3d_sized conv_transpose1d_sized "
                 "conv_transpose2d_sized conv_transpose3d_sized",
@@ -168,9 +169,9 @@ def listed(start, names):
 
 
 def arguments_of(operator, attributes, n_inputs):
-    """(type, arguments) of an execution of `operator` with `attributes` (or None) and `n_inputs` operands: the name of a
-    row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an operator without a row, or
-    another number of operands than it takes."""
+    """(type, arguments) of an execution of `operator` with `attributes` (or None) and `n_inputs` operands: the name of
+    a row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an
+    operator without a row, or another number of operands than it takes."""
     given = {} if attributes is None else attributes.arguments()
     convert = CONVERSIONS.get(operator.name)
     if convert is not None: type, given = convert(operator, attributes, given)
@@ -204,7 +205,7 @@ def encoded(value):
 def decode(json):
     """The arguments from what encode() returned, read from JSON. Raises ValueError for anything that it never
     returns."""
-    if type(json) is not dict or any([type(name) is not str or not name.isidentifier() for name in json]):
+    if type(json) is not dict or any(type(name) is not str or not name.isidentifier() for name in json):
         raise ValueError(f"decode: the arguments must be a JSON object whose names are identifiers, got {shown(json)}")
     return {name: decoded(name, value, 0) for name, value in json.items()}
 

@@ -99,8 +99,9 @@ cdef class CtcLoss(Operator):
             fits = fits and 0 <= k.starts[i] <= size - k.target_lengths[i]
         for at in range(size): fits = fits and 0 <= k.targets[at] < k.classes
         if fits: return 0
-        with gil: raise ValueError(f"ctc_loss: a length, a start, a label or the blank is out of range for log_probs of "
-                                   f"shape {lay.shape_tuple(c.x[0].layout)} and targets of up to {a.longest} labels")
+        with gil:
+            raise ValueError(f"ctc_loss: a length, a start, a label or the blank is out of range for log_probs of "
+                             f"shape {lay.shape_tuple(c.x[0].layout)} and targets of up to {a.longest} labels")
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Options a = (<Alignment>c.attributes).options

@@ -294,7 +294,7 @@ def cross_entropy_along(x: Data, target: Data, weight: Data | None = None, axis:
     cdef Tensor t = read_input("cross_entropy", x), w = None
     cdef int a = lay.read_axis(axis, t.layout.ndim)
     check_classes("cross_entropy", "x", t, t.layout.shape[a])
-    cdef Tensor l = read_labels_of("cross_entropy", t, target, a, "integers of the shape of x without the axis of classes")
+    cdef Tensor l = read_labels_of("cross_entropy", t, target, a, "integers of the shape of x without that axis")
     if weight is not None: w = read_weight("cross_entropy", t, a, weight)
     return apply(CROSS_ENTROPY, t, l, w, classes_of("cross_entropy", reduction, ignore_index, label_smoothing, a, 0))
 

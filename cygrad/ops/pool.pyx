@@ -442,8 +442,8 @@ cdef Pooling geometry(str name, Tensor x, kernel, stride, padding, dilation, siz
         free = n + 2 * low[d] - cover
         fits = fits and n >= 1 and m >= 1
         if not fits: break
-        if adaptive: fits = fits and (steps[d], low[d], gaps[d]) == (1, 0, 1) and wide[d] == min(n, (n + m - 1) // m + 1)
-        else: fits = fits and 2 * low[d] <= cover and free >= 0 and m - free // steps[d] - 1 in (0, 1)
+        if adaptive: fits = (wide[d], steps[d], low[d], gaps[d]) == (min(n, (n + m - 1) // m + 1), 1, 0, 1)
+        else: fits = 2 * low[d] <= cover and free >= 0 and m - free // steps[d] - 1 in (0, 1)
     if not fits:
         raise ValueError(f"{name}: the tensor is {x.shape}; windows of kernel {described(kernel)}, stride "
                          f"{described(stride)}, padding {described(padding)} and dilation {described(dilation)} do not "

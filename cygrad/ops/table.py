@@ -1,7 +1,7 @@
 """The table of operators, one row each, by family.
 
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
-operator without a row has no public name. The test inputs of each row are in tests/samples.
+operator without a row has no public name. The test inputs of each row are in tests/samples. PARTS are rows for nets.
 
 A row with a path, such as "loss.mse", loads its module at the first use of the row. So `import cygrad` takes no longer
 when such families are added. They have no methods of Tensor."""
@@ -26,7 +26,8 @@ class Row:
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
     public      whether the function is exported as cygrad.<name>
 
-    `key` is the name of the operator in OPERATORS, `name` is the name of the function, `family` that of its module, and `late` says whether it is loaded at first use.
+    `key` is the name of the operator in OPERATORS, `name` that of the function, and `family` that of its module. `late`
+    says whether it is loaded at first use.
     """
 
     def __init__(self, function: Callable[..., Any] | str, operator: str | None = None, methods: tuple[str, ...] = (),

@@ -134,6 +134,6 @@ cdef Window read_window(str name, Tensor x, tuple shape, strides, offset):
         else: last += step * (n - 1)
     if 0 in shape: first = last = window.offset
     if not 0 <= first <= last < x.layout.size + (0 in shape):
-        raise IndexError(f"{name}: a window of shape {described(shape)}, strides {described(window.strides)} and offset "
-                         f"{offset} is not inside x of shape {x.shape}")
+        raise IndexError(f"{name}: a window of shape {described(shape)}, strides {described(window.strides)} and "
+                         f"offset {offset} is not inside x of shape {x.shape}")
     return window

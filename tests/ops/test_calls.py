@@ -239,8 +239,8 @@ def test_decode_is_strict(json_):
 
 ODD = [None, True, False, 0, 1, -1, 2, 7, 100, 2**31 - 1, 2**31, -2**31, 2**32, 2**48, 2**62, 2**63 - 1, -2**63, 2**63,
        2**64, 10**30, -10**30, 0.0, -0.0, 0.5, 1e300, 1e-320, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, "",
-       "mean", "float32", "bool", "a,b->ab", [], [0], [1, 1], [[1, 2], [3, 4]], [[[[1]]]], {"slice": [None, None, None]},
-       {"slice": [2**62, -5, -3]}, {"slice": [None, None, 0]}, {"ellipsis": None}]
+       "mean", "float32", "bool", "a,b->ab", [], [0], [1, 1], [[1, 2], [3, 4]], [[[[1]]]],
+       {"slice": [None, None, None]}, {"slice": [2**62, -5, -3]}, {"slice": [None, None, 0]}, {"ellipsis": None}]
 
 
 def mutated(value, dice):

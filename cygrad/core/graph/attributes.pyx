@@ -25,8 +25,8 @@ def plain(value):
     if isinstance(value, np.generic): return plain(value.item())
     for kind in (int, float, str):
         if isinstance(value, kind): return kind(value)
-    raise TypeError(f"an argument of an operation must be a number, a string, None, ..., a slice, a dtype or a tuple of "
-                    f"these, got {described(value)}")
+    raise TypeError(f"an argument of an operation must be a number, a string, None, ..., a slice, a dtype or a tuple "
+                    f"of these, got {described(value)}")
 
 
 cdef class Attributes:

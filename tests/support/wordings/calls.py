@@ -98,20 +98,20 @@ CASES = [
      "avg_spread: the tensor is (1, 1, 2); windows of kernel 2, stride 2, padding 0 and dilation 1 do not relate "
      "images of size (9,) and results of size (2,)"),
     (run("interpolate_scaled", zeros(1, 1, 2), 4, (1.5,)), ValueError,
-     "interpolate_scaled: scale is (1.5,), for images of (2,) and results of (4,); wanted the number of elements before "
-     "for one after, for each dimension"),
+     "interpolate_scaled: scale is (1.5,), for images of (2,) and results of (4,); wanted the number of elements "
+     "before for one after, for each dimension"),
     (run("attend", zeros(2, 3), zeros(2, 4), zeros(2, 3)), ValueError,
-     "attend: query is (2, 3), key (2, 4) and value (2, 3); wanted equal leading dimensions, or a multiple of the heads "
-     "of key and value"),
+     "attend: query is (2, 3), key (2, 4) and value (2, 3); wanted equal leading dimensions, or a multiple of the "
+     "heads of key and value"),
 
     # ---- losses
     (run("mean_square", zeros(2, dtype="int8")), TypeError, "mean_square: the difference is int8; wanted floats"),
     (run("soft_cross_entropy", X, zeros(3, 4, dtype="int8")), ValueError,
      "cross_entropy: x is (3, 4) and the probabilities are int8 of shape (3, 4); wanted floats of the shape of x"),
     (run("ctc_loss_packed", zeros(3, 1, 5), PACKED, longest=1), ValueError,
-     "ctc_loss: a length, a start, a label or the blank is out of range for log_probs of shape (3, 1, 5) and targets of "
-     "up to 1 labels"),
+     "ctc_loss: a length, a start, a label or the blank is out of range for log_probs of shape (3, 1, 5) and targets "
+     "of up to 1 labels"),
     (run("ctc_loss_packed", zeros(3, 2, 5), PACKED), ValueError,
-     "ctc_loss: log_probs is (3, 2, 5) and packed int64 of shape (4,); wanted (steps, samples, classes), and int64 with "
-     "3 numbers for each sample and the labels"),
+     "ctc_loss: log_probs is (3, 2, 5) and packed int64 of shape (4,); wanted (steps, samples, classes), and int64 "
+     "with 3 numbers for each sample and the labels"),
 ]
