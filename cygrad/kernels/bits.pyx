@@ -189,9 +189,10 @@ cdef void places_(const Array* mask, Py_ssize_t max_places, place* places) noexc
         start += count
 
 
-cdef void set_(const place* places, Py_ssize_t k, uint8_t* mask) noexcept nogil:
+cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(k): mask[places[i]] = 1
+    for i in range(k):
+        if 0 <= <int64_t>places[i] < n: mask[places[i]] = 1
 
 
 cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil:
@@ -203,8 +204,9 @@ cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* p
 
 
 cdef void mask_from(const char* places, int dtype, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
-    """A mask of n elements; those at the k positions are true."""
+    """A mask of n elements; those at the k positions are true. Positions outside of it, which only a damaged file can
+    have, are ignored."""
     memset(mask, 0, n)
-    if dtype == UINT16: set_(<const uint16_t*>places, k, mask)
-    elif dtype == UINT32: set_(<const uint32_t*>places, k, mask)
-    else: set_(<const int64_t*>places, k, mask)
+    if dtype == UINT16: set_(<const uint16_t*>places, k, n, mask)
+    elif dtype == UINT32: set_(<const uint32_t*>places, k, n, mask)
+    else: set_(<const int64_t*>places, k, n, mask)

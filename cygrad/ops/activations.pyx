@@ -283,6 +283,10 @@ def prelu(x: Data, weight: Data) -> Tensor:
     elif n != 1 and t.layout.ndim > 2: w = reshape(w, (n,) + (1,) * (t.layout.ndim - 2))
     return apply2(PRELU, t, w, None)
 
+def prelu_broadcast(x: Data, weight: Data) -> Tensor:
+    """prelu() with a weight that broadcasts, such as (channels, 1, 1)."""
+    return apply2(PRELU, x, weight, None)
+
 def threshold(x: Data, threshold: float, value: float) -> Tensor:
     """x where x > threshold, else value, elementwise; nan stays. The gradient at the threshold is 0.
 

@@ -415,7 +415,7 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     cdef uint64_t blocks
     check_dtypes(q, k, v, mask)
     q, k, v = broadcast_heads(q, k, v, enable_gqa)
-    check_mask(q, k, mask)
+    check_mask(q.shape, k.shape, mask)
     factor = read_scale(scale, q.layout.shape[q.layout.ndim - 1])
     if p == 0 or not flags().training:
         attributes = Attending(is_causal, mask is not None, factor, 0, 0, 0, heads_last(q))
@@ -437,7 +437,44 @@ def attention_with_dropout(query: Data, key: Data, value: Data, p: float, seed: 
     check_dtypes(q, k, v, None)
     q, k, v = broadcast_heads(q, k, v, False)
     return attended(WITH_DROPOUT, q, k, v, None,
-                    Attending(is_causal, False, read_scale(None, q.shape[-1]), p, seed, counter, heads_last(q)))
+                    Attending(is_causal, False, read_scale(None, q.shape[-1]),
+                              read_chance("attention_with_dropout", "p", p), seed, counter, heads_last(q)))
+
+
+def attend(query: Data, key: Data, value: Data, attn_mask: Data | None = None, is_causal: bool = False,
+           scale: float | None = None, heads_last: bool = False) -> Tensor:
+    """scaled_dot_product_attention of operands with equal leading dimensions, in which heads of key and value may serve
+    several heads of query. With `heads_last`, the operands and the result are (..., rows, heads, columns)."""
+    return attend_as(ATTENTION, query, key, value, attn_mask, is_causal, scale, heads_last, 0, 0, 0)
+
+
+def attend_with_dropout(query: Data, key: Data, value: Data, attn_mask: Data | None = None, *, p: float, seed: int,
+                        counter: int, is_causal: bool = False, scale: float | None = None,
+                        heads_last: bool = False) -> Tensor:
+    """attend() with dropout, of a generator whose state is (seed, counter)."""
+    cdef double chance = read_chance("attend_with_dropout", "p", p)
+    return attend_as(WITH_DROPOUT, query, key, value, attn_mask, is_causal, scale, heads_last, chance, seed, counter)
+
+
+cdef Tensor attend_as(Operator op, query, key, value, attn_mask, bint causal, scale, bint last, double p,
+                      uint64_t seed, uint64_t counter):
+    """attend() by `op`. Raises ValueError for shapes that do not fit."""
+    cdef list inputs = [ensure_tensor(t) for t in (query, key, value)]
+    cdef Tensor mask = None if attn_mask is None else ensure_tensor(attn_mask)
+    cdef int n = inputs[0].ndim
+    q, k, v = [t.shape for t in inputs]
+    fits = n == len(k) == len(v) and n >= (3 if last else 2)
+    if fits and last: q, k, v = [(*s[:-3], s[-2], s[-3], s[-1]) for s in (q, k, v)]
+    if fits: fits = q[-1] == k[-1] and k[-2] == v[-2] and q[:-3] == k[:-3] == v[:-3]
+    if fits and n > 2: fits = k[-3] == v[-3] and (q[-3] % k[-3] == 0 if k[-3] else q[-3] == 0)
+    if not fits:
+        raise ValueError(f"attend: query is {inputs[0].shape}, key {inputs[1].shape} and value {inputs[2].shape}; "
+                         f"wanted equal leading dimensions, or a multiple of the heads of key and value")
+    check_dtypes(inputs[0], inputs[1], inputs[2], mask)
+    check_mask(q, k, mask)
+    factor = read_scale(scale, q[-1])
+    if mask is not None: inputs.append(mask)
+    return apply_list(op, inputs, Attending(causal, mask is not None, factor, p, seed, counter, last))
 
 
 cdef bint heads_last(Tensor q) noexcept:
@@ -498,9 +535,9 @@ cdef tuple broadcast_heads(Tensor q, Tensor k, Tensor v, bint grouped):
     return tuple([x if x.shape[:-last] == lead else broadcast_to(x, (*lead, *x.shape[-last:])) for x in (q, k, v)])
 
 
-cdef int check_mask(Tensor q, Tensor k, Tensor mask) except -1:
+cdef int check_mask(tuple q, tuple k, Tensor mask) except -1:
     if mask is None: return 0
-    wanted = (*q.shape[:-1], k.shape[-2])
+    wanted = (*q[:-1], k[-2])
     given = mask.shape
     if len(given) <= len(wanted) and all([m in (1, n) for m, n in zip(given[::-1], wanted[::-1])]): return 0
     raise ValueError(f"scaled_dot_product_attention: attn_mask is {given}; wanted a shape that broadcasts to (..., L, "

@@ -1,9 +1,15 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
 from typing_extensions import disjoint_base
+import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
+from cygrad.core.graph.tensor import Tensor
+_Data: TypeAlias = Tensor | npt.ArrayLike
 
+DTYPES: tuple[Any, ...]
+OPERATORS: dict[Any, Any]
 TO_FLOATS: str
 @disjoint_base
 class Axis(Attributes):
@@ -37,3 +43,4 @@ class Part(View):
     pass
 class Truth(Elementwise):
     pass
+def code_is(x: _Data, code: int, bits: int, shape: int | Sequence[int]) -> Tensor: ...

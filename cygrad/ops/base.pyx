@@ -1,6 +1,7 @@
 """Base classes of operators. Elementwise implements infer, forward, keeps and backward for operators that work element
 by element with broadcasting. View does so for operators whose output is a view of their input."""
 
+import math
 import re
 
 from cython cimport final, no_gc
@@ -16,13 +17,14 @@ from cygrad.core.graph.operator cimport (
     ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, adds, input_bit, output_bit, saved,
 )
 from cygrad.core.graph.slots cimport OWN
-from cygrad.core.graph.tensor cimport Node, Tensor, edge_of
+from cygrad.core.graph.tensor cimport Node, Tensor, edge_of, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, is_floating, itemsize
 from cygrad.kernels.bits cimport where_code_is
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.kernels.driver import kernel_names
 
@@ -280,6 +282,21 @@ cdef class HasCode(Operator):
 
 
 cdef Operator HAS_CODE = HasCode()
+OPERATORS = {HAS_CODE.name: HAS_CODE}
+
+
+def code_is(x: Data, code: int, bits: int, shape: int | Sequence[int]) -> Tensor:
+    """Where a tensor of `shape` has this code, of which `x` has `bits` (1 or 2) for each element: a bool tensor."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef tuple whole = tuple(lay.whole_sizes(shape))
+    if bits not in (1, 2) or code not in range(1 << bits):
+        raise ValueError(f"code_is: bits is {described(bits)} and code is {described(code)}; wanted codes of 1 or 2 "
+                         f"bits")
+    wanted = (math.prod(whole) * int(bits) + 7) // 8
+    if t.dtype != UINT8 or t.layout.ndim != 1 or t.layout.size != wanted or not t.layout.dense:
+        raise ValueError(f"code_is: x is {DTYPES[t.dtype]} of shape {t.shape}; for {bits} bits for each element of "
+                         f"shape {whole} wanted dense uint8 of shape ({wanted},)")
+    return apply1(HAS_CODE, t, Code(code, bits, whole))
 
 
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code):

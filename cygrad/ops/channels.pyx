@@ -21,7 +21,7 @@ from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
 from cygrad.kernels.channels cimport Channels
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.normalize cimport capacity, dense, read_eps
-from cygrad.ops.running cimport check_all_apart, check_running, move_running
+from cygrad.ops.running cimport check_all_apart, check_running, check_statistic, move_running
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -46,6 +46,10 @@ cdef class Groups(Attributes):
 
     def __cinit__(self, double eps=0, Py_ssize_t groups=0):
         self.eps, self.groups = eps, groups
+
+    def arguments(self):
+        """instance_norm, whose number of groups is 0, does not take it."""
+        return {"num_groups": self.groups, "eps": self.eps} if self.groups else {"eps": self.eps}
 
 
 cdef Channels channels_of(const Layout* x, int dtype, double eps) noexcept nogil:
@@ -456,7 +460,7 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
         raise ValueError("batch_norm: in predict mode wanted running_mean and running_var, got None; pass them, or "
                          "training=True for the statistics of the batch")
     for name, r in zip(("running_mean", "running_var"), running): check_running(name, r, t, train)
-    if not train: return batch_norm_predict(t, running_mean, running_var, weight, bias, eps)
+    if not train: return predicted(t, running_mean, running_var, weight, bias, eps)
     if running: check_all_apart(running_mean, running_var, t, weight, bias)
     y, stats = affine(BATCH_NORM, [t], weight, bias, Epsilon(eps))
     if running and t.layout.size: move_running(running_mean, running_var, stats, momentum)
@@ -467,6 +471,20 @@ def batch_norm_predict(x: Data, running_mean: Tensor, running_var: Tensor, weigh
                        bias: Data | None = None, eps: float = 1e-5) -> Tensor:
     """batch_norm in predict mode. The statistics are constants: they have no gradients."""
     cdef Tensor t = ensure_tensor(x)
+    read_eps("batch_norm", eps)
+    check_statistic("running_mean", running_mean, t)
+    check_statistic("running_var", running_var, t)
+    return predicted(t, running_mean, running_var, weight, bias, eps)
+
+
+cdef object predicted(Tensor t, running_mean, running_var, weight, bias, eps):
+    """batch_norm_predict() of statistics that have been checked."""
     dtype = DTYPES[t.dtype] if is_floating(t.dtype) else None
     running = [r if dtype is None or r.dtype == dtype else r.astype(dtype) for r in (running_mean, running_var)]
     return affine(BATCH_NORM_PREDICT, [t, *running], weight, bias, Epsilon(eps))
+
+
+def batch_norm_with_statistics(x: Data, weight: Data | None = None, bias: Data | None = None,
+                               eps: float = 1e-5) -> tuple[Tensor, Tensor]:
+    """batch_norm in train mode without running statistics: the result, and the statistics of the batch."""
+    return affine(BATCH_NORM, [ensure_tensor(x)], weight, bias, Epsilon(read_eps("batch_norm", eps)))

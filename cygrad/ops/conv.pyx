@@ -53,20 +53,24 @@ cdef struct Slide:          # the attributes for kernels; missing spatial dimens
 @cython.no_gc
 cdef class Sliding(Attributes):
     """The attributes of convolutions: for each spatial dimension the stride, the zeros before X, the dilation of the
-    kernel and the size of the result; the number of groups; the name of an activation, or None."""
+    kernel and the size of the result; the number of groups; the name of an activation, or None. `given` is what the
+    public function computes that size from: its padding or, if it is transposed, its output_padding. None: a formula
+    gave the size."""
     cdef readonly tuple stride
     cdef readonly tuple low
     cdef readonly tuple dilation
     cdef readonly tuple size
     cdef readonly Py_ssize_t groups
     cdef readonly str activation
+    cdef readonly object given
     cdef Slide slide
 
-    def __cinit__(self, tuple stride, tuple low, tuple dilation, tuple size, Py_ssize_t groups, activation):
+    def __cinit__(self, tuple stride, tuple low, tuple dilation, tuple size, Py_ssize_t groups, activation,
+                  given=None):
         cdef Slide* s = &self.slide
         cdef int d, i
         self.stride, self.low, self.dilation, self.size = stride, low, dilation, size
-        self.groups, self.activation = groups, activation
+        self.groups, self.activation, self.given = groups, activation, given
         s.nd, s.groups = <int>len(stride), groups
         s.kind = -1 if activation is None else ACTIVATIONS.index(activation)
         for d in range(3):
@@ -353,7 +357,7 @@ cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups
                          f"its padding {both} in total; it covers {[n + 1 for n in whole]}")
     check_cover(name, shape, low, wide, kernel, steps)
     y = apply_list(CONV[nd - 1], operands(name, t, w, bias, w.shape[0]),
-                   Sliding(steps, low, wide, size, count, activation))
+                   Sliding(steps, low, wide, size, count, activation, padding if padding == "same" else low))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
 
 
@@ -380,8 +384,74 @@ cdef object transposed(int nd, x, weight, bias, stride, padding, output_padding,
                          f"{described(padding)} the result would have size {size}; wanted sizes of at least 1")
     check_cover(name, size, low, wide, kernel, steps)
     y = apply_list(TRANSPOSED[nd - 1], operands(name, t, w, bias, w.shape[1] * count),
-                   Sliding(steps, low, wide, size, count, activation))
+                   Sliding(steps, low, wide, size, count, activation, extra))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
+
+
+cdef object related(Role role, str name, int nd, x, y, size, stride, low, dilation, groups):
+    """The tensor of that role, of this spatial size, from the two others (X before Y, the weights last). Raises
+    ValueError unless the public functions could relate three such tensors."""
+    cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
+    cdef int d
+    cdef list a = [None] * 3
+    fits = s.layout.ndim == nd + 2 == t.layout.ndim and 0 not in t.shape[2 - (role != V):] + s.shape[2:]
+    (count,) = read_sizes(name, "groups", groups, 1, 1)
+    steps, wide = read_sizes(name, "stride", stride, nd, 1), read_sizes(name, "dilation", dilation, nd, 1)
+    before, wanted = read_sizes(name, "low", low, nd, 0), read_sizes(name, "size", size, nd, 1)
+    if fits:
+        if role == V: fits = s.shape[0] == t.shape[0] and s.shape[1] % count == 0 and t.shape[1] % count == 0
+        elif role == Y: fits = s.shape[1] == t.shape[1] * count and t.shape[0] % count == 0
+        else: fits = s.shape[1] == t.shape[0] and t.shape[0] % count == 0
+        a[<int>role], a[<int>(X if role != X else Y)] = wanted, s.shape[2:]
+        a[<int>(V if role != V else Y)] = t.shape[2:]
+        for d in range(nd):                         # the zeros after X: at most one more than those before
+            n, kernel, out = a[<int>X][d], a[<int>V][d], a[<int>Y][d]
+            after = (out - 1) * steps[d] + wide[d] * (kernel - 1) + 1 - before[d] - n
+            fits = fits and before[d] - max(steps[d], wide[d]) < after <= before[d] + 1
+    if not fits:
+        raise ValueError(f"{name}: tensors of shapes {s.shape} and {t.shape} do not give a result of size "
+                         f"{described(size)} with stride {described(stride)}, padding {described(low)}, dilation "
+                         f"{described(dilation)} and groups {described(groups)}")
+    check_cover(name, a[<int>X], before, wide, a[<int>V], steps)
+    how = Sliding(steps, before, wide, wanted, count, None)
+    a[<int>(X if role != X else Y)], a[<int>(V if role != V else Y)] = s, t
+    return by_role(role, a, how)
+
+
+def conv1d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                 dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv1d() with a result of this size, as the gradient of a transposed convolution needs it."""
+    return related(Y, "conv1d_sized", 1, x, weight, size, stride, low, dilation, groups)
+
+
+def conv2d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                 dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv2d() with a result of this size."""
+    return related(Y, "conv2d_sized", 2, x, weight, size, stride, low, dilation, groups)
+
+
+def conv3d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                 dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv3d() with a result of this size."""
+    return related(Y, "conv3d_sized", 3, x, weight, size, stride, low, dilation, groups)
+
+
+def conv_transpose1d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                           dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv_transpose1d() with a result of this size, as the gradient of a convolution needs it."""
+    return related(X, "conv_transpose1d_sized", 1, x, weight, size, stride, low, dilation, groups)
+
+
+def conv_transpose2d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                           dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv_transpose2d() with a result of this size."""
+    return related(X, "conv_transpose2d_sized", 2, x, weight, size, stride, low, dilation, groups)
+
+
+def conv_transpose3d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+                           dilation: Sequence[int], groups: int = 1) -> Tensor:
+    """conv_transpose3d() with a result of this size."""
+    return related(X, "conv_transpose3d_sized", 3, x, weight, size, stride, low, dilation, groups)
 
 
 def conv1d(x: Data, weight: Data, bias: Data | None = None, stride: int | Sequence[int] = 1,
@@ -452,4 +522,6 @@ def conv_weight(x: Data, y: Data, size: Sequence[int], stride: Sequence[int], lo
     """The weights of a kernel of `size` that are the gradient of a convolution of `x` whose output has the gradient
     `y`: (channels of y, channels of x / groups, sizes). `low` is the number of zeros before each dimension of x. The
     other sequences have one number for each dimension, as tuples."""
-    return by_role(V, [ensure_tensor(x), ensure_tensor(y), None], Sliding(stride, low, dilation, size, groups, None))
+    cdef int nd = ensure_tensor(x).ndim - 2
+    if not 1 <= nd <= 3: raise ValueError(f"conv_weight: x is {x.shape}; wanted 1 to 3 spatial dimensions")
+    return related(V, "conv_weight", nd, x, y, size, stride, low, dilation, groups)

@@ -7,6 +7,7 @@ from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
+DTYPES: tuple[Any, ...]
 LOW: float
 OPERATORS: dict[Any, Any]
 @disjoint_base
@@ -23,3 +24,4 @@ class Alignment(Attributes):
 class CtcLoss(Operator):
     pass
 def ctc_loss(log_probs: _Data, targets: _Data, input_lengths: _Data, target_lengths: _Data, blank: int = 0, reduction: Literal['mean', 'sum', 'none'] = 'mean', zero_infinity: bool = False) -> Tensor: ...
+def ctc_loss_packed(log_probs: _Data, packed: _Data, blank: int = 0, reduction: Literal['mean', 'sum', 'none'] = 'mean', zero_infinity: bool = False, longest: int = 0) -> Tensor: ...

@@ -6,10 +6,10 @@ from libc.stdint cimport int64_t, uint64_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
-from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply2
 from cygrad.kernels cimport ctc as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, itemsize
+from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
 from cygrad.kernels.ctc cimport Ctc
 from cygrad.kernels.driver cimport gather as copy_elements
 from cygrad.kernels.threads cimport threads_for
@@ -20,6 +20,7 @@ from cygrad.ops.loss cimport MEAN, NONE, read_reduction
 
 import numpy as np
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.interop.creation import arange, full
 from cygrad.core.interop.numpy import tensor
@@ -87,6 +88,21 @@ cdef class CtcLoss(Operator):
         self.name = "ctc_loss"
         self.fused = self.differentiable = True
 
+    cdef int check(self, const Call* c, const Options* a) except -1 nogil:
+        """Raise ValueError for labels or lengths that the kernels cannot use. A replay may read others than the
+        function saw."""
+        cdef Ctc k = job_of(&c.x[0], &c.x[1], a)
+        cdef Py_ssize_t i, n = k.samples, size = c.x[1].layout.size - 3 * n, at
+        cdef bint fits = 0 <= a.blank < k.classes
+        for i in range(n):
+            fits = fits and 0 <= k.input_lengths[i] <= k.steps and 0 <= k.target_lengths[i] <= k.longest
+            fits = fits and 0 <= k.starts[i] <= size - k.target_lengths[i]
+        for at in range(size): fits = fits and 0 <= k.targets[at] < k.classes
+        if fits: return 0
+        with gil:
+            raise ValueError(f"ctc_loss: a length, a start, a label or the blank is out of range for log_probs of "
+                             f"shape {lay.shape_tuple(c.x[0].layout)} and targets of up to {a.longest} labels")
+
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Options a = (<Alignment>c.attributes).options
         cdef Ctc k = job_of(&c.x[0], &c.x[1], &a)
@@ -103,6 +119,7 @@ cdef class CtcLoss(Operator):
         cdef Layout rows
         cdef Py_ssize_t i
         cdef Py_ssize_t step = 1
+        self.check(c, &a)
         k.x = dense(&c.x[0], &workspace)
         k.loss = c.y[0].data if a.kind == NONE else c.workspace
         start(&k, workspace, c.workspace_bytes - (workspace - c.workspace), False)
@@ -300,3 +317,18 @@ def ctc_loss(log_probs: Data, targets: Data, input_lengths: Data, target_lengths
     packed = tensor(np.concatenate([inputs, lengths, np.cumsum(lengths) - lengths, labels]))
     y = apply2(CTC_LOSS, x, packed, Alignment(how, blank, zero_infinity, int(lengths.max(initial=0))))
     return reshape(y, ()) if single and how == "none" else y
+
+
+def ctc_loss_packed(log_probs: Data, packed: Data, blank: int = 0, reduction: Literal["mean", "sum", "none"] = "mean",
+                    zero_infinity: bool = False, longest: int = 0) -> Tensor:
+    """ctc_loss of `log_probs` (steps, samples, classes). `packed` has, in int64, the lengths of the inputs, the lengths
+    of the targets, where each target starts, and all labels; `longest` is the length of the longest target."""
+    cdef Tensor x = read_input("ctc_loss", log_probs), p = ensure_tensor(packed)
+    how = read_reduction("ctc_loss", reduction).reduction
+    if x.layout.ndim != 3 or p.dtype != INT64 or p.layout.ndim != 1 or p.layout.size < 3 * x.shape[1] \
+            or not p.layout.dense:
+        raise ValueError(f"ctc_loss: log_probs is {x.shape} and packed {DTYPES[p.dtype]} of shape {p.shape}; wanted "
+                         f"(steps, samples, classes), and int64 with 3 numbers for each sample and the labels")
+    blank = lay.read_integer("ctc_loss", "blank", blank, 0, x.shape[2] - 1, False)
+    longest = lay.read_integer("ctc_loss", "longest", longest, 0, p.layout.size - 3 * x.shape[1], False)
+    return apply2(CTC_LOSS, x, p, Alignment(how, blank, bool(zero_infinity), longest))

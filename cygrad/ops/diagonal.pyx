@@ -2,6 +2,7 @@
 
 cimport cython
 
+import math
 
 from cython cimport final
 from libc.string cimport memset
@@ -36,6 +37,10 @@ cdef class Line(Attributes):
         cdef int d
         self.axis1, self.axis2, self.offset, self.shape, self.ndim = axis1, axis2, offset, shape, <int>len(shape)
         for d in range(self.ndim): self.sizes[d] = shape[d]
+
+    def arguments(self):
+        """Those of diagonal(), which reads the shape from x."""
+        return {"offset": self.offset, "axis1": self.axis1, "axis2": self.axis2}
 
 
 cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept nogil:
@@ -125,6 +130,22 @@ def diag(x: Data, k: int = 0) -> Tensor:
     n = t.shape[0] + abs(k)
     check_size(n * n, f"diag: the matrix would have {described(n)} rows and columns")
     return apply1(DIAG, t, Line(0, 1, k, (n, n)))
+
+
+def put_diagonal(x: Data, shape: int | Sequence[int], offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Zeros of `shape` with `x` on the diagonal that diagonal() would return: the gradient of diagonal()."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef Py_ssize_t sizes[MAX_NDIM]
+    cdef int n = lay.read_shape(shape, sizes), d
+    cdef Py_ssize_t k = lay.read_diagonal("put_diagonal", "offset", offset)
+    whole = tuple([sizes[d] for d in range(n)])
+    a, b = lay.read_axis(axis1, n), lay.read_axis(axis2, n)
+    if a == b: raise ValueError(f"put_diagonal: axis1 and axis2 are both {a}; wanted two different axes")
+    check_size(math.prod(whole), f"put_diagonal: the shape is {whole}")
+    wanted = (*[whole[d] for d in range(n) if d not in (a, b)], max(0, min(whole[a] + min(k, 0), whole[b] - max(k, 0))))
+    if t.shape != wanted:
+        raise ValueError(f"put_diagonal: x is {t.shape}, but diagonal {offset} of shape {whole} is {wanted}")
+    return apply1(DIAG, t, Line(a, b, k, whole))
 
 
 @composed

@@ -1,4 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
+from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
@@ -20,6 +21,7 @@ class Contraction(Attributes):
 @final
 class Einsum(Operator):
     pass
+def contract(x: _Data, y: _Data, labels: Sequence[str]) -> Tensor: ...
 def einsum(equation: str, *operands: _Data) -> Tensor: ...
 def free_labels(n: Any) -> Any: ...
 def parse(equation: Any, ndims: Any) -> Any: ...

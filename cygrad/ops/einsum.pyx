@@ -32,6 +32,7 @@ from cygrad.ops.linalg cimport capacity, products
 from cygrad.ops.shape cimport permuted
 
 from cygrad.core.dtypes import DTYPES
+from cygrad.core.errors import described
 from cygrad.ops.diagonal import diagonal
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import astype, permute, reshape
@@ -348,3 +349,21 @@ def einsum(equation: str, *operands: Data) -> Tensor:
     x, at = terms[0]
     x, at = without(x, at, result)
     return x if at == result and len(tensors) > 1 else permute(x, [at.index(a) for a in result])
+
+
+def contract(x: Data, y: Data, labels: Sequence[str]) -> Tensor:
+    """einsum() of two operands, where `labels` are those of x, of y and of the result, with any characters. No operand
+    has a label twice, and each label is in two of the three."""
+    cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
+    if not isinstance(labels, (tuple, list)) or [type(a) for a in labels] != [str, str, str]:
+        raise TypeError(f"contract: labels must be three strings, for x, y and the result; got {described(labels)}")
+    size = {}
+    for a, n in (*zip(labels[0], s.shape), *zip(labels[1], t.shape)):
+        if size.setdefault(a, n) != n: size = None
+        if size is None: break
+    fits = size is not None and (len(labels[0]), len(labels[1])) == (s.layout.ndim, t.layout.ndim)
+    counts = "".join(labels)
+    if not fits or any([len(set(a)) != len(a) for a in labels]) or any([counts.count(a) < 2 for a in counts]):
+        raise ValueError(f"contract: labels {described(tuple(labels))} do not fit x of shape {s.shape} and y of shape "
+                         f"{t.shape}; wanted a label for each dimension, each in two of the three, with one size")
+    return apply2(EINSUM, s, t, plan(*labels))

@@ -29,6 +29,7 @@ from cygrad.kernels.embedding cimport MAX, MEAN, SUM, Bags
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.graph.attributes import plain
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.ops.compare import less, maximum, not_equal, where
 from cygrad.ops.index import add_at, scatter_add, take
@@ -171,6 +172,10 @@ cdef class Bagged(Attributes):
         self.padding_idx, self.sparse = padding_idx, sparse
         self.form = Form(SUM if mode == "sum" else MEAN if mode == "mean" else MAX, offsets, weighted, sparse,
                          -1 if padding_idx is None else padding_idx)
+
+    def arguments(self):
+        """Which inputs there are follows from the inputs."""
+        return {"mode": self.mode, "sparse": self.sparse, "padding_idx": plain(self.padding_idx)}
 
 
 cdef inline int scale_input(Form a) noexcept nogil:
@@ -414,3 +419,9 @@ def embedding_bag(indices: Data, weight: Data, offsets: Data | None = None,
     if sparse and mode == "max": raise ValueError("embedding_bag: the gradient of a maximum is dense; omit sparse")
     return apply_list(EMBEDDING_BAG, inputs, Bagged(mode, offsets is not None, s is not None, read_padding(
         "embedding_bag", padding_idx, w), rows and mode != "max"))
+
+
+def embedding_bag_weighted(indices: Data, weight: Data, per_sample_weights: Data, mode: str = "sum",
+                           sparse: bool = False, padding_idx: int | None = None) -> Tensor:
+    """embedding_bag() without offsets and with a factor for each index."""
+    return embedding_bag(indices, weight, None, mode, sparse, per_sample_weights, padding_idx)

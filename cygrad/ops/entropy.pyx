@@ -20,6 +20,7 @@ from cygrad.ops.classes cimport (
 )
 from cygrad.ops.loss cimport MEAN, NONE
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.ops.reduce import sum
 from cygrad.ops.shape import expand_dims, reshape
 from cygrad.ops.softmax import log_softmax, softmax
@@ -261,7 +262,7 @@ def cross_entropy(x: Data, target: Data, weight: Data | None = None, ignore_inde
 def soft_cross_entropy(x: Data, probabilities: Data, weight: Data | None = None,
                        reduction: Literal["mean", "sum", "none"] = "mean", label_smoothing: float = 0.0) -> Tensor:
     """cross_entropy with probabilities."""
-    cdef Tensor t = read_input("cross_entropy", x), y = ensure_tensor(probabilities)
+    cdef Tensor t = read_input("cross_entropy", x), y = read_probabilities(t, probabilities)
     cdef int axis = 1 if t.layout.ndim > 1 else 0
     cdef Tensor w = None if weight is None else read_weight("cross_entropy", t, axis, weight)
     check_classes("cross_entropy", "x", t, t.layout.shape[axis])
@@ -285,3 +286,33 @@ def nll_loss(x: Data, target: Data, weight: Data | None = None, ignore_index: in
     cdef Tensor l = read_labels_of("nll_loss", t, target, axis, WANTED)
     cdef Tensor w = None if weight is None else read_weight("nll_loss", t, axis, weight)
     return apply(NLL_LOSS, t, l, w, classes_of("nll_loss", reduction, ignore_index, 0.0, axis, 0))
+
+
+def cross_entropy_along(x: Data, target: Data, weight: Data | None = None, axis: int = -1, ignore_index: int = -100,
+                        reduction: Literal["mean", "sum", "none"] = "mean", label_smoothing: float = 0.0) -> Tensor:
+    """cross_entropy with integer labels and the classes along `axis`."""
+    cdef Tensor t = read_input("cross_entropy", x), w = None
+    cdef int a = lay.read_axis(axis, t.layout.ndim)
+    check_classes("cross_entropy", "x", t, t.layout.shape[a])
+    cdef Tensor l = read_labels_of("cross_entropy", t, target, a, "integers of the shape of x without that axis")
+    if weight is not None: w = read_weight("cross_entropy", t, a, weight)
+    return apply(CROSS_ENTROPY, t, l, w, classes_of("cross_entropy", reduction, ignore_index, label_smoothing, a, 0))
+
+
+def soft_cross_entropy_along(x: Data, probabilities: Data, weight: Data | None = None, axis: int = -1,
+                             reduction: Literal["mean", "sum", "none"] = "mean",
+                             label_smoothing: float = 0.0) -> Tensor:
+    """cross_entropy with probabilities and the classes along `axis`."""
+    cdef Tensor t = read_input("cross_entropy", x), y = read_probabilities(t, probabilities), w = None
+    cdef int a = lay.read_axis(axis, t.layout.ndim)
+    check_classes("cross_entropy", "x", t, t.layout.shape[a])
+    if weight is not None: w = read_weight("cross_entropy", t, a, weight)
+    return apply(SOFT_CROSS_ENTROPY, t, y, w, classes_of("cross_entropy", reduction, -100, label_smoothing, a, 0))
+
+
+cdef Tensor read_probabilities(Tensor x, probabilities):
+    """The target as probabilities. Raises ValueError unless they are floats of the shape of x."""
+    cdef Tensor y = ensure_tensor(probabilities)
+    if is_floating(y.dtype) and lay.same_shape(x.layout, y.layout): return y
+    raise ValueError(f"cross_entropy: x is {x.shape} and the probabilities are {DTYPES[y.dtype]} of shape {y.shape}; "
+                     f"wanted floats of the shape of x")

@@ -10,6 +10,7 @@ _Data: TypeAlias = Tensor | npt.ArrayLike
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Factor(Attributes):
+    def arguments(self) -> Any: ...
     @property
     def factor(self) -> Any: ...
 @final

@@ -20,6 +20,9 @@ cdef class Factor(Attributes):
     def __cinit__(self, double factor):
         self.factor = factor
 
+    def arguments(self):
+        return {"s": self.factor}
+
 
 @final
 cdef class ScaleGradient(Operator):

@@ -10,6 +10,7 @@ cdef class Indexed(Attributes):
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1 nogil
 cdef int check_values(str name, const Array* v, Layout* wanted) except -1 nogil
+cdef int check_dtype(str name, Tensor x, Tensor v) except -1
 cdef Tensor own(Tensor t, Tensor written)
 cdef Tensor index_tensor(v, Tensor written)
 cdef Tensor zero_like(Tensor g, tuple shape)

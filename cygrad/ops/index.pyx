@@ -47,6 +47,10 @@ cdef class Indexed(Attributes):
     def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
 
+    def arguments(self):
+        """The number of index arrays follows from the inputs."""
+        return {"axis": self.axis}
+
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1 nogil:
     """Raise IndexError if an index is out of range; array k of `n` indexes dimension axis + k of x. `name` is the
@@ -489,6 +493,7 @@ cdef class OneHot(Operator):
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd()
 cdef Operator GATHER_RANKED = GatherRanked(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
 OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ONE_HOT)}
+OPERATORS["gather_ranked"] = GATHER_RANKED          # (its name in errors is that of gather)
 
 
 def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:
@@ -501,13 +506,34 @@ def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:
     return apply2(TAKE, t, index_tensor(indices, None), Indexed(lay.read_axis(axis, t.layout.ndim), 1))
 
 
+cdef Indexed read_indexed(str name, Tensor x, axis, tuple indices):
+    """The attributes for index arrays of adjacent dimensions. Raises IndexError if x does not have these."""
+    if not indices or not isinstance(axis, int) or not 0 <= axis <= x.layout.ndim - len(indices):
+        raise IndexError(f"{name}: {len(indices)} index arrays from axis {described(axis)} on do not fit x of shape "
+                         f"{x.shape}")
+    return Indexed(axis, len(indices))
+
+
+cdef int check_dtype(str name, Tensor x, Tensor v) except -1:
+    """Raise TypeError unless v, which is written into a copy of x, has its dtype."""
+    if v.dtype == x.dtype: return 0
+    raise TypeError(f"{name}: x is {DTYPES[x.dtype]} and v is {DTYPES[v.dtype]}; they must have the same dtype; "
+                    f"convert with astype")
+
+
+def take_at(x: Data, axis: int, *indices: Data) -> Tensor:
+    """The elements of `x` at index arrays that broadcast, for adjacent dimensions from `axis` on."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef Indexed at = read_indexed("take_at", t, axis, indices)
+    return apply_list(TAKE, [t, *[index_tensor(i, None) for i in indices]], at)
+
+
 def add_at(x: Data, axis: int, v: Data, *indices: Data) -> Tensor:
     """`x` with `v` added where take() would read, at index arrays for adjacent dimensions from `axis` on."""
-    cdef Tensor t = ensure_tensor(x)
-    if not indices or not isinstance(axis, int) or not 0 <= axis <= t.layout.ndim - len(indices):
-        raise IndexError(f"add_at: {len(indices)} index arrays from axis {described(axis)} on do not fit x of shape "
-                         f"{t.shape}")
-    return apply_list(ADD_AT, [t, v, *[index_tensor(i, None) for i in indices]], Indexed(axis, len(indices)))
+    cdef Tensor t = ensure_tensor(x), u = ensure_tensor(v)
+    cdef Indexed at = read_indexed("add_at", t, axis, indices)
+    check_dtype("add_at", t, u)
+    return apply_list(ADD_AT, [t, u, *[index_tensor(i, None) for i in indices]], at)
 
 
 def gather(x: Data, axis: int, index: Data) -> Tensor:

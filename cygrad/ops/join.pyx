@@ -26,6 +26,7 @@ from cygrad.ops.base cimport Axis, Part, axis_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import as_float, described
+from cygrad.core.graph.attributes import plain
 from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
@@ -67,6 +68,10 @@ cdef class Parts(Attributes):
 
     def __dealloc__(self):
         PyMem_Free(self.start)
+
+    def arguments(self):
+        """The axis; the starts follow from the inputs."""
+        return {"axis": self.axis}
 
 
 cdef class Join(Operator):
@@ -218,6 +223,10 @@ cdef class Margins(Attributes):
             value, element = cast[0].item(), cast.tobytes()
             memcpy(self.element, <const char*>element, len(element))
         self.widths, self.value, self.dtype = widths, value, dtype
+
+    def arguments(self):
+        """The dtype is that of x. pad() takes no empty list of pairs."""
+        return {"widths": self.widths or 0, "value": plain(self.value)}
 
 
 cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nogil:
@@ -403,6 +412,15 @@ def split(x: Data, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor
                              f"pass a list of the indices to split at")
         cuts = [i * (n // count) for i in range(count + 1)]
     return tuple([apply1(SPLIT, t, Section(a, start, max(stop - start, 0))) for start, stop in zip(cuts, cuts[1:])])
+
+
+def split_part(x: Data, axis: int, start: int, count: int) -> Tensor:
+    """The `count` elements from `start` on along `axis`: one of the views that split() returns."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef int a = lay.read_axis(axis, t.layout.ndim)
+    start = lay.read_integer("split_part", "start", start, 0, t.layout.shape[a])
+    count = lay.read_integer("split_part", "count", count, 0, t.layout.shape[a] - start)
+    return apply1(SPLIT, t, Section(a, start, count))
 
 
 def pad(x: Data, widths: int | Sequence[int] | Sequence[Sequence[int]],

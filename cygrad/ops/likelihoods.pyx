@@ -230,3 +230,9 @@ def soft_margin_loss(x: Data, target: Data, reduction: Literal["mean", "sum", "n
     cdef Settings how = settings("soft_margin_loss", reduction, 0, (), (X, T))
     s, t = pair("soft_margin_loss", x, target)
     return apply2(SOFT_MARGIN_LOSS, s, t, how)
+
+
+def bce_with_pos_weight(x: Data, target: Data, pos_weight: Data,
+                        reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """binary_cross_entropy_with_logits() with `pos_weight` alone."""
+    return binary_cross_entropy_with_logits(x, target, None, reduction, pos_weight)

@@ -241,3 +241,10 @@ def bce_with_logits(x: Data, targets: Data, reduction: Literal["mean", "sum", "n
     cdef Reduced how = read_reduction("bce_with_logits", reduction)
     cdef Tensor t = ensure_tensor(x)
     return apply2(BCE_WITH_LOGITS, t, ensure_tensor(targets), how)
+
+
+def mean_square(difference: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
+    """mse() of a difference that is computed already."""
+    cdef Tensor d = ensure_tensor(difference)
+    if not is_floating(d.dtype): raise TypeError(f"mean_square: the difference is {DTYPES[d.dtype]}; wanted floats")
+    return apply1(MSE, d, read_reduction("mean_square", reduction))

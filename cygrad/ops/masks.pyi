@@ -1,4 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
+from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy.typing as npt
@@ -14,6 +15,7 @@ class KeptMask(Operator):
     pass
 @disjoint_base
 class MaskDimensions(Attributes):
+    def arguments(self) -> Any: ...
     @property
     def ndim(self) -> Any: ...
 @final
@@ -22,5 +24,6 @@ class MaskPut(Operator):
 @final
 class Select(Operator):
     pass
+def kept_mask(x: _Data, shape: int | Sequence[int]) -> Tensor: ...
 def mask_put(x: _Data, v: _Data, mask: _Data) -> Tensor: ...
 def select(x: _Data, mask: _Data) -> Tensor: ...

@@ -5,6 +5,8 @@ the indices of the true elements, whichever is smaller."""
 
 cimport cython
 
+import math
+
 from cython cimport final
 from libc.stdint cimport uint64_t, uint8_t
 
@@ -17,10 +19,12 @@ from cygrad.core.graph.trace cimport has_values, refuse_trace
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, MAX_NDIM, UINT8, UINT16, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport (
+    BOOL, INT64, MAX_NDIM, UINT16, UINT32, UINT8, Array, Layout, is_floating, itemsize,
+)
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
 from cygrad.ops.base cimport hide_bytes
-from cygrad.ops.index cimport check_values, clear, copy_input, like_input, place_dtype, zero_like
+from cygrad.ops.index cimport check_dtype, check_values, clear, copy_input, like_input, place_dtype, zero_like
 from cygrad.ops.shape cimport Shape
 
 from cygrad.core.dtypes import DTYPES
@@ -100,7 +104,7 @@ cdef class KeptMask(Operator):
 cdef Operator KEPT_MASK = KeptMask()
 
 
-cdef Tensor kept_mask(Context c, tuple shape):
+cdef Tensor saved_mask(Context c, tuple shape):
     """For formulas: the mask, with this shape, from hidden output 1."""
     cdef Tensor t = c.output(1).detach()
     if not t.layout.dense: t = t.copy()             # an unpack hook may return a strided tensor
@@ -162,7 +166,7 @@ cdef class Select(Operator):
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)
-        return mask_put(zero_like(g, shape), g, kept_mask(<Context>c, shape[:len(shape) - g.ndim + 1]))
+        return mask_put(zero_like(g, shape), g, saved_mask(<Context>c, shape[:len(shape) - g.ndim + 1]))
 
 
 @cython.no_gc
@@ -172,6 +176,10 @@ cdef class MaskDimensions(Attributes):
 
     def __cinit__(self, int ndim):
         self.ndim = ndim
+
+    def arguments(self):
+        """It follows from the mask."""
+        return {}
 
 
 @final
@@ -205,12 +213,12 @@ cdef class MaskPut(Operator):
     cdef object formula(self, c, int i, g):
         cdef int ndim = c.attributes.ndim
         if i > 1: return None
-        mask = kept_mask(<Context>c, g.shape[:ndim])
+        mask = saved_mask(<Context>c, g.shape[:ndim])
         return where(reshape(mask, g.shape[:ndim] + (1,) * (g.ndim - ndim)), 0, g) if i == 0 else select(g, mask)
 
 
 cdef Operator SELECT = Select(), MASK_PUT = MaskPut()
-OPERATORS = {o.name: o for o in (SELECT, MASK_PUT)}
+OPERATORS = {o.name: o for o in (SELECT, MASK_PUT, KEPT_MASK)}
 
 
 def select(x: Data, mask: Data) -> Tensor:
@@ -220,5 +228,20 @@ def select(x: Data, mask: Data) -> Tensor:
 
 def mask_put(x: Data, v: Data, mask: Data) -> Tensor:
     """`x` with `v`, which has the shape of x[mask], where the mask is true."""
-    cdef Tensor m = ensure_tensor(mask)
-    return apply_list(MASK_PUT, [x, v, m], MaskDimensions(m.layout.ndim))
+    cdef Tensor t = ensure_tensor(x), u = ensure_tensor(v), m = ensure_tensor(mask)
+    check_dtype("mask_put", t, u)
+    return apply_list(MASK_PUT, [t, u, m], MaskDimensions(m.layout.ndim))
+
+
+def kept_mask(x: Data, shape: int | Sequence[int]) -> Tensor:
+    """The mask of `shape` that select() or mask_put() saved as `x`: bits in uint8, or the indices of its true elements
+    in a larger dtype."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef Shape s = Shape(tuple(lay.whole_sizes(shape)))
+    size = math.prod(s.shape)
+    fits = t.layout.ndim == 1 and t.layout.dense and t.dtype in (UINT8, UINT16, UINT32, INT64)
+    if fits: fits = t.layout.size == (size + 7) // 8 if t.dtype == UINT8 else t.layout.size <= size
+    if not fits:
+        raise ValueError(f"kept_mask: x is {DTYPES[t.dtype]} of shape {t.shape}, for a mask of {size} elements; wanted "
+                         f"a byte for 8 of them in uint8, or indices in uint16, uint32 or int64, dense")
+    return apply1(KEPT_MASK, t, s)

@@ -14,6 +14,7 @@ class RowNorm(Operator):
     pass
 @disjoint_base
 class Rows(Attributes):
+    def arguments(self) -> Any: ...
     @property
     def eps(self) -> Any: ...
     @property

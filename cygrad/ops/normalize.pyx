@@ -48,6 +48,10 @@ cdef class Rows(Attributes):
     def __cinit__(self, double eps=0, int ndim=1):
         self.eps, self.ndim = eps, ndim
 
+    def arguments(self):
+        """The axes, if they are more than the last."""
+        return {"eps": self.eps} if self.ndim == 1 else {"eps": self.eps, "axes": tuple(range(-self.ndim, 0))}
+
 
 cdef class RowNorm(Operator):
     """The base of normalizations of rows, with an optional weight, and then an optional bias, for each element of a

@@ -240,7 +240,8 @@ cdef class AvgSpread(Pools):
         return 0
 
     cdef object formula(self, c, int i, g):
-        return apply1(AVG_POOL[(<Pooling>c.attributes).nd - 1], g, c.attributes)
+        cdef Pooling a = c.attributes
+        return apply1((ADAPTIVE_AVG if a.adaptive else AVG_POOL)[a.nd - 1], g, a)
 
 
 cdef list MAX_POOL = [MaxPool(f"max_pool{d}d") for d in (1, 2, 3)]
@@ -428,35 +429,61 @@ def lp_pool3d(x: Data, norm_type: float, kernel_size: int | Sequence[int], strid
     return normed(3, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-cdef object with_places(Operator op, x, place, kernel, stride, padding, dilation, size, out):
+cdef Pooling geometry(str name, Tensor x, kernel, stride, padding, dilation, size, out, bint adaptive, bint counts,
+                      divisor):
+    """The attributes of a gradient of pooling. Raises ValueError unless a public function could use such windows."""
+    cdef int nd = <int>len(size), d
+    fits = 1 <= nd <= 3 and len(out) == nd == x.layout.ndim - 2
+    nd = max(1, min(nd, 3))
+    wide, low = read_sizes(name, "kernel", kernel, nd, 1), read_sizes(name, "padding", padding, nd, 0)
+    steps, gaps = read_sizes(name, "stride", stride, nd, 1), read_sizes(name, "dilation", dilation, nd, 1)
+    for d in range(nd if fits else 0):
+        n, m, cover = size[d], out[d], gaps[d] * (wide[d] - 1) + 1
+        free = n + 2 * low[d] - cover
+        fits = fits and n >= 1 and m >= 1
+        if not fits: break
+        if adaptive: fits = (wide[d], steps[d], low[d], gaps[d]) == (min(n, (n + m - 1) // m + 1), 1, 0, 1)
+        else: fits = 2 * low[d] <= cover and free >= 0 and m - free // steps[d] - 1 in (0, 1)
+    if not fits:
+        raise ValueError(f"{name}: the tensor is {x.shape}; windows of kernel {described(kernel)}, stride "
+                         f"{described(stride)}, padding {described(padding)} and dilation {described(dilation)} do not "
+                         f"relate images of size {described(size)} and results of size {out}")
+    return Pooling(wide, steps, low, gaps, tuple(size), tuple(out), adaptive, counts, read_divisor(name, divisor))
+
+
+cdef object with_places(Operator op, x, place, kernel, stride, padding, dilation, size, out, bint adaptive):
     """pool_put or pool_take. Raises ValueError unless the places are dense and have the width of the kernel's."""
-    cdef Pooling a = Pooling(kernel, stride, padding, dilation, size, out)
-    cdef Tensor p = ensure_tensor(place)
+    cdef Tensor t = ensure_tensor(x), p = ensure_tensor(place)
+    cdef Pooling a = geometry(op.name, t, kernel, stride, padding, dilation, size, out, adaptive, not adaptive, None)
     cdef int wanted = UINT8 if a.pool.width == 1 else UINT16 if a.pool.width == 2 else UINT32
-    if p.dtype != wanted or not p.layout.dense or p.shape[2:] != out:
+    if p.dtype != wanted or not p.layout.dense or p.shape != (*t.shape[:2], *out):
         raise ValueError(f"{op.name}: place has the wrong dtype or strides, or its shape {p.shape} does not fit to "
                          f"{out}; wanted dense places of uint{8 * a.pool.width}")
-    return apply2(op, ensure_tensor(x), p, a)
+    return apply2(op, t, p, a)
 
 
 def pool_put(y: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-             dilation: Sequence[int], size: Sequence[int]) -> Tensor:
+             dilation: Sequence[int], size: Sequence[int], adaptive: bool = False) -> Tensor:
     """Images of `size` with the elements of `y` added at each window's `place`, as the gradient of max_pool adds them.
     The places are dense, in the smallest unsigned dtype for the kernel; one outside of its window counts as
     none. The sequences are tuples."""
-    return with_places(POOL_PUT, y, place, kernel, stride, padding, dilation, size, ensure_tensor(y).shape[2:])
+    size = read_sizes("pool_put", "size", size, max(1, ensure_tensor(y).ndim - 2), 1)
+    return with_places(POOL_PUT, y, place, kernel, stride, padding, dilation, size, ensure_tensor(y).shape[2:],
+                       adaptive)
 
 
 def pool_take(x: Data, place: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-              dilation: Sequence[int]) -> Tensor:
+              dilation: Sequence[int], adaptive: bool = False) -> Tensor:
     """The elements of `x` at each window's `place`, as for pool_put."""
     return with_places(POOL_TAKE, x, place, kernel, stride, padding, dilation, ensure_tensor(x).shape[2:],
-                       ensure_tensor(place).shape[2:])
+                       ensure_tensor(place).shape[2:], adaptive)
 
 
-def avg_spread(y: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-               size: Sequence[int]) -> Tensor:
+def avg_spread(y: Data, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], size: Sequence[int],
+               adaptive: bool = False, padding_counts: bool = True, divisor: int | None = None) -> Tensor:
     """Images of `size` to which each window adds its element of `y` in equal parts, as the gradient of avg_pool does.
     The sequences are tuples."""
-    return apply1(AVG_SPREAD, ensure_tensor(y), Pooling(kernel, stride, padding, (1,) * len(size), size,
-                                                        ensure_tensor(y).shape[2:]))
+    cdef Tensor t = ensure_tensor(y)
+    size = read_sizes("avg_spread", "size", size, max(1, t.layout.ndim - 2), 1)
+    return apply1(AVG_SPREAD, t, geometry("avg_spread", t, kernel, stride, padding, 1, size, t.shape[2:], adaptive,
+                                          padding_counts, divisor))

@@ -126,7 +126,7 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
 
 def dropout_with(x: Data, p: float, key: int, counter: int) -> Tensor:
     """dropout in train mode, with a generator whose state is (key, counter)."""
-    return apply1(DROPOUT, x, Draw(p, key, counter))
+    return apply1(DROPOUT, x, Draw(read_probability(p), key, counter))
 
 
 def dropout_identity(x: Data) -> Tensor:

@@ -42,6 +42,10 @@ cdef class Direction(Attributes):
     def __cinit__(self, bint reverse, bint has_lengths):
         self.reverse, self.has_lengths = reverse, has_lengths
 
+    def arguments(self):
+        """Whether there are lengths follows from the inputs."""
+        return {"reverse": self.reverse}
+
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
@@ -117,6 +121,7 @@ cdef class Recurrent(Operator):
         cdef Recurrence r = self.sizes(c.attributes, c.x[X].layout, c.x[X].dtype, c.x[W_HH].layout.shape[1])
         cdef char* free = c.workspace
         r.x, r.lengths = &c.x[X], lengths_in(c.attributes, &c.x[c.n_in - 1])
+        if r.lengths != NULL: check_lengths(self, r.lengths, r.batch, r.steps)
         r.w_ih, r.w_hh = dense(&c.x[W_IH], &free), dense(&c.x[W_HH], &free)
         r.b_ih, r.b_hh = dense(&c.x[B_IH], &free), dense(&c.x[B_HH], &free)
         r.y, r.h, r.workspace = c.y[0].data, c.y[1].data, free
@@ -220,6 +225,16 @@ cdef class Recurrent(Operator):
 
 cdef const int64_t* lengths_in(const void* attributes, const Array* last) noexcept nogil:
     return <const int64_t*>last.data if (<Direction>attributes).has_lengths else NULL
+
+
+cdef int check_lengths(Operator op, const int64_t* lengths, Py_ssize_t n, Py_ssize_t steps) except -1 nogil:
+    """Raise ValueError for a length that x does not have. A replay may read others than the function saw."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not 1 <= lengths[i] <= steps:
+            with gil:
+                raise ValueError(f"{op.name}: lengths must be from 1 to the {steps} steps of x, got {lengths[i]}")
+    return 0
 
 
 cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
@@ -485,3 +500,44 @@ def rnn(x: Data, weights: Sequence[Data], h0: Data | None = None, *, num_layers:
 def rnn_relu(x: Data, weights: Sequence[Data], h0: Data | None = None, **options: Any) -> tuple[Tensor, Tensor]:
     """rnn with nonlinearity="relu"."""
     return rnn(x, weights, h0, nonlinearity="relu", **options)
+
+
+# ---- one layer in one direction --------------------------------------------------------------------------------------
+
+cdef object run_layer(Operator op, str name, x, tuple weights, h0, c0, lengths, bint reverse):
+    """The results of the operator: y, the last states and, if recorded, what the formula needs."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef bint lstm = op is LSTM_OP
+    if t.layout.ndim != 3 or not is_real(t.dtype) or t.layout.shape[0] == 0:
+        raise ValueError(f"{name}: x is {t.shape} of {DTYPES[t.dtype]}; wanted floats of shape (steps, batch, width) "
+                         f"with at least one step")
+    inputs = [t, *read_weights(name, weights, 1, 1, rows_of_weight((<Recurrent>op).kind), t)[0]]
+    wanted = (t.shape[1], inputs[1].shape[0] // rows_of_weight((<Recurrent>op).kind))
+    inputs.append(read_states(name, "h0", h0, wanted, t))
+    if lstm: inputs.append(read_states(name, "c0", c0, wanted, t))
+    if lengths is not None: inputs.append(read_lengths(name, lengths, t.shape[0], t.shape[1]))
+    return apply_list(op, inputs, Direction(reverse, lengths is not None))
+
+
+def lstm_layer(x: Data, w_ih: Data, w_hh: Data, b_ih: Data, b_hh: Data, h0: Data, c0: Data,
+               lengths: Data | None = None, reverse: bool = False) -> tuple[Tensor, ...]:
+    """A layer of lstm() in one direction, with first states (batch, hidden): y and the last h and c."""
+    return run_layer(LSTM_OP, "lstm_layer", x, (w_ih, w_hh, b_ih, b_hh), h0, c0, lengths, reverse)
+
+
+def gru_layer(x: Data, w_ih: Data, w_hh: Data, b_ih: Data, b_hh: Data, h0: Data, lengths: Data | None = None,
+              reverse: bool = False) -> tuple[Tensor, ...]:
+    """A layer of gru() in one direction, with first states (batch, hidden): y and the last h."""
+    return run_layer(GRU_OP, "gru_layer", x, (w_ih, w_hh, b_ih, b_hh), h0, None, lengths, reverse)
+
+
+def rnn_layer(x: Data, w_ih: Data, w_hh: Data, b_ih: Data, b_hh: Data, h0: Data, lengths: Data | None = None,
+              reverse: bool = False) -> tuple[Tensor, ...]:
+    """A layer of rnn() in one direction, with first states (batch, hidden): y and the last h."""
+    return run_layer(RNN_OP, "rnn_layer", x, (w_ih, w_hh, b_ih, b_hh), h0, None, lengths, reverse)
+
+
+def rnn_relu_layer(x: Data, w_ih: Data, w_hh: Data, b_ih: Data, b_hh: Data, h0: Data, lengths: Data | None = None,
+                   reverse: bool = False) -> tuple[Tensor, ...]:
+    """A layer of rnn_relu() in one direction, with first states (batch, hidden): y and the last h."""
+    return run_layer(RELU_OP, "rnn_relu_layer", x, (w_ih, w_hh, b_ih, b_hh), h0, None, lengths, reverse)

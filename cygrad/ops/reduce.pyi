@@ -12,6 +12,7 @@ DTYPES: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Axes(Attributes):
+    def arguments(self) -> Any: ...
     @property
     def mask(self) -> Any: ...
     @property

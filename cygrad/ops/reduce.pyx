@@ -42,6 +42,13 @@ cdef class Axes(Attributes):
     def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # more: arguments of a subclass
         self.mask, self.keepdims = mask, keepdims
 
+    def arguments(self):
+        """`axis`, an int if it is one, in place of the mask."""
+        cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])
+        rest = Attributes.arguments(self)
+        del rest["mask"]
+        return {"axis": axes[0] if len(axes) == 1 else axes} | rest
+
 
 cdef class Reduction(Operator):
     """The base of reductions; their attributes are Axes."""

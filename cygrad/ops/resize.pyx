@@ -164,6 +164,15 @@ cdef Resizing sizes_of(tuple size, wanted, factor, str mode, bint corners):
     return Resizing(mode, corners, size, out, tuple(scale))
 
 
+cdef int check_mode(str name, Tensor t, mode) except -1:
+    """Raise ValueError for another mode, or one that does not fit the dimensions of `t`."""
+    if not isinstance(mode, str) or mode not in MODES:
+        raise ValueError(f"{name}: mode must be one of {', '.join(map(repr, MODES))}, got {described(mode)}")
+    if t.layout.ndim - 2 in MODES[mode][1]: return 0
+    wanted = " or ".join([str(n + 2) for n in MODES[mode][1]])
+    raise ValueError(f"{name}: x is {t.shape}; mode {mode!r} needs {wanted} dimensions, with images and channels first")
+
+
 def interpolate(x: Data, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
                 mode: Literal["nearest", "linear", "bilinear", "bicubic", "trilinear"] = "nearest",
                 align_corners: bool | None = None) -> Tensor:
@@ -178,12 +187,7 @@ def interpolate(x: Data, size: int | Sequence[int] | None = None, scale_factor: 
 
     float32 and float64. Raises ValueError for a mode that does not fit the dimensions, and for sizes below 1."""
     cdef Tensor t = ensure_tensor(x)
-    if mode not in MODES: raise ValueError(f"interpolate: mode must be one of {', '.join(map(repr, MODES))}, got "
-                                           f"{described(mode)}")
-    if t.layout.ndim - 2 not in MODES[mode][1]:
-        wanted = " or ".join([str(n + 2) for n in MODES[mode][1]])
-        raise ValueError(f"interpolate: x is {t.shape}; mode {mode!r} needs {wanted} dimensions, with images and "
-                         f"channels first")
+    check_mode("interpolate", t, mode)
     if mode == "nearest" and align_corners is not None:
         raise ValueError("interpolate: mode 'nearest' has no align_corners; leave it None")
     return apply1(INTERPOLATE, t, sizes_of(t.shape[2:], size, scale_factor, mode, bool(align_corners)))
@@ -194,8 +198,32 @@ def interpolate_back(y: Data, size: Sequence[int], mode: str = "nearest", align_
     """The gradient of interpolate for images of `size` (a tuple) if the result has gradient `y`. `scale` is the number
     of their elements for one of y, along each dimension."""
     cdef Tensor t = ensure_tensor(y)
-    cdef Resizing a = sizes_of(size, t.shape[2:], None, mode, align_corners)
-    return apply1(INTERPOLATE_BACK, t, a if scale is None else Resizing(mode, align_corners, size, t.shape[2:], scale))
+    check_mode("interpolate_back", t, mode)
+    whole = read_sizes("interpolate_back", "size", size, t.layout.ndim - 2, 1)
+    if scale is None: return apply1(INTERPOLATE_BACK, t, sizes_of(whole, t.shape[2:], None, mode, align_corners))
+    return apply1(INTERPOLATE_BACK, t, scaled("interpolate_back", whole, t.shape[2:], mode, align_corners, scale))
+
+
+def interpolate_scaled(x: Data, size: Sequence[int], scale: Sequence[float], mode: str = "nearest",
+                       align_corners: bool = False) -> Tensor:
+    """interpolate to images of `size`, with `scale` elements of x for one of the result, along each dimension."""
+    cdef Tensor t = ensure_tensor(x)
+    check_mode("interpolate_scaled", t, mode)
+    whole = read_sizes("interpolate_scaled", "size", size, t.layout.ndim - 2, 1)
+    return apply1(INTERPOLATE, t, scaled("interpolate_scaled", t.shape[2:], whole, mode, align_corners, scale))
+
+
+cdef Resizing scaled(str name, tuple size, tuple out, str mode, bint corners, scale):
+    """The attributes with this scale. Raises ValueError if the result would read beyond the images."""
+    fits = isinstance(scale, (tuple, list)) and len(scale) == len(size) and 0 not in size + out
+    for s, n, m in zip(scale, size, out) if fits else ():
+        least, most = (m - 1, n - 1) if corners else (m, n)
+        fits = (fits and isinstance(s, (int, float)) and not isinstance(s, bool) and 0 <= s * least <= most * (1 + 1e-9)
+                and (corners or s > 0))
+    if not fits:
+        raise ValueError(f"{name}: scale is {described(scale)}, for images of {size} and results of {out}; wanted the "
+                         f"number of elements before for one after, for each dimension")
+    return Resizing(mode, corners, size, out, tuple([float(s) for s in scale]))
 
 
 @composed

@@ -12,6 +12,17 @@ from cygrad.core.errors import described
 
 cdef int check_running(str name, r, Tensor x, bint train) except -1:
     """Raise an error unless `r` can be a running statistic, and can be written to if `train`."""
+    cdef Tensor t = check_statistic(name, r, x)
+    if is_tracked(t):
+        raise ValueError(f"batch_norm: gradients flow through {name}; pass a tensor without a graph, such as "
+                         f"{name}.detach()")
+    if not train: return 0
+    check_writable(t, flags())
+    return ready(t)
+
+
+cdef Tensor check_statistic(str name, r, Tensor x):
+    """`r`, a statistic of the channels of x. Raises TypeError or ValueError for anything else."""
     cdef Tensor t
     if type(r) is not Tensor or not is_floating((<Tensor>r).dtype):
         raise TypeError(f"batch_norm: {name} must be a floating-point tensor, got {described(r)}")
@@ -19,12 +30,7 @@ cdef int check_running(str name, r, Tensor x, bint train) except -1:
     if x.layout.ndim > 1 and (t.layout.ndim != 1 or t.layout.shape[0] != x.layout.shape[1]):
         raise ValueError(f"batch_norm: x is {x.shape} and {name} is {t.shape}; wanted an element for each of the "
                          f"{x.shape[1]} channels, which are axis 1")
-    if is_tracked(t):
-        raise ValueError(f"batch_norm: gradients flow through {name}; pass a tensor without a graph, such as "
-                         f"{name}.detach()")
-    if not train: return 0
-    check_writable(t, flags())
-    return ready(t)
+    return t
 
 
 cdef int check_all_apart(Tensor average, Tensor var, Tensor x, Tensor weight, Tensor bias) except -1:

@@ -308,6 +308,29 @@ def cummin(x: Data, axis: int | None = None) -> tuple[Tensor, Tensor]:
 
 cdef tuple running(Operator op, x, axis):
     t, along = flat_or_along(ensure_tensor(x), axis)
-    number = t.astype(DTYPES[UINT8]) if (<Tensor>t).dtype == BOOL else t
-    indices = apply1(op, number, scan_along(along, False))
+    indices = places(op, t, along)
     return gather_ranked(t, along, indices), indices
+
+
+cdef object places(Operator op, Tensor t, int axis):
+    """The indices of cummax() or cummin()."""
+    number = t.astype(DTYPES[UINT8]) if t.dtype == BOOL else t
+    return apply1(op, number, scan_along(axis, False))
+
+
+def cummax_places(x: Data, axis: int) -> Tensor:
+    """The indices of cummax()."""
+    cdef Tensor t = ensure_tensor(x)
+    return places(CUMMAX, t, lay.read_axis(axis, t.layout.ndim))
+
+
+def cummin_places(x: Data, axis: int) -> Tensor:
+    """The indices of cummin()."""
+    cdef Tensor t = ensure_tensor(x)
+    return places(CUMMIN, t, lay.read_axis(axis, t.layout.ndim))
+
+
+def cumsum_reversed(x: Data, axis: int) -> Tensor:
+    """The cumulative sums along `axis` from the last element to the first: the gradient of cumsum()."""
+    cdef Tensor t = widened(x)
+    return apply1(CUMSUM, t, scan_along(lay.read_axis(axis, t.layout.ndim), True))

@@ -164,6 +164,11 @@ cdef class Dimensions(Attributes):
     def __cinit__(self, uint32_t mask):
         self.mask = mask
 
+    def arguments(self):
+        """`axis`, an int if it is one, in place of the mask."""
+        cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])
+        return {"axis": axes[0] if len(axes) == 1 else axes}
+
 
 cdef void without(const Layout* x, uint32_t ones, Layout* y) noexcept nogil:
     """`x` without the dimensions `ones`, which have size 1."""

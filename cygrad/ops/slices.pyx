@@ -32,6 +32,7 @@ from cygrad.ops.index cimport Indexed, check_indices, index_tensor, own, zero_li
 from cygrad.ops.shape cimport Shape, permuted
 
 from cygrad.core.interop.creation import arange, zeros
+from cygrad.core.errors import described
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
 from cygrad.ops import index as by_index
@@ -74,11 +75,23 @@ cdef class Slices(Attributes):
                 continue
             if entry is None: self.source[n], self.step[n], self.count[n] = -1, 0, 1
             else:
-                self.start[d], self.step[n], self.count[n] = <tuple>entry
+                self.start[d], self.step[n], self.count[n] = <tuple?>entry
                 self.source[n] = <signed char>d
                 d += 1
             n += 1
         self.index, self.n_in, self.n_out = index, d, n
+
+    def arguments(self):
+        """The index in Python's form: ints, slices, and None for new dimensions."""
+        cdef list out = []
+        for entry in self.index:
+            if entry is None or type(entry) is int:
+                out.append(entry)
+                continue
+            start, step, count = entry
+            stop = start + step * count
+            out.append(slice(start, stop if stop >= 0 else None, None if step == 1 else step))
+        return {"index": tuple(out)}
 
 
 cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nogil:
@@ -129,6 +142,10 @@ cdef class Region(Shape):
         if slices.n_in != self.ndim:
             raise IndexError(f"put_slice: the index is for {slices.n_in} dimensions, but the shape has {self.ndim}")
         self.slices = slices
+
+    def arguments(self):
+        """The index has the form of the entries of Slices."""
+        return {"shape": self.shape, "index": self.slices.index}
 
 
 @final
@@ -188,6 +205,10 @@ cdef class ArrayIndex(Attributes):
             raise IndexError(f"put: order {order} and axis {axis} do not fit an index with {n} dimensions")
         self.slices, self.order, self.axis = slices, order, axis
         for d in range(n): self.axes[d] = d if order is None else order[d]
+
+    def arguments(self):
+        """The three fields as one tuple, which is how put() takes them."""
+        return {"attributes": (self.slices.index, self.order, self.axis)}
 
 
 cdef Layout* aimed(const Layout* x, const void* index, Layout* y) noexcept nogil:
@@ -413,13 +434,71 @@ def getitem(x: Data, index: Any) -> Tensor:
 
 def put_slice(x: Data, shape: int | Sequence[int], index: Any) -> Tensor:
     """Zeros of `shape` with `x` at an index, given as entries of Slices."""
-    return apply1(PUT_SLICE, x, Region(tuple(shape), Slices(tuple(index))))
+    cdef Tensor t = ensure_tensor(x)
+    cdef Region at = Region(tuple(lay.whole_sizes(shape)), read_entries("put_slice", index, lay.whole_sizes(shape)))
+    wanted = shape_at(at.slices)
+    if t.shape != wanted: raise ValueError(f"put_slice: x is {t.shape}, but the index selects {wanted}")
+    return apply1(PUT_SLICE, t, at)
+
+
+cdef tuple shape_at(Slices s):
+    """The shape of x[index]."""
+    cdef int d
+    return tuple([s.count[d] for d in range(s.n_out)])
+
+
+cdef Slices read_entries(str name, index, shape):
+    """Slices of entries given by a caller, for a tensor of `shape`. Raises TypeError for other entries, IndexError for
+    one that is out of range. Too few are left to the caller."""
+    cdef int d = 0
+    if not isinstance(index, (tuple, list)):
+        raise TypeError(f"{name}: the index must be a tuple of entries, got {described(index)}")
+    for entry in index:
+        if entry is None: continue
+        numbers = (entry, 1, 1) if type(entry) is int else entry
+        if type(numbers) is not tuple or [type(n) for n in numbers] != [int, int, int]:
+            raise TypeError(f"{name}: an entry of the index must be an int, (start, step, count) or None, got "
+                            f"{described(entry)}")
+        start, step, count = numbers
+        size = shape[d] if d < len(shape) else 0
+        last = start + step * (count - 1) if count > 0 else 0
+        if not (0 <= start < size + (count == 0) and 0 <= last < max(size, 1) and count >= 0
+                and 0 < abs(step) <= MAX_STEP):
+            raise IndexError(f"{name}: entry {described(entry)} of the index does not fit dimension {d} of the shape "
+                             f"{tuple(shape)}")
+        d += 1
+    return Slices(tuple(index))
+
+
+def assign(x: Data, v: Data, index: Any) -> Tensor:
+    """`x` with `v`, which has the shape of x[index] and the dtype of x, at an index of ints, slices, ... and None."""
+    cdef Tensor t = ensure_tensor(x), u = ensure_tensor(v)
+    cdef Slices at = read_index(index, t.layout)
+    wanted = shape_at(at)
+    if u.shape != wanted or u.dtype != t.dtype:
+        raise ValueError(f"assign: v is {DTYPES[u.dtype]} of shape {u.shape}; wanted {DTYPES[t.dtype]} of shape "
+                         f"{wanted}, as x[index]")
+    return apply2(ASSIGN, t, u, at)
 
 
 def put(x: Data, v: Data, indices: Data, attributes: Any) -> Tensor:
     """`x` with `v` at stacked index arrays; `attributes` is (entries of Slices, order, axis)."""
+    cdef Tensor t = ensure_tensor(x), u = ensure_tensor(v), i = index_tensor(indices, None)
+    cdef LocalLayout l
+    if not isinstance(attributes, tuple) or len(attributes) != 3:
+        raise TypeError(f"put: attributes must be (entries of Slices, order, axis), got {described(attributes)}")
     slices, order, axis = attributes
-    return apply_list(PUT, [x, v, index_tensor(indices, None)], ArrayIndex(Slices(slices), order, axis))
+    cdef ArrayIndex at = ArrayIndex(read_entries("put", slices, t.shape), order, axis)
+    cdef int n = min(i.layout.shape[0], MAX_NDIM) if i.layout.ndim else 0
+    if at.slices.n_in != t.layout.ndim or n < 1 or at.axis + n > at.slices.n_out:
+        raise IndexError(f"put: {n} index arrays from axis {at.axis} on and an index of {at.slices.n_in} dimensions do "
+                         f"not fit x of shape {t.shape}")
+    shape = lay.shape_tuple(aimed(t.layout, <void*>at, lay.local(&l)))
+    wanted = (*shape[:at.axis], *i.shape[1:], *shape[at.axis + n:])
+    if u.shape != wanted or u.dtype != t.dtype:
+        raise ValueError(f"put: v is {DTYPES[u.dtype]} of shape {u.shape}; wanted {DTYPES[t.dtype]} of shape {wanted}, "
+                         f"which the index selects")
+    return apply_list(PUT, [t, u, i], at)
 
 
 cdef int write(Operator op, Tensor x, Tensor v, Tensor index, attributes) except -1:

@@ -379,6 +379,17 @@ def solve_triangular(x: Data, b: Data, *, upper: bool, left: bool = True, unitri
     return apply2(SOLVE_TRIANGULAR, ensure_tensor(x), b, System(False, upper, left, unitriangular))
 
 
+def solve_transposed(x: Data, b: Data) -> Tensor:
+    """The solution y of x' y = b, with the shapes of solve(), but no single vectors."""
+    return apply2(SOLVE, ensure_tensor(x), b, System(True))
+
+
+def solve_triangular_transposed(x: Data, b: Data, *, upper: bool, left: bool = True,
+                                unitriangular: bool = False) -> Tensor:
+    """The solution y of x' y = b, or of y x' = b if `left` is False, where x is as in solve_triangular()."""
+    return apply2(SOLVE_TRIANGULAR, ensure_tensor(x), b, System(True, upper, left, unitriangular))
+
+
 def inv(x: Data) -> Tensor:
     """The inverse of each matrix of `x` (..., n, n). Raises ValueError unless the matrices are square,
     numpy.linalg.LinAlgError for a singular one. To solve x y = b, solve(x, b) is faster and more accurate. Gradient:
@@ -415,3 +426,8 @@ def lstsq(x: Data, b: Data, rcond: float | None = None) -> LstsqResult:
     residuals = zeros((*y.shape[:-2], 0), y.dtype)
     if a.shape[-2] > a.shape[-1]: residuals = sum(square(right - matmul(a, y)), -2)
     return LstsqResult(reshape(y, y.shape[:-1]) if vector else y, residuals, rank, s.detach())
+
+
+def lstsq_parts(x: Data, b: Data, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The solution, the rank and the singular values of lstsq(), without residuals, for right sides (..., m, k)."""
+    return apply2(LSTSQ, ensure_tensor(x), b, read_cutoff("lstsq_parts", "rcond", rcond))

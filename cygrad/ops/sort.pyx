@@ -223,6 +223,7 @@ cdef class SearchSorted(Operator):
 cdef Operator SORT = Sort(), ARGSORT = ArgSort(), TOPK = TopK()
 cdef Operator SEARCH_LEFT = SearchSorted(False), SEARCH_RIGHT = SearchSorted(True)
 OPERATORS = {o.name: o for o in (SORT, ARGSORT, TOPK, SEARCH_LEFT)}
+OPERATORS["searchsorted_right"] = SEARCH_RIGHT      # (its name is that of the other side)
 
 
 def sort(x: Data, axis: int = -1, descending: bool = False) -> Tensor:
@@ -241,14 +242,26 @@ def topk(x: Data, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor,
     """The `k` largest (or smallest) elements of `x` along `axis`, in order, and their indices: a tuple (values,
     indices). Equal elements keep their order. Raises ValueError if the axis has fewer than k elements."""
     cdef Tensor t = ensure_tensor(x)
+    cdef Best best = best_along(t, k, axis, largest)
+    indices = apply1(TOPK, t, best)
+    return gather_ranked(t, best.axis, indices), indices
+
+
+cdef Best best_along(Tensor t, k, axis, largest):
     cdef Best best = Best.__new__(Best)
     best.axis = lay.read_axis(axis, t.layout.ndim)
     k = lay.read_integer("topk", "k", k)
     if not 0 <= k <= t.layout.shape[best.axis]:
-        raise ValueError(f"topk: k is {k}, but dimension {best.axis} has {t.layout.shape[best.axis]} elements")
+        raise ValueError(f"topk: k is {described(k)}, but dimension {best.axis} has {t.layout.shape[best.axis]} "
+                         f"elements")
     best.k, best.largest = k, bool(largest)
-    indices = apply1(TOPK, t, best)
-    return gather_ranked(t, best.axis, indices), indices
+    return best
+
+
+def topk_places(x: Data, k: int, axis: int = -1, largest: bool = True) -> Tensor:
+    """The indices of topk()."""
+    cdef Tensor t = ensure_tensor(x)
+    return apply1(TOPK, t, best_along(t, k, axis, largest))
 
 
 def searchsorted(x: Data, v: Data, side: Literal["left", "right"] = "left", sorter: Data | None = None) -> Tensor:

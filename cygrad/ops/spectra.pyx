@@ -59,6 +59,8 @@ cdef class SpectralGaps(Operator):
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* w = c.x[0].layout
         cdef int d
+        if not 0 < w.ndim < MAX_NDIM:
+            with gil: raise ValueError(f"spectral_gaps: w has shape {lay.shape_tuple(w)}; wanted (..., n)")
         for d in range(w.ndim): shape[d] = w.shape[d]
         shape[w.ndim] = w.shape[w.ndim - 1]
         c.y[0].layout, c.y[0].dtype = lay.dense(w.ndim + 1, shape), c.x[0].dtype

@@ -1,7 +1,7 @@
 """The table of operators, one row each, by family.
 
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
-operator without a row has no public name. The test inputs of each row are in tests/samples.
+operator without a row has no public name. The test inputs of each row are in tests/samples. PARTS are rows for nets.
 
 A row with a path, such as "loss.mse", loads its module at the first use of the row. So `import cygrad` takes no longer
 when such families are added. They have no methods of Tensor."""
@@ -26,7 +26,8 @@ class Row:
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
     public      whether the function is exported as cygrad.<name>
 
-    `name` is the name of the function, `family` that of its module, and `late` says whether it is loaded at first use.
+    `key` is the name of the operator in OPERATORS, `name` that of the function, and `family` that of its module. `late`
+    says whether it is loaded at first use.
     """
 
     def __init__(self, function: Callable[..., Any] | str, operator: str | None = None, methods: tuple[str, ...] = (),
@@ -38,7 +39,7 @@ class Row:
         else:
             self.family, self.name = function.__module__.rpartition(".")[2], function.__name__
             self.function = function
-        self._operator = operator or self.name
+        self.key = operator or self.name
         self.methods, self.aliases, self.public = methods, aliases, public
 
     @cached_property
@@ -54,7 +55,7 @@ class Row:
     @cached_property
     def operator(self) -> Any:
         """The operator, of which there is one instance."""
-        return self.module.OPERATORS[self._operator]
+        return self.module.OPERATORS[self.key]
 
     def __repr__(self):
         return f"<row {self.name}>"
@@ -346,7 +347,49 @@ TABLE = [
     Row("rules.lion_update", public=False),
 ]
 
-ROWS = {row.name: row for row in TABLE}
+# Rows of functions that run one operator whose own row is a function that runs several, such as topk: first indices,
+# then values. Nets name these. The samples of the other row are theirs too.
+PARTS = [
+    Row("activations.prelu_broadcast", operator="prelu", public=False),
+    Row("base.code_is", operator="has_code", public=False),
+    Row(scan.cumsum_reversed, operator="cumsum", public=False),
+    Row(scan.cummax_places, operator="cummax", public=False),
+    Row(scan.cummin_places, operator="cummin", public=False),
+    Row(join.split_part, operator="split", public=False),
+    Row(slices.assign, public=False),
+    Row(index.take_at, operator="take", public=False),
+    Row(index.gather_ranked, public=False),
+    Row(masks.kept_mask, public=False),
+    Row(sort.topk_places, operator="topk", public=False),
+    Row(gradient.locally_constant, public=False),
+    Row("einsum.contract", operator="einsum", public=False),
+    Row("diagonal.put_diagonal", operator="diag", public=False),
+    Row("solve.solve_transposed", operator="solve", public=False),
+    Row("solve.solve_triangular_transposed", operator="solve_triangular", public=False),
+    Row("solve.lstsq_parts", operator="lstsq", public=False),
+    Row("conv.conv1d_sized", operator="conv1d", public=False),
+    Row("conv.conv2d_sized", operator="conv2d", public=False),
+    Row("conv.conv3d_sized", operator="conv3d", public=False),
+    Row("conv.conv_transpose1d_sized", operator="conv_transpose1d", public=False),
+    Row("conv.conv_transpose2d_sized", operator="conv_transpose2d", public=False),
+    Row("conv.conv_transpose3d_sized", operator="conv_transpose3d", public=False),
+    Row("resize.interpolate_scaled", operator="interpolate", public=False),
+    Row("channels.batch_norm_with_statistics", operator="batch_norm", public=False),
+    Row("embedding.embedding_bag_weighted", operator="embedding_bag", public=False),
+    Row("attention.attend", operator="scaled_dot_product_attention", public=False),
+    Row("attention.attend_with_dropout", operator="attention_with_dropout", public=False),
+    Row("recurrent.lstm_layer", operator="lstm", public=False),
+    Row("recurrent.gru_layer", operator="gru", public=False),
+    Row("recurrent.rnn_layer", operator="rnn", public=False),
+    Row("recurrent.rnn_relu_layer", operator="rnn_relu", public=False),
+    Row("loss.mean_square", operator="mse", public=False),
+    Row("entropy.cross_entropy_along", operator="cross_entropy", public=False),
+    Row("entropy.soft_cross_entropy_along", operator="soft_cross_entropy", public=False),
+    Row("likelihoods.bce_with_pos_weight", operator="binary_cross_entropy_with_logits", public=False),
+    Row("ctc.ctc_loss_packed", operator="ctc_loss", public=False),
+]
+
+ROWS = {row.name: row for row in (*TABLE, *PARTS)}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {

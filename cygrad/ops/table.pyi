@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 COMPOSED: dict[Any, Any]
+PARTS: list[Any]
 ROWS: dict[str, Row]
 TABLE: list[Row]
 class Row:

@@ -14,6 +14,7 @@ from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 
+from cygrad.core.errors import described
 from cygrad.core.interop.creation import zeros
 from cygrad.ops.reduce import sum_to
 from cygrad.ops.shape import reshape
@@ -110,13 +111,29 @@ OPERATORS = {o.name: o for o in (AS_VIEW, PUT_VIEW)}
 
 def as_view(x: Data, shape: int | Sequence[int], strides: Sequence[int], offset: int = 0) -> Tensor:
     """The window of `shape` and `strides` (tuples, in elements of `x` in row-major order) that begins at element
-    `offset`. It must lie inside x, which is not checked. A view if `x` is dense."""
+    `offset`. A view if `x` is dense. Raises IndexError if the window is not inside x."""
     cdef Tensor t = ensure_tensor(x)
-    return apply1(AS_VIEW, t, Window(tuple(shape), tuple(strides), offset))
+    return apply1(AS_VIEW, t, read_window("as_view", t, tuple(lay.whole_sizes(shape)), strides, offset))
 
 
 def put_view(x: Data, v: Data, strides: Sequence[int], offset: int = 0) -> Tensor:
     """A copy of `x` with `v` at the window of the shape of `v` and of `strides` and `offset` (see as_view). The window
     must not contain an element twice."""
     cdef Tensor t = ensure_tensor(v)
-    return apply2(PUT_VIEW, x, t, Window(t.shape, tuple(strides), offset))
+    x = ensure_tensor(x)
+    return apply2(PUT_VIEW, x, t, read_window("put_view", x, t.shape, strides, offset))
+
+
+cdef Window read_window(str name, Tensor x, tuple shape, strides, offset):
+    """A window of x. Raises IndexError if a part of it is outside."""
+    cdef Window window = Window(shape, tuple(lay.whole_sizes(strides)), lay.read_integer(name, "offset", offset))
+    first = last = window.offset
+    for n, step in zip(shape, window.strides):
+        if n < 0: raise ValueError(f"{name}: the shape {described(shape)} has a negative size")
+        if step < 0: first += step * (n - 1)
+        else: last += step * (n - 1)
+    if 0 in shape: first = last = window.offset
+    if not 0 <= first <= last < x.layout.size + (0 in shape):
+        raise IndexError(f"{name}: a window of shape {described(shape)}, strides {described(window.strides)} and "
+                         f"offset {offset} is not inside x of shape {x.shape}")
+    return window

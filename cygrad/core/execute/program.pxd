@@ -17,6 +17,7 @@ cdef class Program:
     cdef Interval* intervals    # of the virtual buffers, by number; nbytes 0: outside the arena
     cdef int n_intervals
     cdef list inputs            # numbers of the storages of the arguments
+    cdef list uses              # (bytes, first step, last step, storage) of each virtual buffer
     cdef list signature         # (shape, dtype) of each argument
     cdef list held              # the arguments of this run
     cdef list leaves            # (storage, first step that uses it, last step that completes it) of each GRADIENT

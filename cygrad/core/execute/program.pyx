@@ -24,11 +24,27 @@ from cygrad.core.store.buffer cimport OTHER, VIRTUAL, WORKSPACE, Life, hold
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport UINT8, Layout, itemsize
 
-from cygrad.core.dtypes import DTYPES
+from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
 
 cdef enum:
     SHOWN = 24              # operators that an error lists
+
+
+cdef object copied(result):
+    """The result of a traced function, with copies of what is in the memory of an argument."""
+    cdef Tensor y
+    if isinstance(result, (tuple, list)): return tuple([copied(y) for y in result])
+    if isinstance(result, dict): return {key: copied(y) for key, y in result.items()}
+    if not isinstance(result, Tensor): return result
+    y = <Tensor>result
+    return copy_plain(y) if y.buffer.flags & VIRTUAL and is_argument(y) else y
+
+
+cdef bint is_argument(Tensor y):
+    cdef Life* life = <Life*>y.buffer.home
+    cdef Trace t = <Trace>flags().trace
+    return life.storage >= 0 and (<Storage>t.storages[life.storage]).kind == INPUT
 
 
 cdef inline bint in_arena(const Life* life) noexcept:
@@ -52,16 +68,17 @@ cdef class Program:
         cdef Trace t
         cdef Tensor x
         cdef list given = []
-        xs = [ensure_tensor(x) for x in arguments]
+        self.signature = [(x[0], DTYPES[dtype_number(x[1])]) if isinstance(x, tuple)
+                          else ((<Tensor>ensure_tensor(x)).shape, DTYPES[(<Tensor>ensure_tensor(x)).dtype])
+                          for x in arguments]
         self.inputs = []
-        self.signature = [(x.shape, DTYPES[x.dtype]) for x in xs]
         t = begin_trace(PREPARING)
         try:
-            for x in xs:
-                y = virtual_tensor(t, lay.dense_like(x.layout), x.dtype, INPUT)
+            for shape, dtype in self.signature:
+                y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
                 self.inputs.append((<Life*>(<Tensor>y).buffer.home).storage)
                 given.append(y)
-            result = f(*given, **named)
+            result = copied(f(*given, **named))
             t.finish()
             self.build(t)
             self.outputs = self.place_outputs(t, result)
@@ -82,6 +99,13 @@ cdef class Program:
         raise TypeError(f"a captured function returns tensors, or tuples, lists or dicts of them, or None; this one "
                         f"returned {described(result)}")
 
+    @property
+    def lives(self):
+        """The virtual buffers: (bytes, offset in the arena, first step, last step, storage). The offset of a buffer
+        outside the arena is None."""
+        return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, first, last, storage)
+                for i, (nbytes, first, last, storage) in enumerate(self.uses)]
+
     cdef Tensor placed(self, Trace t, Tensor y):
         """The tensor `y` of the trace, in the memory of the program."""
         cdef Life* life
@@ -97,8 +121,7 @@ cdef class Program:
             offset = self.intervals[life.number].offset
         else:
             s = self.storages[life.storage]
-            if s.kind == INPUT: refuse_trace("returning an argument, or a view of one,")
-            whole = s.leaf.grad
+            whole = s.leaf.grad                     # (an INPUT was copied)
         l = lay.blank(y.layout.ndim)
         for d in range(y.layout.ndim): l.shape[d], l.strides[d] = y.layout.shape[d], y.layout.strides[d]
         lay.finish(l)
@@ -168,6 +191,8 @@ cdef class Program:
             if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
             elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
         self.find_leaves(t)
+        self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage)
+                     for i in range(t.n_lives)]
         return 0
 
     def find_leaves(self, Trace t):

@@ -4,7 +4,29 @@ A subclass declares its fields as `cdef readonly` and takes them, in that order,
 afterwards. Fields that are not readonly are derived from the others, for kernels that run without the GIL. The public
 function of the operator checks the values. If every call of an operator makes such an object, a C function makes it by
 `__new__` without arguments and sets the fields, since passing the arguments of a Python call takes several times as
-long as making the object."""
+long as making the object.
+
+The public function makes equal attributes again from `arguments()`, in which a net stores an operation. Where the
+fields of a class are not arguments of the function, it overrides `arguments`; ops/calls.py has the operators of one
+class that take them under other names."""
+
+import numpy as np
+
+from cygrad.core.errors import described
+
+
+def plain(value):
+    """`value` as None, a bool, an int, a float, a string, Ellipsis, a slice or a tuple of these: what a text file can
+    hold. A dtype becomes its name, a NumPy number a Python number. Raises TypeError for anything else."""
+    if value is None or value is Ellipsis or type(value) in (bool, int, float, str): return value
+    if isinstance(value, (tuple, list)): return tuple([plain(v) for v in value])
+    if isinstance(value, slice): return slice(plain(value.start), plain(value.stop), plain(value.step))
+    if isinstance(value, np.dtype): return value.name
+    if isinstance(value, np.generic): return plain(value.item())
+    for kind in (int, float, str):
+        if isinstance(value, kind): return kind(value)
+    raise TypeError(f"an argument of an operation must be a number, a string, None, ..., a slice, a dtype or a tuple "
+                    f"of these, got {described(value)}")
 
 
 cdef class Attributes:
@@ -14,6 +36,11 @@ cdef class Attributes:
         """A dict of the fields, in the order in which they were declared."""
         return {name: getattr(self, name) for cls in reversed(type(self).__mro__) for name, value in vars(cls).items()
                 if type(value).__name__ in ("getset_descriptor", "member_descriptor") and not name.startswith("_")}
+
+    def arguments(self):
+        """A dict of keyword arguments with which the public function makes equal attributes from the same inputs. The
+        values are plain() values. Fields that the function derives from the inputs are left out."""
+        return {name: plain(value) for name, value in self.fields().items()}
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in self.fields().items()])})"

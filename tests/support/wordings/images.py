@@ -58,7 +58,7 @@ CASES = [
      "max_pool2d: windows of (65536, 131072) elements cannot have a gradient; wanted at most 2^32 elements, whose "
      "places fit into 32 bits"),
     (lambda: cg.ops.ROWS["pool_take"].function(cg.zeros((1, 1, 4, 4)), cg.zeros((1, 1, 1, 1), dtype="uint32"),
-                                               (2**16, 2**17), (1, 1), (0, 0), (1, 1)), ValueError,
+                                               (2**16, 2**17), (5, 5), (2**15, 2**16), (1, 1)), ValueError,
      "pool_take: windows of (65536, 131072) elements cannot have a gradient; wanted at most 2^32 elements, whose "
      "places fit into 32 bits"),
     (lambda: cg.max_pool1d(cg.zeros((1, 1, 0)), 1), ValueError,

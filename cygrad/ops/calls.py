@@ -1,0 +1,230 @@
+"""Operator calls as data: a type (the name of a row of the table), the inputs and the arguments.
+
+Nets store operations in this form, and files of nets hold it as text. call() runs the row's function, which checks
+everything, so a call may come from a file of unknown origin. arguments_of() is the way back, from an execution."""
+
+from functools import cache
+from inspect import Parameter, signature
+from types import NoneType
+
+from cygrad.core.errors import described
+from cygrad.core.graph.attributes import plain
+from cygrad.core.graph.tensor import Tensor
+from cygrad.ops.arguments import CONVERSIONS, INSTEAD, ROW_OF
+from cygrad.ops.table import ROWS
+
+# The tensors that a function takes, in the order in which its operator has them. "?": may be missing; "*": all that
+# remain, one by one; "[]": these as one list. A row that is not here takes its first parameter; an update of a solver
+# takes all that have no default.
+OPERANDS = {name: tuple(words.split()) for words, names in {
+    "x y": "add sub mul div floor_divide remainder power logaddexp xlogy atan2 hypot copysign fmax fmin less "
+           "less_equal equal not_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or "
+           "bitwise_xor maximum minimum matmul mse conv_weight contract",
+    "x weight": "prelu prelu_broadcast conv1d_sized conv2d_sized conv3d_sized conv_transpose1d_sized "
+                "conv_transpose2d_sized conv_transpose3d_sized",
+    "x b": "solve solve_triangular lstsq solve_transposed solve_triangular_transposed lstsq_parts",
+    "x": "polygamma",
+    "g y": "relu_gradient",
+    "x a": "recurrence",
+    "x v": "put_view assign",
+    "x v indices": "put",
+    "x v sorter?": "searchsorted",
+    "x v mask": "mask_put",
+    "x v *indices": "add_at",
+    "x *indices": "take_at",
+    "x indices": "take",
+    "x index": "gather gather_ranked",
+    "x index src": "scatter_add",
+    "x mask": "select",
+    "x min? max?": "clip",
+    "x threshold value": "threshold",
+    "x min_val max_val": "hardtanh",
+    "condition x y": "where",
+    "[]xs": "concat stack",
+    "*operands": "einsum",
+    "z []xs": "locally_constant",
+    "x w b?": "linear",
+    "x weight bias?": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+    "x weight?": "rms_norm",
+    "x weight? bias?": "layer_norm group_norm instance_norm batch_norm_with_statistics",
+    "x running_mean? running_var? weight? bias?": "batch_norm",
+    "x running_mean running_var weight? bias?": "batch_norm_predict",
+    "indices weight": "embedding",
+    "indices weight offsets? per_sample_weights?": "embedding_bag",
+    "indices weight per_sample_weights": "embedding_bag_weighted",
+    "x place": "pool_take",
+    "y place": "pool_put",
+    "query key value attn_mask?": "scaled_dot_product_attention attend attend_with_dropout",
+    "query key value": "attention_with_dropout",
+    "x []weights h0? c0? lengths?": "lstm",
+    "x []weights h0? lengths?": "gru rnn rnn_relu",
+    "x w_ih w_hh b_ih b_hh h0 c0 lengths?": "lstm_layer",
+    "x w_ih w_hh b_ih b_hh h0 lengths?": "gru_layer rnn_layer rnn_relu_layer",
+    "x targets": "bce_with_logits",
+    "x target weight?": "cross_entropy cross_entropy_along nll_loss binary_cross_entropy",
+    "x probabilities weight?": "soft_cross_entropy soft_cross_entropy_along",
+    "target x weight bias?": "linear_cross_entropy",
+    "log_probs targets input_lengths target_lengths": "ctc_loss",
+    "log_probs packed": "ctc_loss_packed",
+    "x target": "l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss",
+    "x target var": "gaussian_nll_loss",
+    "x target weight? pos_weight?": "binary_cross_entropy_with_logits",
+    "x target pos_weight": "bce_with_pos_weight",
+}.items() for name in names.split()}
+
+
+def operands(type):
+    """The names of the tensors that the row `type` takes, in the order of its operator. A name ends with "?" if the
+    operand may be missing, and begins with "*" or "[]" if it stands for all inputs that remain."""
+    row = row_of(type)
+    if type in OPERANDS: return OPERANDS[type]
+    names = [p.name for p in parameters(type).values()]
+    if not type.endswith("_update"): return names[0],
+    return tuple([p.name for p in parameters(row.name).values() if p.default is Parameter.empty])
+
+
+def row_of(type):
+    """The row of that name. Raises TypeError or ValueError if there is none."""
+    if not isinstance(type, str): raise TypeError(f"call: the type must be a string, got {described(type)}")
+    if type in ROWS: return ROWS[type]
+    raise ValueError(f"call: there is no operator {described(type)}; the types are the names of the table of operators")
+
+
+@cache
+def parameters(type):
+    return signature(ROWS[type].function).parameters
+
+
+def call(type, inputs, arguments):
+    """Call the function of the row `type`.
+
+    inputs       tensors and Python numbers in the order of operands(type), None for an operand that is missing. Missing
+                 ones at the end can be left out, except after a list
+    arguments    a dict of the other arguments by name; plain values (attributes.py)
+
+    Raises ValueError for an unknown type or another number of inputs, TypeError for other inputs or arguments than the
+    function has, and the errors of the function."""
+    row_of(type)
+    given = bind(type, inputs)
+    names = {name.strip("?*[]") for name in operands(type)}
+    known = {name: p for name, p in parameters(type).items() if name not in names}
+    if not isinstance(arguments, dict):
+        raise TypeError(f"{type}: the arguments must be a dict, got {described(arguments)}")
+    for name, value in arguments.items():
+        if name not in known and Parameter.VAR_KEYWORD not in [p.kind for p in known.values()] or name in names:
+            raise TypeError(f"{type}: there is no argument {described(name)}; {listed('the arguments are', known)}")
+        given[name] = plain(value)
+    for name, p in known.items():
+        if name not in given and p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise TypeError(f"{type}: the argument {name!r} is missing")
+    return run(type, given)
+
+
+def run(type, given):
+    """The function with its arguments by name. Those before *args are passed by position."""
+    before, rest = [], ()
+    for name, p in parameters(type).items():
+        if p.kind is not p.VAR_POSITIONAL: continue
+        before = [*parameters(type)][:[*parameters(type)].index(name)]
+        rest = given.pop(name, ())
+        if not isinstance(rest, tuple): rest = rest,
+    return ROWS[type].function(*[given.pop(name) for name in before], *rest, **given)
+
+
+def bind(type, inputs):
+    """The operands by name."""
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"{type}: the inputs must be a list, got {described(inputs)}")
+    check_count(type, len(inputs))
+    names = operands(type)
+    at = next((i for i, name in enumerate(names) if name[0] in "*["), len(names))
+    after = len(names) - at - 1                     # the operands after a list
+    end = len(inputs) - after if at < len(names) else 0
+    given = dict(zip(names[:at], inputs, strict=False))
+    if at < len(names):
+        given[names[at]] = tuple(inputs[at:end]) if names[at][0] == "*" else list(inputs[at:end])
+        given |= dict(zip(names[at + 1:], inputs[end:], strict=True))
+    bound = {}
+    for name, x in given.items():
+        bare = name.strip("?*[]")
+        for value in x if name[0] in "*[" else (x,):
+            if value is None and name[-1] == "?" or isinstance(value, (Tensor, bool, int, float)): continue
+            raise TypeError(f"{type}: {bare} must be a tensor or a Python number, got {described(value)}")
+        bound[bare] = x
+    return bound
+
+
+def check_count(type, n):
+    """Raise ValueError unless the row `type` takes `n` inputs."""
+    names = operands(type)
+    rest = [name for name in names if name[0] in "*["]
+    if not rest: least = len([name for name in names if name[-1] != "?"])
+    else: least = len(names) if names[-1] not in rest else len(names) - 1
+    if n >= least and (rest or n <= len(names)): return
+    raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', names)}")
+
+
+def listed(start, names):
+    return f"{start} {', '.join(names)}" if names else "it has none"
+
+
+def arguments_of(operator, attributes, n_inputs):
+    """(type, arguments) of an execution of `operator` with `attributes` (or None) and `n_inputs` operands: the name of
+    a row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an
+    operator without a row, or another number of operands than it takes."""
+    given = {} if attributes is None else attributes.arguments()
+    convert = CONVERSIONS.get(operator.name)
+    if convert is not None: type, given = convert(operator, attributes, given)
+    else: type = INSTEAD.get(operator.name) or ROW_OF.get(operator.name)
+    if type not in ROWS or operator not in ROWS[type].module.OPERATORS.values():
+        raise ValueError(f"arguments_of: the operator {operator.name} is not in the table of operators, so no net can "
+                         f"name it")
+    check_count(type, n_inputs)
+    return type, {name: plain(given[name]) for name in parameters(type) if name in given}
+
+
+# ---- arguments as text -----------------------------------------------------------------------------------------------
+
+MAX_DEPTH = 8               # of tuples in an argument
+
+
+def encode(arguments):
+    """The arguments as an object that JSON holds without loss: tuples become lists, and a slice, `...` and a float that
+    is no number become objects, such as {"slice": [0, null, 2]}, {"ellipsis": null} and {"float": "-inf"}."""
+    return {name: encoded(plain(value)) for name, value in arguments.items()}
+
+
+def encoded(value):
+    if isinstance(value, tuple): return [encoded(v) for v in value]
+    if isinstance(value, slice): return {"slice": [encoded(v) for v in (value.start, value.stop, value.step)]}
+    if value is Ellipsis: return {"ellipsis": None}
+    if isinstance(value, float) and not abs(value) < float("inf"): return {"float": repr(value)}
+    return value
+
+
+def decode(json):
+    """The arguments from what encode() returned, read from JSON. Raises ValueError for anything that it never
+    returns."""
+    if type(json) is not dict or any(type(name) is not str or not name.isidentifier() for name in json):
+        raise ValueError(f"decode: the arguments must be a JSON object whose names are identifiers, got {shown(json)}")
+    return {name: decoded(name, value, 0) for name, value in json.items()}
+
+
+def decoded(name, value, depth):
+    if value is None or type(value) in (bool, int, str): return value
+    if type(value) is float and abs(value) < float("inf"): return value
+    if type(value) is list and depth < MAX_DEPTH: return tuple([decoded(name, v, depth + 1) for v in value])
+    if type(value) is dict and len(value) == 1:
+        (kind, inner), = value.items()
+        if kind == "ellipsis" and inner is None: return Ellipsis
+        if kind == "float" and type(inner) is str and inner in ("nan", "inf", "-inf"): return float(inner)
+        if kind == "slice" and type(inner) is list and len(inner) == 3 and {*map(type, inner)} <= {int, NoneType}:
+            return slice(*inner)
+    raise ValueError(f"decode: the argument {name!r} is {shown(value)}; wanted null, true, false, a number, a string, "
+                     f"a list of these of at most {MAX_DEPTH} levels, or an object that encode() makes")
+
+
+def shown(value):
+    """A description that does not descend into a nested value."""
+    if type(value) in (list, dict): return f"a {type(value).__name__} of {len(value)} values"
+    return described(value)
