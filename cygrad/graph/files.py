@@ -13,6 +13,8 @@ from cygrad.core.paths import file_path
 from cygrad.graph.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
 )
+from cygrad.graph.gradients import Pass, backward_pass
+from cygrad.graph.lowering import find
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
 from cygrad.io.files import AGAIN, Input
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "cygrad.graph", "1"
 LONGEST = 16_000_000        # characters of the JSON text
 MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
-NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators")
+NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators", "passes")
+PASS = ("first", "skip", "ys")
 INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
-OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient")
+OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of")
 
 
 # ---- arguments as JSON -----------------------------------------------------------------------------------------------
@@ -88,11 +91,14 @@ def described_net(net: "Net") -> dict[str, Any]:
     """The definitions of a net as JSON has them."""
     constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
                  for key, value in net.constants.items()]
+    places = {id(o): k for k, o in enumerate(net.operators)}
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
                   "arguments": {key: encode(value) for key, value in o.arguments.items()},
-                  "name": o.name, "is_gradient": o.is_gradient} for o in net.operators]
+                  "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
+    passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads}}
+              for p in net.passes if (k := find(net.operators, p)) is not None]
     return {"name": net.name, "training": net.training, "inputs": net.inputs, "outputs": net._outputs,
-            "constants": constants, "shapes": read_shapes(net), "operators": operators}
+            "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
 
 
 def read_shapes(net: "Net") -> dict[str, Any]:
@@ -174,6 +180,7 @@ class Reader:
     def __init__(self, at: str):
         self.at = self.file = at
         self.operators: list[Operator] = []
+        self.passes: list[Pass] = []
         self.numbers: dict[str, Any] = {}
         self.constants: dict[str, None] = {}        # (a set in order)
 
@@ -227,6 +234,8 @@ class Reader:
             self.operators.append(self.read_operator(operator))
         self.at = self.file
         self.check_blobs()
+        for k, found_pass in enumerate(self.kind(found, "passes", list, "a list")): self.read_pass(k, found_pass)
+        self.at = self.file
         self.shapes = {name: self.read_shape(name, value) for name, value in
                        self.kind(found, "shapes", dict, "an object").items()}
 
@@ -259,7 +268,12 @@ class Reader:
         label = self.kind(found, "name", str, "a string")
         if label: self.name(label, "name")
         is_gradient = self.kind(found, "is_gradient", bool, "true or false")
-        try: return Operator(kind, inputs, outputs, arguments, label, is_gradient)
+        of = self.kind(found, "of", int | None, "the number of an operator before it, or null")
+        if of is not None and (isinstance(of, bool) or not 0 <= of < len(self.operators)):
+            self.refuse(f"of must be the number of an operator before it, or null, got {described(of)}")
+        try:
+            return Operator(kind, inputs, outputs, arguments, label, is_gradient,
+                            of=None if of is None else self.operators[of])
         except (TypeError, ValueError) as e: self.refuse(str(e))
 
     def check_blobs(self) -> None:
@@ -292,6 +306,29 @@ class Reader:
             self.refuse("outputs must have different names")
         self.known = known
 
+    def read_pass(self, k: int, found: Any) -> None:
+        """Check a backward pass. If the same pass is made again from its heads, it runs as one; else, as after an edit,
+        its operators run one by one."""
+        self.at = f"{self.file}: pass {k}"
+        found = self.fields(found, PASS, "it")
+        first, skip = self.kind(found, "first", int, "an int"), self.kind(found, "skip", int, "an int")
+        ys = {self.name(y, "ys"): None if head is None else self.name(head, "ys")
+              for y, head in self.kind(found, "ys", dict, "an object").items()}
+        if isinstance(first, bool) or isinstance(skip, bool) or not 0 <= skip <= first <= len(self.operators):
+            self.refuse(f"first and skip must be numbers of operators, skip the lower one, got {described(first)} and "
+                        f"{described(skip)}")
+        before = self.operators[:first]
+        try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load")
+        except (TypeError, ValueError, RuntimeError) as e: self.refuse(f"its operators have no gradient: {e}")
+        n = len(made.operators)
+        if tuple(self.operators[first:first + n]) != made.operators: return
+        replaced = {id(old): new for old, new in zip(self.operators[first:first + n], made.operators, strict=True)}
+        self.operators[first:first + n] = made.operators
+        for i in range(first + n, len(self.operators)):
+            of = replaced.get(id(self.operators[i].of))
+            if of is not None: self.operators[i] = self.operators[i].replace(of=of)
+        self.passes.append(made)
+
     def read_shape(self, name: str, found: Any) -> tuple[tuple[int, ...], str]:
         """Check the shape and dtype of a blob."""
         if name not in self.known: self.refuse(f"shapes: the net has no blob {described(name)}")
@@ -307,6 +344,7 @@ class Reader:
 
         net = Net(self.net_name)
         net._define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
+        net._passes = tuple(self.passes)
         net.outputs, net.training, net.shapes = self.outputs, self.training, self.shapes
         return net
 

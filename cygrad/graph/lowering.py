@@ -38,22 +38,85 @@ class Custom(Function):
         return None, None, *ctx.gradient(saved[:ctx.n], saved[ctx.n:], gradients)
 
 
-class Run:
+class Operators:
+    """Running single operators on named values. `records` has the graph of each operator whose gradient runs alone."""
+
+    def __init__(self, values: dict[str, Any], constants: Mapping[str, Any]):
+        self.values, self.constants = values, constants
+        self.records: dict[int, tuple[list[Any], tuple[Any, ...]]] = {}
+
+    def value(self, name: str) -> Any:
+        if name not in self.values:
+            raise RuntimeError(f"the blob {described(str(name))} has no value: it is a gradient that does not exist, of "
+                               f"integers or of a blob on which no head depends")
+        return self.values[name]
+
+    def compute(self, operator: Operator, inputs: list[Any]) -> Any:
+        """The outputs of an operator."""
+        custom = registered.get(operator.type)
+        grad_f = operator.function[1] if operator.function is not None else None
+        if (custom or grad_f) and autograd.is_recording():
+            gradient = self.by_registered(operator) if custom else by_function(grad_f)
+            return Custom.apply(lambda xs: forward(operator, list(xs)), gradient, *inputs)
+        return forward(operator, inputs)
+
+    def by_registered(self, operator: Operator) -> Any:
+        """The registered gradient of an operator, as a function of tensors."""
+        def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+            names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
+            operators, found = registered[operator.type](operator, names)
+            values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
+            values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
+            for o in operators:
+                made = forward(o, [None if n is None else values[n] for n in o.inputs])
+                values |= dict(zip(o.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+            return [None if g is None else values[g] for g in found]
+        return gradient
+
+    def record_alone(self, operator: Operator, inputs: list[Any]) -> Any:
+        """Run an operator whose gradient runs alone, and remember its graph."""
+        leaves = [x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x for x in inputs]
+        with autograd.record(train_mode=None): outputs = self.compute(operator, leaves)
+        self.records[id(operator)] = leaves, outputs if isinstance(outputs, tuple) else (outputs,)
+        if isinstance(outputs, tuple): return tuple(y.detach() for y in outputs)
+        return outputs.detach() if isinstance(outputs, Tensor) else outputs
+
+    def gradient_alone(self, operator: Operator) -> Any:
+        """The gradients of the inputs of operator.of, whose graph is remembered."""
+        of = operator.of
+        assert of is not None
+        if id(of) not in self.records:
+            raise RuntimeError(f"{operator.type} needs the operator {cut(repr(of))}, which has not run before it in this "
+                               f"net; add that one first")
+        leaves, outputs = self.records[id(of)]
+        heads = operator.inputs[len(operator.inputs) - len(outputs):]
+        pairs = [(y, self.value(name)) for y, name in zip(outputs, heads, strict=True)
+                 if name is not None and y.requires_grad]
+        places = targets(of, self.constants)
+        wanted = [i for i in places if isinstance(leaves[i], Tensor) and leaves[i].requires_grad]
+        found = dict.fromkeys(places)
+        if pairs and wanted:
+            ys, gs = zip(*pairs, strict=True)
+            found |= zip(wanted, autograd.grad(list(ys), [leaves[i] for i in wanted], list(gs), retain_graph=True,
+                                               allow_unused=True), strict=True)
+        return [part for g in found.values() for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,))]
+
+
+class Run(Operators):
     """One run of the operators of a net on tensors.
 
     net: the Net. values: a tensor for each input. kept: the names of the blobs whose last versions are results.
     After execute(), `values` has the kept blobs."""
 
     def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str]):
+        super().__init__({**net.constants, **net.bindings, **values}, net.constants)
         self.net, self.operators = net, net.operators
-        self.values: dict[str, Any] = {**net.constants, **net.bindings, **values}
         self.kept = {*kept}
         self.versions = Versions(self.operators)
         self.passes = {k: p for p in net.passes if (k := find(self.operators, p)) is not None}
         self.inside = {k + i for k, p in self.passes.items() for i in range(len(p.operators))}
         self.recorded = {id(o) for p in self.passes.values() for o in p.forward}
         self.alone = {id(o.of) for k, o in enumerate(self.operators) if o.of is not None and k not in self.inside}
-        self.records: dict[int, tuple[list[Any], tuple[Any, ...]]] = {}     # of operators whose gradient runs alone
         self.tensors: dict[Version, Any] = {}   # of the versions whose gradients a pass gives
         self.wanted = {v for p in self.passes.values() for v in p.whole.values()}
         self.last = self.last_uses()
@@ -114,12 +177,6 @@ class Run:
         else: outputs = self.compute(operator, inputs)
         self.set_outputs(k, outputs)
 
-    def value(self, name: str) -> Any:
-        if name not in self.values:
-            raise RuntimeError(f"the blob {described(str(name))} has no value: it is a gradient that does not exist, of "
-                               f"integers or of a blob on which no head depends")
-        return self.values[name]
-
     def set_outputs(self, k: int, outputs: Any) -> None:
         operator = self.operators[k]
         if not isinstance(outputs, (tuple, list)): outputs = () if outputs is None else (outputs,)
@@ -127,28 +184,6 @@ class Run:
             raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
                              f"{len(operator.outputs)} outputs")
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True): self.set_value(name, y, version)
-
-    def compute(self, operator: Operator, inputs: list[Any]) -> Any:
-        """The outputs of an operator."""
-        custom = registered.get(operator.type)
-        grad_f = operator.function[1] if operator.function is not None else None
-        if (custom or grad_f) and autograd.is_recording():
-            gradient = self.by_registered(operator) if custom else by_function(grad_f)
-            return Custom.apply(lambda xs: forward(operator, list(xs)), gradient, *inputs)
-        return forward(operator, inputs)
-
-    def by_registered(self, operator: Operator) -> Any:
-        """The registered gradient of an operator, as a function of tensors."""
-        def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-            names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
-            operators, found = registered[operator.type](operator, names)
-            values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
-            values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
-            for o in operators:
-                made = forward(o, [None if n is None else values[n] for n in o.inputs])
-                values |= dict(zip(o.outputs, made if isinstance(made, tuple) else (made,), strict=True))
-            return [None if g is None else values[g] for g in found]
-        return gradient
 
     # ---- gradients
 
@@ -184,33 +219,6 @@ class Run:
     def set_gradient(self, k: int, name: str, g: Any) -> None:
         self.set_value(name, g, dict(self.versions.written[k])[name])
 
-    def record_alone(self, operator: Operator, inputs: list[Any]) -> Any:
-        """Run an operator whose gradient runs alone, and remember its graph."""
-        leaves = [x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x for x in inputs]
-        with autograd.record(train_mode=None): outputs = self.compute(operator, leaves)
-        self.records[id(operator)] = leaves, outputs if isinstance(outputs, tuple) else (outputs,)
-        if isinstance(outputs, tuple): return tuple(y.detach() for y in outputs)
-        return outputs.detach() if isinstance(outputs, Tensor) else outputs
-
-    def gradient_alone(self, operator: Operator) -> Any:
-        """The gradients of the inputs of operator.of, whose graph is remembered."""
-        of = operator.of
-        assert of is not None
-        if id(of) not in self.records:
-            raise RuntimeError(f"{operator.type} needs the operator {cut(repr(of))}, which has not run before it in this "
-                               f"net; add that one first")
-        leaves, outputs = self.records[id(of)]
-        heads = operator.inputs[len(operator.inputs) - len(outputs):]
-        pairs = [(y, self.value(name)) for y, name in zip(outputs, heads, strict=True)
-                 if name is not None and y.requires_grad]
-        places = targets(of, self.net.constants)
-        wanted = [i for i in places if isinstance(leaves[i], Tensor) and leaves[i].requires_grad]
-        found = dict.fromkeys(places)
-        if pairs and wanted:
-            ys, gs = zip(*pairs, strict=True)
-            found |= zip(wanted, autograd.grad(list(ys), [leaves[i] for i in wanted], list(gs), retain_graph=True,
-                                               allow_unused=True), strict=True)
-        return [part for g in found.values() for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,))]
 
 
 def find(operators: tuple[Operator, ...], p: Pass) -> int | None:

@@ -14,6 +14,7 @@ from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
 )
 from cygrad.graph.gradients import ALIASES, BUILT_IN, Pass, backward_pass
+from cygrad.graph.immediate import run_added
 from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
@@ -249,6 +250,10 @@ class Net:
                                  f"another output")
         for text, (name, value) in numbers.items():
             self._constants[name], self._numbers[text] = value, name
+        try: run_added(self, (operator,))
+        except BaseException:
+            for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
+            raise
         self._operators.insert(index, operator)
         self._known |= {*filter(None, operator.inputs), *operator.outputs}
         if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
@@ -358,6 +363,7 @@ class Net:
             raise RuntimeError(f"{who}: net {cut(self._name)} has gradient operators already; differentiate again on "
                                f"clone(), or by GradientRegistry.get_backward_pass(net.operators, ys)")
         found = backward_pass(self._operators, ys, skip, self._constants, set(self._known), who)
+        run_added(self, found.operators)
         self._operators += found.operators
         self._known |= {name for o in found.operators for name in (*filter(None, o.inputs), *o.outputs)}
         self._gradients = dict(found.gradients)
@@ -477,7 +483,8 @@ class Net:
         other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
                             for key, value in self._constants.items()}
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
-        other._given = set(self._given)
+        gradients = (self._gradients or {}).values()
+        other._given = self._given | {n for g in gradients for n in (g if isinstance(g, GradientSlice) else (g,))}
         other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
         return other

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, get_ident
+from threading import Lock
 from typing import Any
 from weakref import ref
 
@@ -12,7 +12,8 @@ from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray, tensor
-from cygrad.graph.definition import Blob, Operator, check_name
+from cygrad.graph.definition import check_name
+from cygrad.graph.immediate import Immediate
 from cygrad.graph.lowering import Run
 from cygrad.graph.net import Net
 from cygrad.graph.plan import mode, prepared
@@ -34,7 +35,6 @@ class Workspace:
         self._blobs: dict[str, Tensor] = {}
         self._programs: dict[Any, tuple[Any, Program | None]] = {}
         self._lock = Lock()
-        self._user: int | None = None
 
     @contextmanager
     def _used(self, who: str) -> Iterator[None]:
@@ -82,6 +82,17 @@ class Workspace:
 
     def __contains__(self, name: object) -> bool:
         return name in self._blobs
+
+    def immediate(self) -> Immediate:
+        """A scope in which this thread runs each operator as it is added to a net, on the blobs of this workspace:
+
+            with workspace.immediate():
+                y = net.mul(["x", "w"])
+                print(workspace.fetch(y))
+
+        Gradient operators run one by one too, so each contribution to a gradient can be fetched. If an operator fails,
+        it is not added. Scopes can be nested; leaving one, also by an exception, restores the mode before it."""
+        return Immediate(self._blobs)
 
     # ---- running
 

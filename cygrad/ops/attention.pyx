@@ -418,11 +418,11 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     check_mask(q.shape, k.shape, mask)
     factor = read_scale(scale, q.layout.shape[q.layout.ndim - 1])
     if p == 0 or not flags().training:
-        attributes = Attending(is_causal, mask is not None, factor, 0, 0, 0, heads_last(q))
+        attributes = Attending(is_causal, mask is not None, factor, 0, 0, 0, has_heads_last(q))
         return attended(ATTENTION if p == 0 else WITH_DROPOUT, q, k, v, mask, attributes)
     source = given_or_default(generator)
     blocks = math.prod(q.shape[:-1]) * ((k.shape[-2] + 3) // 4)
-    attributes = Attending(is_causal, mask is not None, factor, p, source.key, 0, heads_last(q))
+    attributes = Attending(is_causal, mask is not None, factor, p, source.key, 0, has_heads_last(q))
     draw_for(source, blocks, attributes, &attributes.counter)
     try: return attended(WITH_DROPOUT, q, k, v, mask, attributes)
     except:
@@ -438,7 +438,7 @@ def attention_with_dropout(query: Data, key: Data, value: Data, p: float, seed: 
     q, k, v = broadcast_heads(q, k, v, False)
     return attended(WITH_DROPOUT, q, k, v, None,
                     Attending(is_causal, False, read_scale(None, q.shape[-1]),
-                              read_chance("attention_with_dropout", "p", p), seed, counter, heads_last(q)))
+                              read_chance("attention_with_dropout", "p", p), seed, counter, has_heads_last(q)))
 
 
 def attend(query: Data, key: Data, value: Data, attn_mask: Data | None = None, is_causal: bool = False,
@@ -477,7 +477,7 @@ cdef Tensor attend_as(Operator op, query, key, value, attn_mask, bint causal, sc
     return apply_list(op, inputs, Attending(causal, mask is not None, factor, p, seed, counter, last))
 
 
-cdef bint heads_last(Tensor q) noexcept:
+cdef bint has_heads_last(Tensor q) noexcept:
     """Whether the memory of q has the heads of a row side by side, as after reshape and permute of a projection."""
     cdef const Layout* l = q.layout
     cdef int n = l.ndim

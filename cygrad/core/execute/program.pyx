@@ -31,6 +31,14 @@ cdef enum:
     SHOWN = 24              # operators that an error lists
 
 
+cdef tuple signature_of(argument):
+    """(shape, dtype) of an example, which may be such a pair itself."""
+    cdef Tensor x
+    if isinstance(argument, tuple): return tuple(argument[0]), DTYPES[dtype_number(argument[1])]
+    x = ensure_tensor(argument)
+    return x.shape, DTYPES[x.dtype]
+
+
 cdef object copied(result):
     """The result of a traced function, with copies of what is in the memory of an argument."""
     cdef Tensor y
@@ -68,9 +76,7 @@ cdef class Program:
         cdef Trace t
         cdef Tensor x
         cdef list given = []
-        self.signature = [(x[0], DTYPES[dtype_number(x[1])]) if isinstance(x, tuple)
-                          else ((<Tensor>ensure_tensor(x)).shape, DTYPES[(<Tensor>ensure_tensor(x)).dtype])
-                          for x in arguments]
+        self.signature = [signature_of(a) for a in arguments]
         self.inputs = []
         t = begin_trace(PREPARING)
         try:
