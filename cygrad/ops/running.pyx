@@ -3,7 +3,7 @@
 from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, note, tensor_item
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport FLOAT32, Array, is_floating, itemsize
 
@@ -87,6 +87,7 @@ cdef int trace_move(Tensor average, Tensor var, Tensor stats, double factor) exc
     t.before_write(var.buffer)
     average.buffer.version += 1
     var.buffer.version += 1
+    note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
     if t.purpose != PREPARING: return 0
     s = RunningStep.__new__(RunningStep)
     s.take(3, 3)
