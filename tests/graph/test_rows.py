@@ -1,0 +1,135 @@
+"""Every row of the table in a net: values and gradients equal those of eager code bit for bit, for every sample.
+
+New rows are tested without a change to this file, unless their sample calls the function in its own way (OTHERWISE)."""
+
+import inspect
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from rows import CASES, head_for, is_array, same_bits
+
+import cygrad as cg
+from cygrad.graph import Net, Workspace
+from cygrad.ops.calls import call, operands, parameters
+from tests.samples import TABLE
+
+
+# ---- samples as calls ------------------------------------------------------------------------------------------------
+
+def joined(xs, axis=0):
+    return {"xs": list(xs), "axis": axis}
+
+
+def layered(*args, **kwargs):
+    """The arguments of a recurrent layer. A reversed one has no public call, so it goes forward here."""
+    x, *weights = args[:5]
+    names = ("h0", "c0", "reverse", "lengths") if len(args) > 6 and is_array(args[6]) else ("h0", "reverse", "lengths")
+    given = {**dict(zip(names, args[5:], strict=False)), **kwargs}
+    given.pop("reverse", None)
+    states = {name: given.pop(name)[None] for name in ("h0", "c0") if name in given}
+    return {"x": x, "weights": weights, **states, **given}
+
+
+# Rows whose sample calls the function in another way: the arguments of the function, by name, from those of the sample.
+OTHERWISE = {
+    "polygamma": lambda x, n: {"x": x, "n": n},
+    "concat": lambda *xs, axis=0: joined(xs, axis),
+    "stack": lambda *xs, axis=0: joined(xs, axis),
+    "einsum": lambda x, y, equation: {"operands": [x, y], "equation": equation},
+    "svd": lambda x: {"x": x, "full_matrices": False},
+    "batch_norm": lambda x, weight=None, bias=None, eps=1e-5: {
+        "x": x, "running_mean": None, "running_var": None, "weight": weight, "bias": bias, "training": True,
+        "eps": eps},
+    "batch_norm_predict": lambda x, mean, var, weight=None, bias=None, eps=1e-5: {
+        "x": x, "running_mean": mean, "running_var": var, "weight": weight, "bias": bias, "eps": eps},
+    "binary_cross_entropy_with_logits": lambda x, t, w=None, u=None, reduction="mean": {
+        "x": x, "target": t, "weight": w, "pos_weight": u, "reduction": reduction},
+    **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), layered),
+}
+
+
+def named(row, args, kwargs):
+    """The arguments of the row's function by name."""
+    if row.name in OTHERWISE: return OTHERWISE[row.name](*args, **kwargs)
+    bound = inspect.signature(row.tested).bind(*args, **kwargs).arguments
+    options = [p.name for p in parameters(row.name).values() if p.kind is p.VAR_KEYWORD]
+    found = {}
+    for name, value in bound.items():
+        if name in options or name == "settings": found |= value
+        elif name == "args": found |= zip(operands(row.name), value, strict=False)
+        else: found[name] = value
+    return found
+
+
+def as_operand(value):
+    return np.asarray(value) if isinstance(value, list | tuple | np.generic) else value
+
+
+def as_call(row, args, kwargs):
+    """(inputs, arguments) of a sample, as a net has them."""
+    given = named(row, args, kwargs)
+    inputs = []
+    for operand in operands(row.name):
+        name = operand.strip("?*[]")
+        if operand[0] in "*[": inputs += map(as_operand, given.pop(name))
+        else: inputs.append(as_operand(given.pop(name, None)))
+    while inputs and inputs[-1] is None and "[" not in "".join(operands(row.name)): inputs.pop()
+    return inputs, given
+
+
+# ---- a net of one row ------------------------------------------------------------------------------------------------
+
+def flat(found):
+    """The tensors of a result, which can have tuples."""
+    if isinstance(found, cg.Tensor): return [found]
+    return [y for part in found for y in flat(part)] if isinstance(found, Iterable) else []
+
+
+def eager(row, inputs, arguments, wanted):
+    """The values, their heads and the gradients of the inputs `wanted`, by eager code."""
+    xs = [cg.tensor(x) if is_array(x) else x for x in inputs]
+    for i in wanted: xs[i].requires_grad_()
+    with cg.record(train_mode=False): ys = flat(call(row.name, xs, arguments))
+    heads = {k: head_for(y, k) for k, y in enumerate(ys) if y.requires_grad}
+    found = [None] * len(wanted)
+    if heads:
+        found = cg.autograd.grad([ys[k] for k in heads], [xs[i] for i in wanted], [*heads.values()], allow_unused=True)
+    return [y.detach() for y in ys], heads, found
+
+
+def net_of(row, inputs, arguments, n):
+    """A net of one operator. Its inputs are x0, x1, ..., its outputs y0, y1, ..."""
+    net = Net(row.name)
+    names = [f"x{i}" if is_array(x) else x for i, x in enumerate(inputs)]
+    net.add_operator(row.name, names, [f"y{k}" for k in range(n)], **arguments)
+    return net
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("row, args, kwargs", CASES)
+def test_a_net_of_the_row_equals_eager_code(row, args, kwargs, dtype):
+    inputs, arguments = as_call(row, args, kwargs)
+    inputs = [x.astype(dtype) if is_array(x) and x.dtype.kind == "f" else x for x in inputs]
+    wanted = [i for i, x in enumerate(inputs) if is_array(x) and x.dtype.kind == "f"]
+    with np.errstate(all="ignore"):
+        ys, heads, gradients = eager(row, inputs, arguments, wanted)
+        net = net_of(row, inputs, arguments, len(ys))
+        workspace = Workspace()
+        for i, x in enumerate(inputs):
+            if is_array(x): workspace.feed(f"x{i}", x)
+        for k, head in heads.items(): workspace.feed(f"head{k}", head)
+        named = {}
+        for k in heads: net.add_operator("copy", f"head{k}", f"h{k}")
+        if heads: named = net.add_gradient_operators({f"y{k}": f"h{k}" for k in heads})
+        for _ in range(2):
+            workspace.run(net)
+            for k, y in enumerate(ys): same_bits(workspace.fetch(f"y{k}").numpy(), y.numpy())
+            for i, g in zip(wanted, gradients, strict=True):
+                there = f"x{i}" in named and named[f"x{i}"] in workspace
+                assert there == (g is not None), f"input {i}, {operands(row.name)}: net {there}, eager {g is not None}"
+                if there: same_bits(workspace.fetch(named[f"x{i}"]).numpy(), g.numpy())
+
+
+def test_each_row_is_tested():
+    assert {row.name for row in TABLE} == {case.values[0].name for case in CASES}
