@@ -209,7 +209,7 @@ def grad(
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks
+    if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:     # fewer checks
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:
             g = gradient

@@ -8,11 +8,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import cygrad.autograd as autograd
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.generator import Generator, default_generator
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
 from cygrad.graph.gradients import STOP, WRITE, Pass, backward_pass
@@ -32,22 +32,18 @@ def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, 
     found: list[Any] = []
 
     def run(*xs: Tensor) -> None:
-        from cygrad.core.graph.planning import item
-
         given.extend(xs)
         inputs.extend(item(x) for x in xs)
-        training.append(autograd.is_training())
         result = f(*xs, **named)
         found.extend(item(y) for y in results(result))
 
     inputs: list[Item] = []
-    training: list[bool] = []
     Program(run, *examples, calls=calls)
     net = Net(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
     reader = Reader(net, calls, names or {})
     reader.take_inputs(f, inputs, examples)
     for call in calls: reader.take(call)
-    net.outputs = [reader.name(y) for y in found] or None
+    net.outputs = [*dict.fromkeys(reader.name(y) for y in found)]
     net.training = reader.training
     return net
 
@@ -73,7 +69,7 @@ class Reader:
         for name, x in names.items():
             if not isinstance(x, Tensor): raise TypeError(f"Net.capture: names[{name!r}] must be a tensor, got {described(x)}")
             self.wanted[address(x)] = name
-        self.training: bool | None = None
+        self.training = False
 
     def take_inputs(self, f: Any, items: list[Item], examples: tuple[Any, ...]) -> None:
         """Name the arguments by the parameters of the function."""
@@ -117,8 +113,6 @@ class Reader:
 
     def binding(self, x: Tensor) -> str:
         """The blob of a tensor from outside."""
-        from cygrad.core.graph.planning import item
-
         return self.name(item(x))
 
     def bind(self, x: Tensor) -> str:
@@ -133,12 +127,10 @@ class Reader:
     def emit(self, type: str, inputs: tuple[Any, ...], outputs: int | tuple[str, ...],
              arguments: Mapping[str, Any] | None = None, within: str | None = None) -> tuple[str, ...]:
         """Add an operator; a number of outputs means fresh names."""
-        if isinstance(outputs, int): outputs = tuple(self.net._fresh(type, {f"{type}"} if False else set()) if n == 0
-                                                     else self.net._fresh(type) for n in range(outputs))
         made: list[str] = []
-        for name in outputs:
-            while name in made: name = self.net._fresh(type, set(made))
-            made.append(name)
+        if isinstance(outputs, int):
+            for _ in range(outputs): made.append(self.net._fresh(type, set(made)))
+        else: made += outputs
         self.net.add_operator(Operator(type, inputs, made, arguments, within or ""))
         self.net._given -= set(made)
         return tuple(made)
@@ -153,7 +145,8 @@ class Reader:
                 self.blobs[key_of(y)] = name
 
     def take_operator(self, op: Any, attributes: Any, inputs: list[Any], outputs: list[Item], into: bool, recorded: bool,
-                      tracked: bool, within: str | None) -> None:
+                      tracked: bool, within: str | None, training: bool) -> None:
+        self.training = self.training or training
         type, arguments = self.call_of(op, attributes, len(inputs))
         reads = tuple(self.name(x) for x in inputs)
         if into:                                    # computed apart, then written: views of the target see it
@@ -188,12 +181,10 @@ class Reader:
         self.add("random", (), (y,), {"law": law, "shape": y[2], "numbers": numbers, "dtype": dtype} | self.generator(g))
 
     def take_solver(self, solver: Any, method: str, arguments: tuple[Any, ...],
-                    found: list[tuple[Tensor, Any]]) -> None:
+                    found: list[tuple[Tensor, Item | None]]) -> None:
         """One operator for a method of a solver, which changes parameters or gradients."""
         if any(callable(a) for a in arguments): raise RuntimeError(f"capture: {method}() of a solver with hooks cannot be captured")
-        from cygrad.core.graph.planning import item
-
-        gradients = tuple(self.name(item(g)) for _, g in found if g is not None)
+        gradients = tuple(self.name(g) for _, g in found if g is not None)
         written = tuple(self.binding(x) for x, _ in found) if method == "update" else gradients
         values = {"solver": self.net._object("solver", solver), "method": method,
                   "arguments": tuple(a for a in arguments if a is not None)}
@@ -242,6 +233,4 @@ def key_of(item: Item) -> Key:
 
 
 def address(x: Tensor) -> int:
-    from cygrad.core.graph.planning import item
-
     return item(x)[0]

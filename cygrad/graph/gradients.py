@@ -16,7 +16,10 @@ from cygrad.ops.table import ROWS
 SUFFIX = "_gradient"
 STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
 ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
-BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS}      # types that are no rows of the table
+WRITE, ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = ("write", "zeros", "zero_grad", "move_running", "random",
+                                                          "dropout", "solver")
+MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER}             # nothing flows through them
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, WRITE, DROPOUT, *MADE}       # types that are no rows of the table
 
 # Operands that never have a gradient: integers, masks, lengths, running statistics.
 NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
@@ -50,6 +53,10 @@ class Pass(NamedTuple):
     forward: tuple[Operator, ...]
     heads: tuple[tuple[Version, str | None], ...]
     whole: dict[str, Version]
+    kind: str = "grad"          # "backward": the gradients go to the .grad of the variables that blobs stand for
+    retain_graph: bool = False
+    create_graph: bool = False
+    inputs: tuple[str, ...] = ()        # only these blobs are differentiated for; none: all
 
 
 class Versions:
@@ -318,7 +325,7 @@ class Walk:
 
 def targets(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
-    if operator.type in (STOP, ONES): return []
+    if operator.type in (STOP, ONES) or operator.type in MADE: return []
     names = [""] * len(operator.inputs)
     if operator.type in ROWS and operator.type not in registered:
         if not ROWS[operator.type].operator.differentiable: return []

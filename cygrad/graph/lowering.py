@@ -11,15 +11,10 @@ from cygrad.autograd.function import Function
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.creation import ones_like
 from cygrad.core.interop.numpy import asarray
-from cygrad.graph.definition import PYTHON, Operator
-from cygrad.graph.gradients import (
-    ADD_ROWS, DENSE, NEGATE, ONES, STOP, ZERO, Pass, Version, Versions, registered, targets,
-)
-from cygrad.ops.calls import call
-from cygrad.ops.gradient import scale_gradient
-from cygrad.ops.table import ROWS
+from cygrad.graph.built_in import forward
+from cygrad.graph.definition import Operator
+from cygrad.graph.gradients import Pass, Version, Versions, registered, targets
 
 
 class Custom(Function):
@@ -41,8 +36,8 @@ class Custom(Function):
 class Operators:
     """Running single operators on named values. `records` has the graph of each operator whose gradient runs alone."""
 
-    def __init__(self, values: dict[str, Any], constants: Mapping[str, Any]):
-        self.values, self.constants = values, constants
+    def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
+        self.values, self.constants, self.objects = values, constants, objects
         self.records: dict[int, tuple[list[Any], tuple[Any, ...]]] = {}
 
     def value(self, name: str) -> Any:
@@ -57,8 +52,8 @@ class Operators:
         grad_f = operator.function[1] if operator.function is not None else None
         if (custom or grad_f) and autograd.is_recording():
             gradient = self.by_registered(operator) if custom else by_function(grad_f)
-            return Custom.apply(lambda xs: forward(operator, list(xs)), gradient, *inputs)
-        return forward(operator, inputs)
+            return Custom.apply(lambda xs: forward(operator, list(xs), self.objects), gradient, *inputs)
+        return forward(operator, inputs, self.objects)
 
     def by_registered(self, operator: Operator) -> Any:
         """The registered gradient of an operator, as a function of tensors."""
@@ -68,7 +63,7 @@ class Operators:
             values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
             values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
             for o in operators:
-                made = forward(o, [None if n is None else values[n] for n in o.inputs])
+                made = forward(o, [None if n is None else values[n] for n in o.inputs], self.objects)
                 values |= dict(zip(o.outputs, made if isinstance(made, tuple) else (made,), strict=True))
             return [None if g is None else values[g] for g in found]
         return gradient
@@ -109,7 +104,7 @@ class Run(Operators):
     After execute(), `values` has the kept blobs."""
 
     def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str]):
-        super().__init__({**net.constants, **net.bindings, **values}, net.constants)
+        super().__init__({**net.constants, **net.bindings, **values}, net.constants, net.objects)
         self.net, self.operators = net, net.operators
         self.kept = {*kept}
         self.versions = Versions(self.operators)
@@ -117,10 +112,19 @@ class Run(Operators):
         self.inside = {k + i for k, p in self.passes.items() for i in range(len(p.operators))}
         self.recorded = {id(o) for p in self.passes.values() for o in p.forward}
         self.alone = {id(o.of) for k, o in enumerate(self.operators) if o.of is not None and k not in self.inside}
-        self.tensors: dict[Version, Any] = {}   # of the versions whose gradients a pass gives
-        self.wanted = {v for p in self.passes.values() for v in p.whole.values()}
         self.last = self.last_uses()
+        self.used = {k: self.used_after(k, p) for k, p in self.passes.items()}
+        self.wanted: dict[Version, int] = {}    # the versions that a pass reads or differentiates for: the last pass
+        for k, p in sorted(self.passes.items()):
+            for version in (*(v for v, _ in p.heads), *(p.whole[name] for name in self.used[k] if name in p.whole)):
+                self.wanted[version] = k
+        self.tensors: dict[Version, Any] = {}   # their values
         self.at = 0
+
+    def used_after(self, k: int, p: Pass) -> set[str]:
+        """The blobs of a pass that are results or that later operators read."""
+        end = k + len(p.operators)
+        return {name for o in p.operators for name in o.outputs if name in self.kept or self.last[name] >= end}
 
     def last_uses(self) -> dict[str, int]:
         """The last operator that uses each blob."""
@@ -137,6 +141,7 @@ class Run(Operators):
     def execute(self) -> dict[str, Any]:
         """Run all operators. Returns the values that are left, by name."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
+        for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
         while self.at < len(self.operators):
             k = self.at
             try:
@@ -190,35 +195,40 @@ class Run(Operators):
     def run_pass(self, k: int, p: Pass) -> None:
         """Run the operators of a pass as one backward pass."""
         ys, heads = [], []
-        for (name, version), head in p.heads:
-            y = self.tensors.get((name, version))
+        for version, head in p.heads:
+            y = self.tensors.get(version)
             if not isinstance(y, Tensor) or not y.requires_grad: continue
             ys.append(y)
             heads.append(None if head is None else self.value(head))
-        written = [name for o in p.operators for name in o.outputs]
-        used = {name for name in written if name in self.kept or self.last[name] >= k + len(p.operators)}
-        names = [name for name in written if name in used and name in p.whole]
-        versions = list(dict.fromkeys(p.whole[name] for name in names))
+        used = self.used[k]
         missing = [name for name in used if name not in p.whole]
         if missing:
             raise RuntimeError(f"the blob {described(missing[0])} is a part of a gradient, which a pass adds up without "
                                f"storing it; read the whole gradient")
-        leaves = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
-        again = any(o.of is not None and o.is_gradient for o in self.operators[k + len(p.operators):])
-        gradients: dict[Version, Any] = {}
-        if ys and leaves:
-            gradients = dict(zip(leaves, autograd.grad(ys, [*leaves.values()], heads, create_graph=again,
-                                                       allow_unused=True), strict=True))
-        positions = {}
-        for i, o in enumerate(p.operators): positions |= {name: k + i for name in o.outputs}
-        for name in names:
-            g = gradients.get(p.whole[name])
+        found = self.written_back(ys, heads, p) if p.kind == "backward" else self.returned(k, ys, heads, p, used)
+        positions = {name: k + i for i, o in enumerate(p.operators) for name in o.outputs}
+        for name in used:
+            g = found.get(p.whole[name])
             if isinstance(g, Rows): g = g.indices if name.endswith(("_indices", "_indices_concat")) else g.values
-            if g is not None: self.set_gradient(positions[name], name, g)
+            if g is not None: self.set_value(name, g, dict(self.versions.written[positions[name]])[name])
+        for version, last in self.wanted.items():
+            if last <= k: self.tensors.pop(version, None)
 
-    def set_gradient(self, k: int, name: str, g: Any) -> None:
-        self.set_value(name, g, dict(self.versions.written[k])[name])
+    def returned(self, k: int, ys: list[Any], heads: list[Any], p: Pass, used: set[str]) -> dict[Version, Any]:
+        """The gradients by version."""
+        versions = dict.fromkeys(p.whole[name] for name in used)
+        leaves = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
+        again = p.create_graph or any(o.of is not None and o.of.is_gradient
+                                      for o in self.operators[k + len(p.operators):])
+        if not ys or not leaves: return {}
+        return dict(zip(leaves, autograd.grad(ys, [*leaves.values()], heads, p.retain_graph or again,
+                                              create_graph=again, allow_unused=True), strict=True))
 
+    def written_back(self, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
+        """Let the gradients go to the .grad of the variables, and return these."""
+        inputs = [self.net.bindings[name] for name in p.inputs] or None
+        autograd.backward(ys, heads, p.retain_graph, create_graph=p.create_graph, inputs=inputs)
+        return {(name, 0): x.grad for name, x in self.net.bindings.items() if x.requires_grad}
 
 
 def find(operators: tuple[Operator, ...], p: Pass) -> int | None:
@@ -243,24 +253,3 @@ def by_function(grad_f: Any) -> Any:
                              f"where there is none")
         return [None if g is None else asarray(g) for g in found]
     return gradient
-
-
-def forward(operator: Operator, inputs: list[Any]) -> Any:
-    """The outputs of an operator, by eager code: a tensor, or a tuple."""
-    type = operator.type
-    if type == ONES: return ones_like(inputs[0])
-    if type == STOP: return inputs[0].detach()
-    if type == ZERO: return ()
-    if type == NEGATE: return scale_gradient(inputs[0], -1.0)
-    if type == DENSE: return scale_gradient(inputs[0], 1.0)
-    if type == ADD_ROWS:
-        dense = inputs[0] if len(inputs) == 3 and inputs[0].dtype.kind == "f" else inputs[-1]
-        rows = inputs[1:] if dense is inputs[0] else inputs[:2]
-        return dense + Rows(rows[0], rows[1], dense.shape).to_dense()
-    if type == PYTHON and operator.function is not None:
-        made = operator.function[0](*inputs)
-        return tuple(asarray(y) for y in made) if isinstance(made, (tuple, list)) else asarray(made)
-    if type not in ROWS:
-        raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
-                           f"types are the names of the table, and net.create_python_operator() adds a function")
-    return call(type, inputs, dict(operator.arguments))

@@ -42,7 +42,7 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
 
 
 cdef int note_call(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
-    """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within). Inputs are items
+    """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within, training). Inputs are items
     or Python numbers. `recorded`: a node was made. `tracked`: an input has a graph."""
     cdef Call* c = &e.call
     cdef Trace t = <Trace>e.thread.trace
@@ -59,7 +59,8 @@ cdef int note_call(Execution* e, Operator op, const Operand* x, object attribute
         for i in range(c.n_out - c.hidden):
             if c.view >= 0: c.y[i].data = e.buffers[i].data + c.y[i].layout.offset * itemsize(c.y[i].dtype)
             outputs.append(item_of(&c.y[i], None))
-    t.calls.append(("operator", op, attributes, inputs, outputs, target is not None, c.wanted != 0, tracked, t.within))
+    t.calls.append(("operator", op, attributes, inputs, outputs, target is not None, c.wanted != 0, tracked, t.within,
+                    bool(e.thread.training)))
     return 0
 
 
