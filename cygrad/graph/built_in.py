@@ -34,7 +34,8 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
     if type not in ROWS:
         raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
                            f"types are the names of the table, and net.create_python_operator() adds a function")
-    if type == "attend_with_dropout" and "generator" in arguments: arguments["seed"] = arguments.pop("generator")
+    if "generator" in arguments:                    # (attention; its row takes the state of a generator instead)
+        return ROWS[type].function(*inputs, seed=arguments.pop("generator"), **arguments)
     return call(type, inputs, arguments)
 
 
