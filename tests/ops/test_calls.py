@@ -235,6 +235,15 @@ def test_decode_is_strict(json_):
         decode(json_)
 
 
+def test_deep_nesting_is_refused():
+    deep = ()
+    for _ in range(100_000): deep = (deep,)
+    for refused in (lambda: call("sum", [cg.ones(2)], {"axis": deep}), lambda: encode({"axis": deep}),
+                    lambda: decode({"axis": json.loads("[" * 500 + "]" * 500)})):
+        with pytest.raises(ValueError, match="levels"): refused()
+    while deep: deep, = deep                        # (to release it all at once takes a frame for each level)
+
+
 # ---- hostile arguments -----------------------------------------------------------------------------------------------
 
 ODD = [None, True, False, 0, 1, -1, 2, 7, 100, 2**31 - 1, 2**31, -2**31, 2**32, 2**48, 2**62, 2**63 - 1, -2**63, 2**63,
