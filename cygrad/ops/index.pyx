@@ -47,6 +47,7 @@ cdef class Indexed(Attributes):
     def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
 
+    @cython.binding(False)
     def arguments(self):
         """The number of index arrays follows from the inputs."""
         return {"axis": self.axis}

@@ -176,6 +176,7 @@ cdef class MaskDimensions(Attributes):
     def __cinit__(self, int ndim):
         self.ndim = ndim
 
+    @cython.binding(False)
     def arguments(self):
         """It follows from the mask."""
         return {}

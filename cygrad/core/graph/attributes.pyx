@@ -7,8 +7,8 @@ function of the operator checks the values. If every call of an operator makes s
 long as making the object.
 
 The public function makes equal attributes again from `arguments()`, in which a net stores an operation. Where the
-fields of a class are not arguments of the function, it overrides `arguments`; ops/calls.py has the operators of one
-class that take them under other names."""
+fields of a class are not arguments of the function, it overrides `arguments`, with binding(False), which checks the
+type of self; ops/arguments.py has the operators of one class that take them under other names."""
 
 import numpy as np
 
