@@ -50,6 +50,7 @@ cdef class Groups(Attributes):
         self.eps, self.groups = eps, groups
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """instance_norm, whose number of groups is 0, does not take it."""
         return {"num_groups": self.groups, "eps": self.eps} if self.groups else {"eps": self.eps}

@@ -39,6 +39,7 @@ cdef class Line(Attributes):
         for d in range(self.ndim): self.sizes[d] = shape[d]
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Those of diagonal(), which reads the shape from x."""
         return {"offset": self.offset, "axis1": self.axis1, "axis2": self.axis2}

@@ -174,6 +174,7 @@ cdef class Bagged(Attributes):
                          -1 if padding_idx is None else padding_idx)
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Which inputs there are follows from the inputs."""
         return {"mode": self.mode, "sparse": self.sparse, "padding_idx": plain(self.padding_idx)}

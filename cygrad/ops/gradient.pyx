@@ -23,6 +23,7 @@ cdef class Factor(Attributes):
         self.factor = factor
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         return {"s": self.factor}
 

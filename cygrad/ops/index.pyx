@@ -48,6 +48,7 @@ cdef class Indexed(Attributes):
         self.axis, self.count = axis, count
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The number of index arrays follows from the inputs."""
         return {"axis": self.axis}

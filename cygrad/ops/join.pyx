@@ -70,6 +70,7 @@ cdef class Parts(Attributes):
         PyMem_Free(self.start)
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The axis; the starts follow from the inputs."""
         return {"axis": self.axis}
@@ -226,6 +227,7 @@ cdef class Margins(Attributes):
         self.widths, self.value, self.dtype = widths, value, dtype
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The dtype is that of x. pad() takes no empty list of pairs."""
         return {"widths": self.widths or 0, "value": plain(self.value)}

@@ -177,6 +177,7 @@ cdef class MaskDimensions(Attributes):
         self.ndim = ndim
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """It follows from the mask."""
         return {}

@@ -51,6 +51,7 @@ cdef class Rows(Attributes):
         self.eps, self.ndim = eps, ndim
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The axes, if they are more than the last."""
         return {"eps": self.eps} if self.ndim == 1 else {"eps": self.eps, "axes": tuple(range(-self.ndim, 0))}

@@ -45,6 +45,7 @@ cdef class Direction(Attributes):
         self.reverse, self.has_lengths = reverse, has_lengths
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Whether there are lengths follows from the inputs."""
         return {"reverse": self.reverse}

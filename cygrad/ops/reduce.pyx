@@ -45,6 +45,7 @@ cdef class Axes(Attributes):
         self.mask, self.keepdims = mask, keepdims
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])

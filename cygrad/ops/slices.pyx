@@ -82,6 +82,7 @@ cdef class Slices(Attributes):
         self.index, self.n_in, self.n_out = index, d, n
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The index in Python's form: ints, slices, and None for new dimensions."""
         cdef list out = []
@@ -145,6 +146,7 @@ cdef class Region(Shape):
         self.slices = slices
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The index has the form of the entries of Slices."""
         return {"shape": self.shape, "index": self.slices.index}
@@ -209,6 +211,7 @@ cdef class ArrayIndex(Attributes):
         for d in range(n): self.axes[d] = d if order is None else order[d]
 
     @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The three fields as one tuple, which is how put() takes them."""
         return {"attributes": (self.slices.index, self.order, self.axis)}
