@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from types import NoneType
 
 from cygrad.core.errors import described
-from cygrad.core.graph.attributes import plain
+from cygrad.core.graph.attributes import MAX_DEPTH, plain
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.arguments import CONVERSIONS, INSTEAD, ROW_OF
 from cygrad.ops.table import ROWS
@@ -184,9 +184,6 @@ def arguments_of(operator, attributes, n_inputs):
 
 
 # ---- arguments as text -----------------------------------------------------------------------------------------------
-
-MAX_DEPTH = 8               # of tuples in an argument
-
 
 def encode(arguments):
     """The arguments as an object that JSON holds without loss: tuples become lists, and a slice, `...` and a float that

@@ -3,6 +3,8 @@
 
 import math
 
+cimport cython
+
 from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
@@ -47,6 +49,8 @@ cdef class Groups(Attributes):
     def __cinit__(self, double eps=0, Py_ssize_t groups=0):
         self.eps, self.groups = eps, groups
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """instance_norm, whose number of groups is 0, does not take it."""
         return {"num_groups": self.groups, "eps": self.eps} if self.groups else {"eps": self.eps}

@@ -394,7 +394,7 @@ cdef object related(Role role, str name, int nd, x, y, size, stride, low, dilati
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
     cdef int d
     cdef list a = [None] * 3
-    fits = s.layout.ndim == nd + 2 == t.layout.ndim and 0 not in t.shape[2 - (role != V):] + s.shape[2:]
+    fits = s.layout.ndim == nd + 2 == t.layout.ndim and 0 not in s.shape[1:] + (t.shape[1:] if role == V else t.shape)
     (count,) = read_sizes(name, "groups", groups, 1, 1)
     steps, wide = read_sizes(name, "stride", stride, nd, 1), read_sizes(name, "dilation", dilation, nd, 1)
     before, wanted = read_sizes(name, "low", low, nd, 0), read_sizes(name, "size", size, nd, 1)

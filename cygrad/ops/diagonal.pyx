@@ -38,6 +38,8 @@ cdef class Line(Attributes):
         self.axis1, self.axis2, self.offset, self.shape, self.ndim = axis1, axis2, offset, shape, <int>len(shape)
         for d in range(self.ndim): self.sizes[d] = shape[d]
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Those of diagonal(), which reads the shape from x."""
         return {"offset": self.offset, "axis1": self.axis1, "axis2": self.axis2}

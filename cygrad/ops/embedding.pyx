@@ -173,6 +173,8 @@ cdef class Bagged(Attributes):
         self.form = Form(SUM if mode == "sum" else MEAN if mode == "mean" else MAX, offsets, weighted, sparse,
                          -1 if padding_idx is None else padding_idx)
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Which inputs there are follows from the inputs."""
         return {"mode": self.mode, "sparse": self.sparse, "padding_idx": plain(self.padding_idx)}

@@ -1,5 +1,7 @@
 """Operators that return their input and change its gradient."""
 
+cimport cython
+
 from cython cimport final
 
 from cygrad.core.store cimport layout as lay
@@ -20,6 +22,8 @@ cdef class Factor(Attributes):
     def __cinit__(self, double factor):
         self.factor = factor
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         return {"s": self.factor}
 

@@ -47,6 +47,8 @@ cdef class Indexed(Attributes):
     def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The number of index arrays follows from the inputs."""
         return {"axis": self.axis}

@@ -69,6 +69,8 @@ cdef class Parts(Attributes):
     def __dealloc__(self):
         PyMem_Free(self.start)
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The axis; the starts follow from the inputs."""
         return {"axis": self.axis}
@@ -224,6 +226,8 @@ cdef class Margins(Attributes):
             memcpy(self.element, <const char*>element, len(element))
         self.widths, self.value, self.dtype = widths, value, dtype
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The dtype is that of x. pad() takes no empty list of pairs."""
         return {"widths": self.widths or 0, "value": plain(self.value)}

@@ -177,6 +177,8 @@ cdef class MaskDimensions(Attributes):
     def __cinit__(self, int ndim):
         self.ndim = ndim
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """It follows from the mask."""
         return {}

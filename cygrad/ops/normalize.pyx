@@ -1,5 +1,7 @@
 """Normalization of rows: layer_norm and rms_norm."""
 
+cimport cython
+
 from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
@@ -48,6 +50,8 @@ cdef class Rows(Attributes):
     def __cinit__(self, double eps=0, int ndim=1):
         self.eps, self.ndim = eps, ndim
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The axes, if they are more than the last."""
         return {"eps": self.eps} if self.ndim == 1 else {"eps": self.eps, "axes": tuple(range(-self.ndim, 0))}

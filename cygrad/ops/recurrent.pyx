@@ -1,5 +1,7 @@
 """Recurrent layers over whole sequences: lstm, gru and rnn."""
 
+cimport cython
+
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
@@ -42,6 +44,8 @@ cdef class Direction(Attributes):
     def __cinit__(self, bint reverse, bint has_lengths):
         self.reverse, self.has_lengths = reverse, has_lengths
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """Whether there are lengths follows from the inputs."""
         return {"reverse": self.reverse}

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+cimport cython
+
 from cython cimport final
 from libc.math cimport NAN
 from libc.stdint cimport uint32_t, uint64_t
@@ -42,6 +44,8 @@ cdef class Axes(Attributes):
     def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # more: arguments of a subclass
         self.mask, self.keepdims = mask, keepdims
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])

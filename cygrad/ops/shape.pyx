@@ -164,6 +164,8 @@ cdef class Dimensions(Attributes):
     def __cinit__(self, uint32_t mask):
         self.mask = mask
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])

@@ -81,6 +81,8 @@ cdef class Slices(Attributes):
             n += 1
         self.index, self.n_in, self.n_out = index, d, n
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The index in Python's form: ints, slices, and None for new dimensions."""
         cdef list out = []
@@ -143,6 +145,8 @@ cdef class Region(Shape):
             raise IndexError(f"put_slice: the index is for {slices.n_in} dimensions, but the shape has {self.ndim}")
         self.slices = slices
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The index has the form of the entries of Slices."""
         return {"shape": self.shape, "index": self.slices.index}
@@ -206,6 +210,8 @@ cdef class ArrayIndex(Attributes):
         self.slices, self.order, self.axis = slices, order, axis
         for d in range(n): self.axes[d] = d if order is None else order[d]
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
     def arguments(self):
         """The three fields as one tuple, which is how put() takes them."""
         return {"attributes": (self.slices.index, self.order, self.axis)}

@@ -235,6 +235,15 @@ def test_decode_is_strict(json_):
         decode(json_)
 
 
+def test_deep_nesting_is_refused():
+    deep = ()
+    for _ in range(100_000): deep = (deep,)
+    for refused in (lambda: call("sum", [cg.ones(2)], {"axis": deep}), lambda: encode({"axis": deep}),
+                    lambda: decode({"axis": json.loads("[" * 500 + "]" * 500)})):
+        with pytest.raises(ValueError, match="levels"): refused()
+    while deep: deep, = deep                        # (to release it all at once takes a frame for each level)
+
+
 # ---- hostile arguments -----------------------------------------------------------------------------------------------
 
 ODD = [None, True, False, 0, 1, -1, 2, 7, 100, 2**31 - 1, 2**31, -2**31, 2**32, 2**48, 2**62, 2**63 - 1, -2**63, 2**63,
@@ -270,6 +279,16 @@ def mutated_input(x, dice):
     return cg.tensor(np.full(a.shape, dice.choice([-1, 7, 100, 0])).astype(a.dtype))
 
 
+def called_after(fill, type_, inputs, arguments):
+    """The bytes of the results, where memory that was used before has bytes `fill`, and some around it still is."""
+    used = [cg.tensor(np.full(n, fill, "uint8")) for n in (8, 16, 48, 64, 128, 256, 512, 2048) * 4]
+    guards = used[::2]
+    del used
+    ys = call(type_, [cg.tensor(x.numpy()) if is_tensor(x) else x for x in inputs], arguments)
+    assert all((guard.numpy() == fill).all() for guard in guards)
+    return [y.numpy().tobytes() for y in (ys if isinstance(ys, tuple) else (ys,))]
+
+
 def sample_calls():
     """For each type calls as data, with inputs of their own."""
     calls, seen = defaultdict(list), set()
@@ -288,8 +307,8 @@ def sample_calls():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_hostile_arguments_only_raise(seed):
-    """2,000 mutations of arguments and 1,000 of arguments and inputs work or raise errors of bad input. A result of
-    2^40 numbers is a MemoryError."""
+    """2,000 mutations of arguments and 1,000 of arguments and inputs work, or raise errors of bad input. A result of
+    2^40 numbers is a MemoryError. What works depends on nothing but the inputs, and writes nowhere else."""
     dice, calls = random.Random(seed), sample_calls()
     types, worked = sorted(calls), 0
     with cg.memory.limit(1 << 26), np.errstate(all="ignore"):
@@ -305,10 +324,10 @@ def test_hostile_arguments_only_raise(seed):
                     arguments[name] = mutated(arguments[name], dice)
                     if dice.random() < 0.03: arguments["unknown"] = 1
             try:
-                ys = call(type_, inputs, decode(json.loads(json.dumps(arguments))))
+                given = decode(json.loads(json.dumps(arguments)))
+                first, second = [called_after(fill, type_, inputs, given) for fill in (0x5a, 0xff)]
             except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
                 continue
             worked += 1
-            for y in ys if isinstance(ys, tuple) else (ys,): y.numpy().sum()
-            del ys, y
+            assert first == second, f"{type_} reads memory that is not of its inputs: {given}"
     assert worked > 600

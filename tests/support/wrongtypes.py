@@ -38,7 +38,8 @@ LEFT_OUT = {
     "cygrad.core.store.buffer.set_listener",
     "cygrad.core.dtypes.set_default_dtype", "cygrad.autograd.modes.set_recording",
     "cygrad.core.thread_state.set_recording",
-    "cygrad.core.thread_state.set_training", "cygrad.core.backward.deposit.open_collected",
+    "cygrad.core.thread_state.set_training", "cygrad.core.source.observe",
+    "cygrad.core.backward.deposit.open_collected",
     "cygrad.kernels.blas._after_fork", "cygrad.kernels.threads._after_fork",
 }
 SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",

@@ -7,20 +7,26 @@ function of the operator checks the values. If every call of an operator makes s
 long as making the object.
 
 The public function makes equal attributes again from `arguments()`, in which a net stores an operation. Where the
-fields of a class are not arguments of the function, it overrides `arguments`; ops/calls.py has the operators of one
-class that take them under other names."""
+fields of a class are not arguments of the function, it overrides `arguments`, with binding(False), which checks the
+type of self; ops/arguments.py has the operators of one class that take them under other names."""
 
 import numpy as np
 
 from cygrad.core.errors import described
 
 
-def plain(value):
+MAX_DEPTH = 8               # of tuples in an argument
+
+
+def plain(value, int depth=0):
     """`value` as None, a bool, an int, a float, a string, Ellipsis, a slice or a tuple of these: what a text file can
-    hold. A dtype becomes its name, a NumPy number a Python number. Raises TypeError for anything else."""
+    hold. A dtype becomes its name, a NumPy number a Python number. Raises TypeError for anything else, ValueError for
+    more than MAX_DEPTH levels of tuples."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"an argument of an operation is a tuple of more than {MAX_DEPTH} levels; wanted a flat one")
     if value is None or value is Ellipsis or type(value) in (bool, int, float, str): return value
-    if isinstance(value, (tuple, list)): return tuple([plain(v) for v in value])
-    if isinstance(value, slice): return slice(plain(value.start), plain(value.stop), plain(value.step))
+    if isinstance(value, (tuple, list)): return tuple([plain(v, depth + 1) for v in value])
+    if isinstance(value, slice): return slice(*[plain(v, depth + 1) for v in (value.start, value.stop, value.step)])
     if isinstance(value, np.dtype): return value.name
     if isinstance(value, np.generic): return plain(value.item())
     for kind in (int, float, str):

@@ -43,6 +43,8 @@ CASES = [
     (lambda: plain(object()), TypeError,
      "an argument of an operation must be a number, a string, None, ..., a slice, a dtype or a tuple of these, got a "
      "value of type object"),
+    (lambda: plain((((((((((((),),),),),),),),),),)), ValueError,
+     "an argument of an operation is a tuple of more than 8 levels; wanted a flat one"),
     (lambda: arguments_of(type(ROWS["exp"].operator)(), None, 1), ValueError,
      "arguments_of: the operator exp is not in the table of operators, so no net can name it"),
     (lambda: decode([1]), ValueError,
