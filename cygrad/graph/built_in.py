@@ -6,7 +6,9 @@ from typing import Any
 import cygrad.autograd as autograd
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
+from cygrad.core.execute.inplace import writes_into
 from cygrad.core.graph.gradient_slice import GradientSlice
+from cygrad.core.graph.planning import is_tracing
 from cygrad.core.interop.creation import ones_like, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.graph.definition import PYTHON, Operator
@@ -27,6 +29,11 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
     its arguments name."""
     type, arguments = operator.type, dict(operator.arguments)
     if "generator" in arguments: arguments["generator"] = named(objects, arguments["generator"]) or default_generator
+    if arguments.pop("inplace", False):
+        out = operator.inputs.index(operator.outputs[0])
+        if not is_tracing(): return inputs[out].copy_(call(type, inputs, arguments))
+        with writes_into(inputs[out]): call(type, inputs, arguments)
+        return inputs[out]
     if type == PYTHON and operator.function is not None:
         made = operator.function[0](*inputs)
         return tuple(asarray(y) for y in made) if isinstance(made, (tuple, list)) else asarray(made)

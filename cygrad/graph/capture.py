@@ -15,12 +15,12 @@ from cygrad.core.execute.program import Program
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
-from cygrad.graph.gradients import STOP, WRITE, Pass, backward_pass
+from cygrad.graph.gradients import STOP, Pass, backward_pass
 from cygrad.graph.net import Net
 from cygrad.ops.calls import arguments_of
 
-Item = tuple[int, int, tuple[int, ...], tuple[int, ...], bool, Tensor | None]
-Key = tuple[int, int, tuple[int, ...], tuple[int, ...], bool]
+Item = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, int] | None, Tensor | None]
+Key = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, int] | None]
 
 
 def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, names: Mapping[str, Tensor] | None,
@@ -63,6 +63,7 @@ class Reader:
 
     def __init__(self, net: Net, calls: list[Any], names: Mapping[str, Tensor]):
         self.net, self.blobs = net, dict[Key, str]()
+        self.arrays: dict[tuple[Any, ...], tuple[str, bool]] = {}       # the last blob with these elements
         self.generators = {id(call[2]): call[1] for call in calls if call[0] == "draw"}
         self.records = any(call[0] in ("backward", "grad") for call in calls)
         self.wanted: dict[int, str] = {}            # the names that the caller wants, by address
@@ -80,7 +81,7 @@ class Reader:
             name = self.net._fresh(words[k] if k < len(words) else "x")
             self.net._known.add(name)
             self.net._arguments += name,
-            self.blobs[key_of(item)] = name
+            self.set_name(item, name)
             self.net.shapes[name] = item[2], DTYPES[item[1]].name
 
     def take(self, call: tuple[Any, ...]) -> None:
@@ -102,14 +103,21 @@ class Reader:
         if not isinstance(item, tuple): return self.net._constant_for(item)
         key = key_of(item)
         if key in self.blobs: return self.blobs[key]
-        plain = (*key[:4], False)
-        if key[4] and plain in self.blobs:          # a detach() of a blob
-            self.blobs[key] = self.emit(STOP, (self.blobs[plain],), 1)[0]
-            return self.blobs[key]
-        if item[5] is None:
+        known = self.arrays.get(key[:4])
+        if known is not None:                       # the same elements, at another place in the graph
+            blob, recorded = known
+            if key[4] is None and recorded: blob = self.emit(STOP, (blob,), 1)[0]       # a detach()
+            self.blobs[key] = blob
+        elif item[5] is None:
             raise RuntimeError(f"capture: an array of shape {item[2]} that no operator computed cannot be captured")
-        self.blobs[key] = self.bind(item[5])
+        else: self.set_name(item, self.bind(item[5]))
         return self.blobs[key]
+
+    def set_name(self, item: Item, name: str) -> None:
+        """Name an array."""
+        key = key_of(item)
+        self.blobs[key] = name
+        self.arrays[key[:4]] = name, key[4] is not None
 
     def binding(self, x: Tensor) -> str:
         """The blob of a tensor from outside."""
@@ -142,24 +150,22 @@ class Reader:
         if again: self.emit(type, reads, tuple(self.name(y) for y in outputs), arguments)
         else:
             for y, name in zip(outputs, self.emit(type, reads, len(outputs), arguments), strict=True):
-                self.blobs[key_of(y)] = name
+                self.set_name(y, name)
 
     def take_operator(self, op: Any, attributes: Any, inputs: list[Any], outputs: list[Item], into: bool, recorded: bool,
                       tracked: bool, within: str | None, training: bool) -> None:
         self.training = self.training or training
         type, arguments = self.call_of(op, attributes, len(inputs))
         reads = tuple(self.name(x) for x in inputs)
-        if into:                                    # computed apart, then written: views of the target see it
-            target = self.name(outputs[0])
-            made = self.emit(type, reads, 1, arguments, within)[0]
-            self.emit(WRITE, (target, made), (target,))
+        if into:                                    # (views of the target see what it writes)
+            self.emit(type, reads, reads[:1], arguments | {"inplace": True}, within)
+            self.set_name(outputs[0], reads[0])
             return
         names = self.emit(type, reads, len(outputs), arguments, within)
         if self.records and tracked and not recorded and op.differentiable:
             names = tuple(self.emit(STOP, (name,), 1)[0] for name in names)
         for y, name in zip(outputs, names, strict=True):
-            self.blobs[key_of(y)] = name
-            self.blobs.pop((*key_of(y)[:4], True), None)
+            self.set_name(y, name)
 
     def call_of(self, op: Any, attributes: Any, n: int) -> tuple[str, dict[str, Any]]:
         """The type and the arguments of an execution. Random operators name their generator."""
@@ -213,11 +219,11 @@ class Reader:
         net._edits += 1
         if kind == "grad":
             for target, g in zip(targets, found, strict=True):
-                if g is not None: self.blobs[key_of(g)] = gradient_name(p, target)
+                if g is not None: self.set_name(g, gradient_name(p, target))
             return
         for x, g in gradients:
             blob = self.binding(x)
-            if blob in p.gradients: self.blobs[key_of(g)] = gradient_name(p, blob)
+            if blob in p.gradients: self.set_name(g, gradient_name(p, blob))
 
 
 def gradient_name(p: Pass, blob: str) -> str:

@@ -6,7 +6,7 @@ from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.trace cimport PREPARING, Trace, item_of, refuse_trace, tensor_item
 from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
-from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.array cimport is_floating, itemsize
 
 
 cdef class ForwardStep(Step):
@@ -41,26 +41,34 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
     return t.emit(prepare(e, op, x, attributes, target, t))
 
 
-cdef int note_call(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
-    """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within, training). Inputs are items
-    or Python numbers. `recorded`: a node was made. `tracked`: an input has a graph."""
-    cdef Call* c = &e.call
-    cdef Trace t = <Trace>e.thread.trace
-    cdef list inputs = [], outputs = []
+cdef tuple note_inputs(Execution* e, const Operand* x):
+    """For note_call(): (the inputs, whether one of them has a graph). Inputs are items or Python numbers."""
+    cdef list inputs = []
     cdef bint tracked = False
     cdef int i
-    for i in range(c.n_in):
+    for i in range(e.call.n_in):
         if x[i].buffer == NULL: inputs.append(<object>x[i].tensor)
         else:
-            inputs.append(item_of(&c.x[i], <Tensor>x[i].tensor))
+            inputs.append(tensor_item(<Tensor>x[i].tensor))
             tracked = tracked or is_tracked(<Tensor>x[i].tensor)
+    return inputs, tracked
+
+
+cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, Node node, Tensor target) except -1:
+    """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within, training)."""
+    cdef Call* c = &e.call
+    cdef Trace t = <Trace>e.thread.trace
+    cdef list outputs = []
+    cdef Array a
+    cdef int k
     if target is not None: outputs.append(tensor_item(target))
     else:
-        for i in range(c.n_out - c.hidden):
-            if c.view >= 0: c.y[i].data = e.buffers[i].data + c.y[i].layout.offset * itemsize(c.y[i].dtype)
-            outputs.append(item_of(&c.y[i], None))
-    t.calls.append(("operator", op, attributes, inputs, outputs, target is not None, c.wanted != 0, tracked, t.within,
-                    bool(e.thread.training)))
+        for k in range(c.n_out - c.hidden):
+            a = c.y[k]
+            if c.view >= 0: a.data = e.buffers[k].data + a.layout.offset * itemsize(a.dtype)
+            outputs.append(item_of(&a, node if is_floating(a.dtype) else None, k, None))
+    t.calls.append(("operator", op, attributes, inputs[0], outputs, target is not None, node is not None, inputs[1],
+                    t.within, bool(e.thread.training)))
     return 0
 
 

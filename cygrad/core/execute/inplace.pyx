@@ -5,7 +5,7 @@ makes a node, to which the tensor is attached from then on; if the tensor is a v
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
-from cygrad.core.execute.forward cimport note_call, trace_forward
+from cygrad.core.execute.forward cimport note_call, note_inputs, trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
@@ -42,6 +42,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef uint64_t wanted = 0
     cdef list _alive = None, _copies                # tensors that the operands borrow
     cdef Node node = None, put = None
+    cdef tuple noted = None
     begin(&e, op, attributes, f)
     try:
         check_writable(target, f)
@@ -51,7 +52,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         set_operands(&e, x, n, wanted)
         infer(&e, op)
         check_result(&e, op, target)
-        if f.trace != NULL and calls_of(f) is not None: note_call(&e, op, x, attributes, target)
+        if f.trace != NULL and calls_of(f) is not None: noted = note_inputs(&e, x)
         _copies = copy_overwritten(&e, op, x, target)
         place_over(&e, target)
         if f.trace != NULL: check_trace(target, f, wanted)
@@ -68,6 +69,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
             if checksums.checking: checksums.remember(node)
             written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
+        if noted is not None: note_call(&e, op, noted, attributes, node, target)
     finally:
         end(&e)
         release_operands(x, n)
@@ -210,6 +212,22 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     read_operand(&o[1], other)
     run_into(op, o, 2, attributes, target)
     return target
+
+
+class writes_into:
+    """`with writes_into(x):`, during a trace, the operation in the body that has x as its first operand writes to x,
+    as x += y does."""
+
+    def __init__(self, Tensor x):
+        self.target = x
+
+    def __enter__(self):
+        cdef Trace t = <Trace>flags().trace
+        t.into, t.write = <Tensor>self.target, <void*>run_into
+
+    def __exit__(self, *_):
+        cdef Trace t = <Trace>flags().trace
+        t.into = None
 
 
 late_bound.apply_inplace = <apply_inplace_t>apply_inplace

@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cygrad.core.execute.executor cimport (
     Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
-from cygrad.core.execute.forward cimport note_call, refuse_shape, trace_forward
+from cygrad.core.execute.forward cimport note_call, note_inputs, refuse_shape, trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
     warn_if_widened,
@@ -13,12 +13,15 @@ from cygrad.core.execute.operands cimport (
 from cygrad.core.graph.operator cimport MAX_INPUTS, N_INLINE, Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell
-from cygrad.core.graph.trace cimport calls_of
+from cygrad.core.graph.trace cimport Trace, calls_of
 from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Layout, is_floating
+
+
+ctypedef int (*run_into_t)(Operator op, Operand* x, int n, object attributes, Tensor target) except -1
 
 
 cdef int wanted_inputs(const Operand* x, int n, uint64_t* out) except -1:
@@ -59,6 +62,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef Node node = None
     cdef int i, n_visible
     cdef bint graphless = False     # an input comes from a gradient without a graph: for the error of a later backward
+    if f.trace != NULL and n and (<Trace>f.trace).into is not None: return run_redirected(op, x, n, attributes)
     begin(&e, op, attributes, f)
     try:
         if op.promotes:
@@ -76,7 +80,6 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
             place_fresh(&e, 0)
             if f.trace == NULL: compute(&e, op)
             else: trace_forward(&e, op, x, attributes, None)
-        if f.trace != NULL and calls_of(f) is not None: note_call(&e, op, x, attributes, None)
         n_visible = c.n_out - c.hidden
         y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]
@@ -84,6 +87,8 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if wanted:
             node = record(&e, op, x, attributes, wanted)
             if f.pack != NULL: pack(node, f)
+        if f.trace != NULL and calls_of(f) is not None:
+            note_call(&e, op, note_inputs(&e, x), attributes, node, None)
         if graphless: e.buffers[0].flags |= GRAPHLESS
         take_result(&e, 0, y, node)
         if n_visible == 1: return y
@@ -92,6 +97,18 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     finally:
         end(&e)
         release_operands(x, n)
+
+
+cdef object run_redirected(Operator op, Operand* x, int n, object attributes):
+    """Run an operation inside writes_into(), which is a write to its first operand."""
+    cdef Trace t = <Trace>flags().trace
+    cdef Tensor target = t.into
+    t.into = None
+    if x[0].tensor == <void*>target:
+        (<run_into_t>t.write)(op, x, n, attributes, target)
+        return target
+    try: return run(op, x, n, attributes)           # (another one: a cast of an operand)
+    finally: t.into = target
 
 
 cdef inline void take_result(Execution* e, int k, Tensor y, Node node) noexcept:

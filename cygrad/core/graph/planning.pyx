@@ -3,6 +3,7 @@
 cimport cython
 
 from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace, tensor_item
 
 
@@ -10,6 +11,11 @@ def item(Tensor t):
     """What a trace lists for a tensor: (address, dtype, shape, strides, whether it is detached, the tensor itself if it
     has real memory)."""
     return tensor_item(t)
+
+
+def is_tracing():
+    """Whether this thread traces."""
+    return flags().trace != NULL
 
 
 @cython.binding(False)

@@ -7,7 +7,7 @@ addresses are set later, when the virtual buffers have places in an arena (core/
 
 When the trace ends, everything outside is as before: gradients, versions, generators, counters."""
 
-from cygrad.core.graph.tensor cimport Leaf, Tensor
+from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
 from cygrad.core.store.buffer cimport Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, Layout
@@ -76,6 +76,8 @@ cdef class Trace:
     cdef list undo                      # in order
     cdef list calls                     # what operators were called, for a net; None: not wanted
     cdef str within                     # the composed function that is running, or None
+    cdef Tensor into                    # the next operation that reads this tensor first writes to it; None: none does
+    cdef void* write                    # run_into() of core/execute/inplace.pyx, which that calls
     cdef int recording, training        # the thread's flags before
     cdef size_t peak
 
@@ -97,7 +99,7 @@ cdef class Trace:
     cdef int finish(self) except -1
 
 
-cdef tuple item_of(const Array* a, Tensor t)
+cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t)
 cdef tuple tensor_item(Tensor t)
 cdef list calls_of(const Flags* f)
 cdef int note(str kind, tuple what) except -1

@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from cygrad.core.graph.tensor cimport fill, put_grad, shell
+from cygrad.core.graph.tensor cimport fill, node_of, put_grad, shell
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
@@ -446,20 +446,20 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
 
 
 # ---- what was called -------------------------------------------------------------------------------------------------
-# With Trace.calls, a trace lists what it traces, for a net: tuples that begin with a kind. An array is an item: (address,
-# dtype, shape, strides, whether it is detached, the tensor if its memory is real).
+# With Trace.calls, a trace lists what it traces, for a net: tuples that begin with a kind. A tensor is an item: (address,
+# dtype, shape, strides, place in the graph or None, the tensor itself if its memory is real).
 
-cdef tuple item_of(const Array* a, Tensor t):
-    """The item of an array, of which `t` is the tensor, or None."""
-    real = t is not None and not t.buffer.flags & VIRTUAL
-    return (<size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout),
-            t is not None and bool(t.detached), t if real else None)
+cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t):
+    """The item of an array that is output `output_nr` of a node, or has none."""
+    place = None if node is None else (<size_t><void*>node, output_nr)
+    return <size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t
 
 
 cdef tuple tensor_item(Tensor t):
     cdef Array a
+    cdef Node node = node_of(t)
     a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return item_of(&a, t)
+    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t)
 
 
 cdef list calls_of(const Flags* f):
