@@ -1,0 +1,227 @@
+"""Net.capture: a net does what the function did, in the same memory, and refuses by name what a run would not repeat."""
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad import nn
+from cygrad.graph import Net, Workspace
+
+rng = np.random.default_rng(0)
+BATCH = rng.normal(size=(8, 5)).astype("f4")
+LABELS = rng.integers(0, 3, 8)
+
+
+def mlp(seed=0):
+    cg.random.seed(seed)
+    return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+
+
+def trainer(model, solver):
+    """A training step, and its solver."""
+    solver.set_parameters(dict(model.named_parameters()))
+
+    def step(x, t):
+        solver.zero_grad()
+        with cg.record(): loss = cg.cross_entropy(model(x), t)
+        loss.backward()
+        solver.update()
+        return loss
+
+    return step
+
+
+def fed(net, *arrays):
+    workspace = Workspace()
+    for name, a in zip(net.inputs, arrays, strict=True): workspace.feed(name, a)
+    return workspace
+
+
+def values(model):
+    return {name: x.numpy().copy() for name, x in model.state_dict().items()}
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a: np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_the_inputs_have_the_names_of_the_parameters_of_the_function():
+    net = Net.capture(lambda image, label: image * label, cg.ones(3), cg.ones(3))
+    assert net.inputs == ("image", "label") and net.outputs == ("mul",) and not net.bindings
+
+
+def test_capturing_changes_nothing():
+    model, solver = mlp(), cg.optim.Adam(0.1)
+    step = trainer(model, solver)
+    step(cg.tensor(BATCH), cg.tensor(LABELS))
+    before = values(model), [x.version for x in model.parameters()], [x.grad for x in model.parameters()]
+    gradients = [g.numpy().copy() for g in before[2]]
+    states, live = solver.get_states(), cg.memory.stats()["live_bytes"]
+    net = Net.capture(step, BATCH, LABELS)
+    same(values(model), before[0])
+    assert [x.version for x in model.parameters()] == before[1]
+    assert all(x.grad is g for x, g in zip(model.parameters(), before[2], strict=True))
+    for x, g in zip(model.parameters(), gradients, strict=True): np.testing.assert_array_equal(x.grad.numpy(), g)
+    assert [s.t for s in solver.get_states().values()] == [s.t for s in states.values()]
+    assert cg.memory.stats()["live_bytes"] == live
+    del net
+
+
+def test_after_an_error_nothing_has_changed():
+    model, solver = mlp(), cg.optim.Adam(0.1)
+    step = trainer(model, solver)
+
+    def fails(x, t):
+        step(x, t)
+        raise KeyError("here")
+
+    before, live = values(model), cg.memory.stats()["live_bytes"]
+    with pytest.raises(KeyError, match="here"): Net.capture(fails, BATCH, LABELS)
+    same(values(model), before)
+    assert all(x.grad is None and not x.fresh_grad for x in model.parameters())
+    assert cg.memory.stats()["live_bytes"] == live
+
+
+@pytest.mark.parametrize("solver", [cg.optim.Sgd, cg.optim.Momentum, cg.optim.Adam, cg.optim.AdamW, cg.optim.Lion])
+def test_a_training_step(solver):
+    ours, theirs = mlp(), mlp()
+    net = Net.capture(trainer(ours, solver(0.05)), BATCH, LABELS, names=dict(ours.named_parameters()))
+    step, workspace = trainer(theirs, solver(0.05)), fed(net, BATCH, LABELS)
+    assert {"0.weight", "0.bias", "2.weight", "2.bias"} == {*net.bindings} and net.training
+    for k in range(4):
+        array = BATCH * (k + 1)
+        workspace.feed("x", array)
+        workspace.run(net)
+        loss = step(cg.tensor(array), cg.tensor(LABELS))
+        assert workspace.fetch(net.outputs[0]).item() == loss.item()
+        same(values(ours), values(theirs))
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            np.testing.assert_array_equal(a.grad.numpy(), b.grad.numpy())
+            assert a.fresh_grad == b.fresh_grad
+
+
+def test_eager_steps_and_runs_of_the_net_can_alternate():
+    ours, theirs = mlp(), mlp()
+    solver, other = cg.optim.Adam(0.05), cg.optim.Adam(0.05)
+    step, expected = trainer(ours, solver), trainer(theirs, other)
+    net = Net.capture(step, BATCH, LABELS)
+    workspace = fed(net, BATCH, LABELS)
+    for k in range(6):
+        if k == 3:
+            solver.set_learning_rate(0.5)
+            other.set_learning_rate(0.5)
+        if k % 2: step(cg.tensor(BATCH), cg.tensor(LABELS))
+        else: workspace.run(net)
+        expected(cg.tensor(BATCH), cg.tensor(LABELS))
+        same(values(ours), values(theirs))
+    assert [s.t for s in solver.get_states().values()] == [6] * 4
+
+
+def test_a_run_raises_the_versions_of_what_it_writes():
+    model = mlp()
+    net = Net.capture(trainer(model, cg.optim.Sgd(0.1)), BATCH, LABELS)
+    workspace, before = fed(net, BATCH, LABELS), [x.version for x in model.parameters()]
+    workspace.run(net)
+    assert all(x.version > v for x, v in zip(model.parameters(), before, strict=True))
+
+
+def test_random_operators_advance_their_generator():
+    g = cg.random.Generator(3)
+
+    def f(x):
+        with cg.train_mode(): return cg.dropout(x, 0.5, g) + g.normal((100,)) + cg.random.uniform((100,))
+
+    cg.random.seed(5)
+    state = g.state
+    net = Net.capture(f, cg.ones(100))
+    assert g.state == state
+    workspace = fed(net, np.ones(100, "f4"))
+    found = []
+    for _ in range(2):
+        workspace.run(net)
+        found.append(workspace.fetch(net.outputs[0]).numpy())
+    g.state = state
+    cg.random.seed(5)
+    for y in found: np.testing.assert_array_equal(y, f(cg.ones(100)).numpy())
+    assert not np.array_equal(*found)
+
+
+def test_batch_norm_moves_its_statistics():
+    def model():
+        cg.random.seed(1)
+        return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+
+    ours, theirs = model(), model()
+    for m in (ours, theirs): m.train()
+    net, step = (Net.capture(trainer(ours, cg.optim.Sgd(0.1)), BATCH, LABELS), trainer(theirs, cg.optim.Sgd(0.1)))
+    workspace = fed(net, BATCH, LABELS)
+    for _ in range(3):
+        workspace.run(net)
+        step(cg.tensor(BATCH), cg.tensor(LABELS))
+        same(values(ours), values(theirs))
+
+
+def test_writes_in_place_reach_views_and_tensors_from_outside():
+    total = cg.zeros(3)
+
+    def f(x):
+        y = x * 2
+        first = y[0]
+        y *= x
+        first += 1
+        total.copy_(total + y)
+        return y, first
+
+    net = Net.capture(f, cg.ones(3))
+    workspace = fed(net, np.array([1, 2, 3], "f4"))
+    for _ in range(2): workspace.run(net)
+    assert workspace.fetch(net.outputs[0]).tolist() == [3, 8, 18]
+    assert workspace.fetch(net.outputs[1]).item() == 3 and total.tolist() == [6, 16, 36]
+
+
+def test_a_detached_tensor_has_no_gradient():
+    w = cg.tensor([2.0, 3.0]).attach_grad()
+
+    def f(x):
+        with cg.record():
+            y = w * x
+            with cg.pause(): z = y * 10
+            loss = (y * y.detach() + z * w).sum()
+        loss.backward()
+
+    net = Net.capture(f, cg.ones(2))
+    workspace = fed(net, np.array([1, 2], "f4"))
+    workspace.run(net)
+    found = w.grad.numpy().copy()
+    f(cg.tensor([1.0, 2.0]))
+    np.testing.assert_array_equal(found, w.grad.numpy())
+
+
+def test_gradients_of_gradients():
+    def f(x):
+        x = x * 1.0
+        with cg.record():
+            y = x.detach() * w
+            g = cg.autograd.grad((y ** 3).sum(), w, create_graph=True)
+            loss = (g * g).sum()
+        return cg.autograd.grad(loss, w)
+
+    w = cg.tensor([2.0, 3.0]).attach_grad()
+    net = Net.capture(f, cg.ones(2))
+    workspace = fed(net, np.array([1, 2], "f4"))
+    workspace.run(net)
+    np.testing.assert_array_equal(workspace.fetch(net.outputs[0]).numpy(), f(cg.tensor([1.0, 2.0])).numpy())
+
+
+@pytest.mark.parametrize(("f", "named"), [
+    (lambda x: x * x.sum().item(), "reading the values of a tensor"),
+    (lambda x: x if x.sum() > 0 else -x, "reading the values of a tensor"),
+    (lambda x: cg.tensor(x.numpy()), r"numpy\(\)"),
+    (lambda x: x[x > 0], "a result whose shape depends on values, that of select,"),
+    (lambda x: cg.argwhere(x), "a result whose shape depends on values, that of argwhere,"),
+    (lambda x: (x * 1).attach_grad(), r"attach_grad\(\)"),
+    (lambda x: cg.random.permutation(5) + x.sum(), "drawing these random numbers"),
+])
+def test_what_a_run_would_not_repeat_is_refused_by_name(f, named):
+    with pytest.raises(RuntimeError, match=f"^capture: {named}.* cannot be captured"): Net.capture(f, cg.ones(3))
