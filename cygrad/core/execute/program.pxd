@@ -18,15 +18,17 @@ cdef class Program:
     cdef int n_intervals
     cdef list inputs            # numbers of the storages of the arguments
     cdef list signature         # (shape, dtype) of each argument
+    cdef bint writes_arguments  # a step writes to an argument
     cdef list held              # the arguments of this run
     cdef list leaves            # (storage, first step that uses it, last step that completes it) of each GRADIENT
-    cdef readonly object outputs
-    cdef bint running
+    cdef object results         # what run() returns
+    cdef bint running, ran
     cdef Py_ssize_t at          # the step that runs, or ran last
     cdef object __weakref__
 
     cdef int build(self, Trace t) except -1
     cdef int bind(self, int number, char* address) noexcept
-    cdef int bind_all(self, tuple arguments) except -1
+    cdef int bind_all(self) except -1
+    cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self) except -1
     cdef Tensor placed(self, Trace t, Tensor y)

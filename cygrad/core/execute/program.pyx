@@ -7,24 +7,27 @@ code bit for bit. The virtual buffers of the trace have places in one arena, so 
 cimport cython
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy
 
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
+from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.tensor cimport Leaf, ensure_tensor, fill, is_tracked, put_grad, ready, shell
+from cygrad.core.graph.tensor cimport array_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.graph.trace cimport (
-    CONSTANT, GRADIENT, INPUT, PREPARING, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
+    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
     refuse_trace, virtual_tensor,
 )
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport OTHER, VIRTUAL, WORKSPACE, Life, hold
+from cygrad.core.store.buffer cimport EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Life
+from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport UINT8, Layout, itemsize
+from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
-from cygrad.core.dtypes import DTYPES
+import numpy as np
+
+from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
 
 cdef enum:
@@ -35,36 +38,84 @@ cdef inline bint in_arena(const Life* life) noexcept:
     return life.storage < 0 and life.nbytes > 0 and life.first_use >= 0
 
 
+def read_signature(x):
+    """(shape, dtype) of an argument, which is a pair of these or data."""
+    cdef Tensor t
+    if type(x) is tuple and len(x) == 2 and isinstance(x[0], tuple) and isinstance(x[1], (str, type, np.dtype)):
+        l = lay.from_shape(x[0])                    # (it checks the shape)
+        try: return lay.shape_tuple(l), DTYPES[dtype_number(x[1])]
+        finally: lay.decref(l)
+    t = ensure_tensor(x)
+    return t.shape, DTYPES[t.dtype]
+
+
+def own_results(Trace t, result):
+    """`result` with copies of tensors whose memory is not the program's: of arguments and gradients."""
+    cdef Tensor y
+    if isinstance(result, Tensor):
+        y = result
+        ready(y)
+        outside = y.buffer.flags & VIRTUAL and t.storage_of_life(y.buffer) is not None or y.buffer.gradients
+        return copy_plain(y) if outside else y
+    if isinstance(result, (tuple, list)): return tuple([own_results(t, item) for item in result])
+    if isinstance(result, dict): return {key: own_results(t, item) for key, item in result.items()}
+    if result is None: return None
+    raise TypeError(f"a captured function returns tensors, or tuples, lists or dicts of them, or None; this one "
+                    f"returned {described(result)}")
+
+
+cdef int check_gradient(Storage s) except -1:
+    """Raise RuntimeError if a step cannot write to the gradient of a variable."""
+    cdef Tensor g = s.leaf.grad
+    if s.leaf.rows is not None:
+        raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; assign None "
+                           f"to its .grad")
+    if g is not None and not is_tracked(g) and not g.layout.dense:
+        raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign a copy()")
+    return 0
+
+
+cdef bint meet(Tensor x, Tensor y) except -1:
+    """Whether the memory of two tensors overlaps."""
+    cdef Array a, b
+    if x.buffer != y.buffer and not (x.buffer.flags | y.buffer.flags) & EXTERNAL: return False
+    if y.buffer.flags & ZEROS: return False
+    a, b = array_of(x), array_of(y)
+    return ranges_meet(&a, &b)
+
+
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Program:
     """`Program(f, *tensors)` traces f, without computing anything, and prepares the kernel calls that it makes:
     operators, backward passes, updates of solvers. `run(*tensors)` makes these calls on other arguments, of the same
-    shapes and dtypes, and returns `outputs`, whose memory the next run overwrites. `arena_bytes` is the memory of all
-    intermediate results, `bound_bytes` the maximum of those that are needed at one time.
+    shapes and dtypes, and returns `outputs`, whose memory the next run overwrites. An argument of Program can also be a
+    pair (shape, dtype). `arena_bytes` is the memory of all intermediate results, `bound_bytes` the maximum of those
+    that are needed at one time.
 
     Variables, running statistics, generators and states of solvers outside are used and changed by each run as by each
-    call of f. Python code in f runs once. Raises RuntimeError if f reads values or does something else that a run
+    call of f, and so are arguments that f writes to in place. f receives its arguments without a graph, also those that
+    are variables. Python code in f runs once. Raises RuntimeError if f reads values or does something else that a run
     would not repeat."""
 
     @cython.embedsignature.format("c")
     def __init__(self, f, *arguments, **named):
         cdef Trace t
-        cdef Tensor x
         cdef list given = []
-        xs = [ensure_tensor(x) for x in arguments]
+        if self.steps is not None: raise RuntimeError("Program: __init__ was called before; make another program")
         self.inputs = []
-        self.signature = [(x.shape, DTYPES[x.dtype]) for x in xs]
+        self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
         try:
-            for x in xs:
-                y = virtual_tensor(t, lay.dense_like(x.layout), x.dtype, INPUT)
+            for shape, dtype in self.signature:
+                y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
                 self.inputs.append((<Life*>(<Tensor>y).buffer.home).storage)
                 given.append(y)
-            result = f(*given, **named)
+            result = own_results(t, f(*given, **named))
             t.finish()
+            result = own_results(t, result)         # (a result may have become a .grad)
             self.build(t)
-            self.outputs = self.place_outputs(t, result)
+            self.results = self.place_outputs(t, result)
         finally:
             end_trace(t)
 
@@ -73,32 +124,27 @@ cdef class Program:
         PyMem_Free(self.first_spot)
         PyMem_Free(self.intervals)
 
+    @property
+    def outputs(self):
+        """What f returned, with the values of the last run. Raises RuntimeError before the first run()."""
+        if not self.ran: raise RuntimeError("outputs is empty before the first run(); call run() first")
+        return self.results
+
     def place_outputs(self, Trace t, result):
         """The outputs of a run: `result` with tensors in the memory of the program."""
         if isinstance(result, Tensor): return self.placed(t, <Tensor>result)
-        if isinstance(result, (tuple, list)): return tuple([self.place_outputs(t, y) for y in result])
+        if isinstance(result, tuple): return tuple([self.place_outputs(t, y) for y in result])
         if isinstance(result, dict): return {key: self.place_outputs(t, y) for key, y in result.items()}
-        if result is None: return None
-        raise TypeError(f"a captured function returns tensors, or tuples, lists or dicts of them, or None; this one "
-                        f"returned {described(result)}")
+        return None
 
     cdef Tensor placed(self, Trace t, Tensor y):
         """The tensor `y` of the trace, in the memory of the program."""
-        cdef Life* life
         cdef Layout* l
-        cdef Storage s
         cdef Py_ssize_t d
-        cdef Tensor whole
-        cdef size_t offset = 0
+        cdef Tensor whole = self.arena
+        cdef size_t offset
         if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
-        life = <Life*>y.buffer.home
-        if life.storage < 0:
-            whole = self.arena
-            offset = self.intervals[life.number].offset
-        else:
-            s = self.storages[life.storage]
-            if s.kind == INPUT: refuse_trace("returning an argument, or a view of one,")
-            whole = s.leaf.grad
+        offset = self.intervals[(<Life*>y.buffer.home).number].offset
         l = lay.blank(y.layout.ndim)
         for d in range(y.layout.ndim): l.shape[d], l.strides[d] = y.layout.shape[d], y.layout.strides[d]
         lay.finish(l)
@@ -195,46 +241,76 @@ cdef class Program:
             self.spots[k].at[0] = address + self.spots[k].offset
         return 0
 
-    cdef int bind_all(self, tuple arguments) except -1:
+    cdef int read_arguments(self, tuple arguments) except -1:
+        """Set `held`, after all checks of arguments and gradients."""
+        cdef Storage s
+        cdef Tensor x
+        cdef int i
+        if len(arguments) != len(self.inputs):
+            raise TypeError(f"run: the program takes {len(self.inputs)} tensors, got {len(arguments)}")
+        held = []
+        for i in range(len(arguments)):
+            x = ensure_tensor(arguments[i])
+            self.check_argument(i, x, arguments[i])
+            ready(x)
+            held.append(x if x.layout.dense else copy_plain(x))
+        for s in self.storages:
+            if s.kind == GRADIENT: check_gradient(s)
+        self.held = held
+        for i in range(len(held)): self.check_apart(i)
+        return 0
+
+    cdef int bind_all(self) except -1:
         """Set the addresses that may have changed since the last run: of arguments and of gradients."""
         cdef Storage s
         cdef Tensor x, g
-        cdef Leaf leaf
-        cdef int i, number
-        if len(arguments) != len(self.inputs):
-            raise TypeError(f"run: the program takes {len(self.inputs)} tensors, got {len(arguments)}")
-        self.held = []
-        for i, number in enumerate(self.inputs):
-            x = ensure_tensor(arguments[i])
-            ready(x)
-            self.check_argument(i, x)
-            if not x.layout.dense: x = copy_plain(x)
-            self.held.append(x)
+        for number, argument in zip(self.inputs, self.held, strict=True):
+            s, x = self.storages[number], argument
             self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
+            x.buffer.version += s.writes
         for s in self.storages:
-            if s.kind == CONSTANT and s.written: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
+            if s.kind == CONSTANT and s.writes: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
             if s.kind != GRADIENT: continue
-            leaf = s.leaf
-            g = leaf.grad
-            if leaf.rows is not None:
-                raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; "
-                                   f"assign None to its .grad")
+            g = s.leaf.grad
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
-                put_grad(leaf, g)
+                put_grad(s.leaf, g)
             ready(g)
-            if not g.layout.dense:
-                raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign "
-                                   f"a copy()")
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
 
-    def check_argument(self, int i, Tensor x):
-        """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i."""
+    def check_argument(self, int i, Tensor x, given):
+        """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step
+        writes to it."""
+        cdef Storage s = self.storages[self.inputs[i]]
         wanted, dtype = self.signature[i]
         if x.shape != wanted: raise ValueError(f"run: argument {i} has shape {x.shape}; the program takes {wanted}")
         if DTYPES[x.dtype] != dtype:
             raise TypeError(f"run: argument {i} is {DTYPES[x.dtype]}; the program takes {dtype}")
+        if not s.writes: return
+        if x is not given:
+            raise TypeError(f"run: the program writes to argument {i}, which must be a tensor, got {described(given)}")
+        check_writable(x, flags())
+        if not x.layout.dense:
+            raise ValueError(f"run: the program writes to argument {i}, which must be contiguous; pass a copy()")
+
+    def check_apart(self, int i):
+        """Raise ValueError if argument i shares memory with another one that a step writes to, or the reverse, or with
+        a gradient or other outside memory that a step writes to."""
+        cdef Storage own = self.storages[self.inputs[i]], s
+        cdef int k
+        for k in range(i):
+            s = self.storages[self.inputs[k]]
+            if (own.writes or s.writes) and meet(self.held[i], self.held[k]):
+                raise ValueError(f"run: arguments {k} and {i} share memory, and the program writes to one of them; "
+                                 f"pass a copy()")
+        for s in self.storages:
+            if s.kind == GRADIENT: other = s.leaf.grad
+            elif s.kind == TENSOR and (own.writes or s.writes): other = s.tensor
+            else: continue
+            if other is not None and meet(self.held[i], other):
+                raise ValueError(f"run: argument {i} shares memory with a tensor outside that the program uses, and a "
+                                 f"step writes to it; pass a copy()")
 
     # ---- running
 
@@ -247,15 +323,17 @@ cdef class Program:
         self.running = True
         self.at = 0
         try:
-            self.bind_all(arguments)
+            self.read_arguments(arguments)
+            self.bind_all()
             self.go()
+            self.ran = True
         except BaseException as e:
             self.explain(e)
             raise
         finally:
             self.running = False
             self.held = None
-        return self.outputs
+        return self.results
 
     cdef int go(self) except -1:
         cdef Step s
