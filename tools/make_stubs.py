@@ -18,6 +18,7 @@ from surface import Answer
 NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the name of a parameter without annotation, in any function
+    "plan.f": "Callable[..., object]", "plan.example": "Any",
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
     "capped": "bool",
@@ -68,6 +69,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 }
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
+    "plan": "profile",
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
     **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},
     **{f"GradientSlice.{name}": "Tensor" for name in "indices values".split()},

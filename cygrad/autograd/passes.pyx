@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad.core.interop.creation cimport head_full
 from cygrad.core.backward.engine cimport run_pass
-from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked
+from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, ready
 from cygrad.core.graph.trace cimport Trace, calls_of, refuse_trace, tensor_item
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
@@ -83,6 +83,7 @@ def _heads(outputs, gradients, what):
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
                 f"or requires_grad_()) inside `with cygrad.record():`{without_graph(y)}"
             )
+        ready(<Tensor>y)                            # (raises for one that another thread traces)
         g = head_of(y, g, i, what)
         node, number = place(y)
         nodes.append(node)
@@ -210,6 +211,7 @@ def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
     if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:     # fewer checks
+        ready(y)
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:
             g = gradient

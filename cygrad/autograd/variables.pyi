@@ -1,13 +1,18 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
+from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.graph.trace import Undo
 _GradReq: TypeAlias = Literal['write', 'add', 'null']
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
 REQUEST_NAMES: tuple[Any, ...]
+@disjoint_base
+class RoleUndo(Undo):
+    def check(self) -> Any: ...
 def attach_grad(self: Any, grad_req: Literal['write', 'add', 'null'] = 'write', stype: Literal['default', 'row_sparse'] | None = None) -> Tensor: ...
 def clear_leaf(leaf: Any) -> Any: ...
 def detach(self: Any) -> Tensor: ...

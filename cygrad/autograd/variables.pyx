@@ -14,7 +14,9 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
-from cygrad.core.graph.trace cimport Trace, calls_of, leaf_step, note, refuse_trace, zeros_step
+from cygrad.core.graph.trace cimport (
+    Trace, Undo, calls_of, leaf_step, note, refuse_trace, touch_leaf, zeros_step,
+)
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -94,12 +96,42 @@ cdef int set_leaf(Tensor x, int req) except -1:
         show(x)
         x._node = leaf
         x._output_nr = 0
+        if flags().trace != NULL: remember_role(x, leaf, True, NULL_REQ)
+    elif flags().trace != NULL: remember_role(x, leaf, False, leaf.req)
     leaf.req = req
     x._tracked = wanted
     if wanted and not before: x.buffer.parameters += 1
     elif before and not wanted: x.buffer.parameters -= 1
     recategorise(x.buffer)
     return 0
+
+
+cdef class RoleUndo(Undo):
+    """Of a tensor that a traced program makes a variable, or no longer one."""
+    cdef Leaf leaf
+    cdef int req            # before
+    cdef bint made          # there was no accumulator before
+
+    def check(self):
+        """Raise RuntimeError if a program would have to make a variable at each run."""
+        if self.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
+
+    cdef int restore(self) except -1:
+        if self.leaf.tensor == NULL: return 0
+        if self.made: put_grad(self.leaf, None)
+        return set_leaf(<Tensor>self.leaf.tensor, self.req)
+
+
+cdef int remember_role(Tensor x, Leaf leaf, bint made, int req) except -1:
+    """Before a change of a variable's role during a trace. `made`: it has just got its accumulator."""
+    cdef Trace t = <Trace>flags().trace
+    cdef RoleUndo u
+    key = <size_t><void*>leaf if made else ("role", <size_t><void*>leaf)
+    if not t.is_outside(x) or key in t.remembered: return 0
+    if not made and isinstance(t.remembered.get(<size_t><void*>leaf), RoleUndo): return 0
+    u = RoleUndo.__new__(RoleUndo)
+    u.leaf, u.req, u.made = leaf, req, made
+    return t.remember(key, u)
 
 
 cdef int check_floating(Tensor x) except -1:
@@ -131,6 +163,7 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     set_leaf(self, req)
     leaf = leaf_of(self)
     if leaf is None: return self
+    touch_leaf(leaf)
     leaf.given, leaf.sparse = False, sparse
     if type(zeros) is GradientSlice:
         put_rows(leaf, <GradientSlice>zeros)
@@ -174,6 +207,7 @@ def drop_grad(Tensor self) -> Tensor:
     because of it. Returns the tensor."""
     cdef Leaf leaf = leaf_of(self)
     if leaf is not None:
+        touch_leaf(leaf)
         put_grad(leaf, None)
         leaf.incomplete = False
         set_leaf(self, NULL_REQ)
@@ -301,7 +335,8 @@ cpdef int clear_leaf(Leaf leaf) except -1:
         put_rows(leaf, empty_slice(leaf.layout, leaf.dtype))
     elif leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
-        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 + held or not release_as_zeros(leaf.grad): clear(leaf.grad)
+        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 + held or not release_as_zeros(leaf.grad):
+            clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
     if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor,))
@@ -323,6 +358,7 @@ def stop_gradient(x: Data) -> Tensor:
 def _grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: return None
+    if leaf.grad is not None: touch_leaf(leaf)      # (a program reads the .grad that there is when it runs)
     return leaf.grad if leaf.rows is None else leaf.rows
 
 
@@ -334,6 +370,7 @@ def _set_grad(Tensor self, value):
         if value is None: return
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     if value is not None and (value is leaf.grad or value is leaf.rows): return     # (incomplete ones stay incomplete)
+    touch_leaf(leaf)
     if type(value) is GradientSlice:
         if is_result(self):
             raise TypeError("the gradient of a recorded result cannot be a GradientSlice; assign its to_dense()")
@@ -382,7 +419,9 @@ def _fresh_grad(Tensor self):
 def _set_fresh_grad(Tensor self, bint value):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
+    touch_leaf(leaf)
     leaf.fresh = value
+    leaf_step(leaf, value)
 
 
 bind_methods(

@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from cygrad.core.errors import cut
-from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
 from cygrad.graph.lowering import Operators
 
@@ -21,11 +20,11 @@ state = State()
 
 
 class Immediate(Operators):
-    """The scope of Workspace.immediate(). `blobs` are the values of the workspace."""
+    """The scope of Workspace.immediate()."""
 
-    def __init__(self, blobs: dict[str, Tensor]):
+    def __init__(self, workspace: Any):
         super().__init__({}, {}, {})
-        self.blobs = blobs
+        self.workspace = workspace
         self.outer: list[Immediate | None] = []
 
     def __enter__(self) -> Self:
@@ -43,7 +42,7 @@ class Immediate(Operators):
         made: dict[str, Any] = {}
         self.constants, self.objects = net.constants, net.objects
         for operator in operators:
-            self.values = {**net.constants, **net.bindings, **self.blobs, **made}
+            self.values = {**net.constants, **net.bindings, **self.workspace._blobs, **made}
             for name in operator.inputs:
                 if name is not None and name not in self.values:
                     raise ValueError(f"immediate mode: the blob {str(name)!r} has no value, which {cut(repr(operator))} "
@@ -55,7 +54,8 @@ class Immediate(Operators):
                 raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
                                  f"{len(operator.outputs)} outputs")
             made |= {str(name): y for name, y in zip(operator.outputs, outputs, strict=True) if y is not None}
-        self.blobs.update(made)
+        self.workspace._blobs.update(made)
+        self.workspace._changes += 1
 
 
 def run_added(net: Any, operators: Sequence[Operator]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 from weakref import ref
 
 import numpy as np
@@ -17,6 +17,25 @@ from cygrad.graph.immediate import Immediate
 from cygrad.graph.lowering import Run
 from cygrad.graph.net import Net
 from cygrad.graph.plan import mode, prepared
+
+
+def is_dense(x: Tensor) -> bool:
+    """Whether the elements of x are in row-major order without gaps."""
+    step = 1
+    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n != 1 and stride != step: return False
+        step *= n
+    return True
+
+
+class Ready(NamedTuple):
+    """A program that can run again on the same memory, while the net and the workspace have changed no further."""
+
+    net: Any
+    edits: int
+    changes: int
+    program: Program
+    written: list[tuple[Tensor, Tensor]]        # inputs that the net writes, and their new values
 
 
 class Workspace:
@@ -34,16 +53,20 @@ class Workspace:
     def __init__(self) -> None:
         self._blobs: dict[str, Tensor] = {}
         self._programs: dict[Any, tuple[Any, Program | None]] = {}
+        self._ready: dict[int, Ready] = {}
+        self._changes = 0                           # how often a blob has got other memory
         self._lock = Lock()
 
     @contextmanager
     def _used(self, who: str) -> Iterator[None]:
         """The workspace is in use by this thread."""
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(f"Workspace.{who}: another thread is using this workspace, or a net runs in it; wait for "
-                               f"it, or use another workspace")
+        if not self._lock.acquire(blocking=False): self._refuse(who)
         try: yield
         finally: self._lock.release()
+
+    def _refuse(self, who: str) -> NoReturn:
+        raise RuntimeError(f"Workspace.{who}: another thread is using this workspace, or a net runs in it; wait for it, "
+                           f"or use another workspace")
 
     # ---- values
 
@@ -55,7 +78,9 @@ class Workspace:
             new = array.detach() if isinstance(array, Tensor) else asarray(array)
             old = self._blobs.get(blob)
             if old is not None and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
-            else: self._blobs[blob] = tensor(new)
+            else:
+                self._blobs[blob] = tensor(new)
+                self._changes += 1
 
     def fetch(self, name: str) -> Tensor:
         """A copy of the value of a blob. Raises ValueError if it has none: it was not fed, no net has written it, or
@@ -74,6 +99,7 @@ class Workspace:
         with self._used("free"):
             if blob not in self._blobs: raise ValueError(f"Workspace.free: the blob {described(blob)} has no value")
             del self._blobs[blob]
+            self._changes += 1
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -92,7 +118,7 @@ class Workspace:
 
         Gradient operators run one by one too, so each contribution to a gradient can be fetched. If an operator fails,
         it is not added. Scopes can be nested; leaving one, also by an exception, restores the mode before it."""
-        return Immediate(self._blobs)
+        return Immediate(self)
 
     # ---- running
 
@@ -101,16 +127,31 @@ class Workspace:
         blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, and the errors
         of operators; these have a note that lists the operators that ran."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
-        with self._used("run"):
-            values = {name: self._input(net, name) for name in net.inputs if name not in net.bindings}
-            program = self._program(net, values)
-            if program is None:
-                with mode(net): found = Run(net, values, net.kept).execute()
-            else: found = program.run(*values.values())
-            for name, y in found.items():
-                old = self._blobs.get(name)
-                if name in values: self._blobs[name].copy_(y)       # (an input stays where the program reads it)
-                elif old is not y: self._blobs[name] = y
+        if not self._lock.acquire(blocking=False): self._refuse("run")
+        try:
+            ready = self._ready.get(id(net))
+            if ready is None or ready.net() is not net or (ready.edits, ready.changes) != (net.edits, self._changes):
+                self._run_anew(net)
+            else:
+                ready.program.again()
+                for old, new in ready.written: old.copy_(new)
+        finally: self._lock.release()
+
+    def _run_anew(self, net: Net) -> None:
+        """Run a net whose program, or some of whose inputs, may be other ones than in its last run."""
+        values = {name: self._input(net, name) for name in net.inputs if name not in net.bindings}
+        program = self._program(net, values)
+        if program is None:
+            with mode(net): found = Run(net, values, net.kept).execute()
+        else: found = program.run(*values.values())
+        written = [(values[name], y) for name, y in found.items() if name in values]
+        for old, new in written: old.copy_(new)     # (an input stays where the program reads it)
+        for name, y in found.items():
+            if name in values or self._blobs.get(name) is y: continue
+            self._blobs[name] = y
+            self._changes += 1
+        if program is not None and all(is_dense(x) for x in values.values()):
+            self._ready[id(net)] = Ready(ref(net), net.edits, self._changes, program, written)
 
     def _input(self, net: Net, name: str) -> Tensor:
         if name in self._blobs: return self._blobs[name]

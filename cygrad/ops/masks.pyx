@@ -33,8 +33,8 @@ from cygrad.ops.compare import where
 from cygrad.ops.shape import reshape
 
 
-cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
-    """The dense layout of x[mask], with a row for each true element."""
+cdef Layout* selected(str name, const Array* x, const Array* mask, Py_ssize_t chosen=-1) except NULL:
+    """The dense layout of x[mask], with a row for each of `chosen` true elements, which are counted if it is -1."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int m = mask.layout.ndim, d
     cdef bint fits = 0 < m <= x.layout.ndim and mask.dtype == BOOL
@@ -44,7 +44,9 @@ cdef Layout* selected(str name, const Array* x, const Array* mask) except NULL:
         raise IndexError(f"{name}: x is {lay.shape_tuple(x.layout)} and the mask is {lay.shape_tuple(mask.layout)}, "
                          f"{DTYPES[mask.dtype]}; the mask must be bool and have the shape of x, or of its first "
                          f"dimensions")
-    with nogil: shape[0] = kernel.count_true(mask)
+    if chosen < 0:
+        with nogil: chosen = kernel.count_true(mask)
+    shape[0] = chosen
     for d in range(m, x.layout.ndim): shape[d - m + 1] = x.layout.shape[d]
     return lay.dense(x.layout.ndim - m + 1, shape)
 
@@ -194,8 +196,11 @@ cdef class MaskPut(Operator):
         self.name, self.differentiable = "mask_put", True
 
     cdef int infer_with_gil(self, Call* c) except -1:
-        if not has_values(&c.x[2]): refuse_trace("a write to the elements where a mask is true")
-        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2]))
+        cdef Py_ssize_t chosen = -1
+        if not has_values(&c.x[2]):                 # (then forward() counts them)
+            if not c.x[1].layout.ndim: refuse_trace("a write to the elements where a mask is true")
+            chosen = c.x[1].layout.shape[0]
+        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2], chosen))
         c.y[0].layout = like_input(&c.x[0])
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])

@@ -14,7 +14,8 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
 from cygrad.kernels.grouping cimport Groups, group, group_bytes
-from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, norm, run, run_rows
+from cygrad.kernels.update cimport run as run_rule
+from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, norm, run_rows
 from cygrad.optim.parameters cimport Parameter
 
 from cygrad.core.errors import InplaceError
@@ -93,6 +94,7 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     if updates and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
     for p, _ in found:
         leaf = <Leaf>node_of(p.tensor)
+        if not t.has_outside(leaf): refuse_trace(f"{name}() of a solver for a parameter that the function makes")
         t.remember_leaf(leaf)
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)
@@ -172,12 +174,12 @@ cdef int write(Target t, const Kernel* k, double c) except -1:
     cdef const int64_t* index = <const int64_t*>data_of(t.rows.indices) if t.rows is not None else NULL
     memset(&u, 0, sizeof(u))
     u.kernel, u.dtype, u.n, u.w, u.g, u.c[0] = k, t.values.dtype, n, values, parameter, c
-    if t.rows is None: run(&u)
+    if t.rows is None: run_rule(&u)
     elif n:
         u.n = n // rows
         for i in range(rows):
             u.w, u.g = values + i * u.n * itemsize(u.dtype), parameter + index[i] * u.n * itemsize(u.dtype)
-            run(&u)
+            run_rule(&u)
     if t.strided is not None:
         a = array_of(t.strided)
         scatter(values, &a, 0, n)

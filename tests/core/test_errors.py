@@ -17,6 +17,8 @@ import cygrad as cg
 UNREACHABLE = [
     "this memory.profile.. is incomplete: there was no memory left for its events",
     "no memory for .*",
+    ".* reads memory in backward that it did not declare.*",
+    "a step has no run", "an Undo has no restore",
     ".* has no (infer|forward|run_backward|gradient_view|gradient|factor|step_rows|refuse)",
     "a subclass of View must implement .*",
     ".* reads a value in (backward|its formula) that it did not save",
@@ -29,7 +31,7 @@ UNREACHABLE = [
     "this tensor is read-only.*",         # Python's own readers have other messages
 ]
 # Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py.
-ELSEWHERE = ["Replay: this replay is already running; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
+ELSEWHERE = ["run: this program is running already; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
              "profile.plot needs matplotlib, .*",
              ".* needs .* for its tensors, which the system cannot provide; .*", ".*: no address space to map its .*",
              "there is already a kernel named .*; .*",

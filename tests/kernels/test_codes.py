@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 63, 64, 65, 511, 512, 513, 2047, 2048, 2049, 8191, 8192, 8193, 70_003)
 DTYPES = ("float32", "float64")
@@ -254,9 +254,9 @@ def test_nothing_is_made_without_recording():
         y = f(x)
         assert cg.memory.stats()["peak_bytes"] - before <= y.nbytes + 10_000
         del y
-        replay = Replay(f, x)
+        program = Program(f, x)
         with cg.memory.events() as log:
-            replay.run()
+            program.run(x)
         assert log == []
 
 

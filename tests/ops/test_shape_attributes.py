@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 from cygrad.core.execute.run import apply
 from cygrad.core.graph.views import Window
 from cygrad.ops import base, einsum, gradient, index, join, linalg, masks, shape, slices, window
@@ -85,7 +85,7 @@ def test_attributes_are_checked(make, message):
 
 @pytest.mark.parametrize("chosen", [[1, 1, 3], [1, 2, 3]], ids=["repeated", "once"])
 def test_the_gradient_of_put_is_captured(chosen):
-    """The indices of the replay, not of the capture, decide which write to a position is the last."""
+    """The indices of the run, not of the trace, decide which write to a position is the last."""
     x, v, indices = cg.zeros((4,)).attach_grad(), cg.ones((3,)).attach_grad(), cg.tensor([[2, 0, 2]])
     weights = cg.tensor([1.0, 2.0, 3.0, 4.0])
 
@@ -95,14 +95,14 @@ def test_the_gradient_of_put_is_captured(chosen):
             loss = (y * weights).sum()
         return cg.autograd.grad(loss, [x, v], create_graph=True)
 
-    replay = Replay(gradients)
+    program = Program(gradients)
     indices[...] = cg.tensor([chosen])
-    for ours, eager in zip(replay.run(), gradients(), strict=True):
+    for ours, eager in zip(program.run(), gradients(), strict=True):
         assert ours.tolist() == eager.tolist()
 
 
 def test_the_gradient_of_a_masked_write_is_captured():
-    """The gradient of x reads the mask of the replay. The number of true elements must not change."""
+    """The gradient of x reads the mask of the run. The number of true elements must not change."""
     x, mask = cg.zeros((2, 3)).attach_grad(), cg.tensor([[True, False, False], [False, True, False]])
 
     def gradient():
@@ -111,9 +111,9 @@ def test_the_gradient_of_a_masked_write_is_captured():
             loss = (y * y * y + 3 * y).sum()
         return cg.autograd.grad(loss, x, create_graph=True)
 
-    replay = Replay(gradient)
+    program = Program(gradient)
     mask[...] = cg.tensor([[False, False, True], [False, True, False]])
-    assert replay.run().tolist() == gradient().tolist() == [[3, 3, 0], [3, 0, 3]]
+    assert program.run().tolist() == gradient().tolist() == [[3, 3, 0], [3, 0, 3]]
 
 
 def test_a_write_that_is_written_over_has_no_gradient():

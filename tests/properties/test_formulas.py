@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 from rows import DIFFERENTIABLE_ROWS, floating_places, head_for, tensors
 
 def impurity(row, args, kwargs):
-    """The error in the formula of a call, or None. Its gradient is captured with one set of inputs and replayed with
+    """The error in the formula of a call, or None. Its gradient is captured with one set of inputs and run with
     another, and must have the bits of eager code."""
     xs, places = tensors(args), floating_places(args)
     leaves = [xs[i].requires_grad_() for i in places]
@@ -26,16 +26,16 @@ def impurity(row, args, kwargs):
 
     with cg.no_grad(): head = head_for(row.tested(*xs, **kwargs))
     try:
-        replay = Replay(gradients)
+        program = Program(gradients)
     except RuntimeError as e:
-        if re.match(r"Replay: the shape of the result of .* depends on", str(e)): return None     # it read none
-        if not re.match(r"Replay: the gradient of .* reads the values", str(e)): raise
+        if re.match("capture: a result whose shape depends on values", str(e)): return None     # it read none
+        if not re.match(r"capture: the gradient of .* reads the values", str(e)): raise
         return str(e)
     with cg.no_grad():
         for x in leaves: x.copy_(np.flip(x.numpy()) * 0.875)
-    for ours, eager in zip(replay.run(), gradients(), strict=True):
+    for ours, eager in zip(program.run(), gradients(), strict=True):
         if ours.numpy().tobytes() != eager.detach().numpy().tobytes():
-            return f"the replay computed {ours.tolist()}, eager {eager.tolist()}"
+            return f"the program computed {ours.tolist()}, eager {eager.tolist()}"
     return None
 
 

@@ -76,7 +76,7 @@ def pairs(first=real, second=real, **attributes):
 
 
 def probabilities(*shape):
-    """At most 0.45, because the test of replays doubles them."""
+    """At most 0.45, because the test of programs doubles them."""
     return np.asarray(0.5 * targets(*shape))
 
 

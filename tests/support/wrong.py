@@ -1,6 +1,5 @@
 """Programs with a mistake, for the cases of wordings/."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryDirectory
 
@@ -8,7 +7,7 @@ import numpy as np
 from capsules import Exporter
 
 import cygrad as cg
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 from cygrad.testing import assert_no_leak, fail_allocation
 
 
@@ -250,11 +249,10 @@ def kept_index(values):
     return y
 
 
-def replayed_mask():
-    mask = cg.tensor([True, False])
-    replay = Replay(cg.ops.ROWS["mask_put"].function, cg.ones(2), cg.ones(1), mask)
-    mask[1] = True
-    return replay
+def run_with_another_mask():
+    """mask_put() in a program, with more true elements than there are values."""
+    program = Program(cg.ops.ROWS["mask_put"].function, cg.ones(2), cg.ones(1), cg.tensor([True, False]))
+    program.run(cg.ones(2), cg.ones(1), cg.tensor([True, True]))
 
 
 def twice_in_a_solver():
@@ -286,14 +284,6 @@ def without_a_rule():
         y = (w * w).sum()
     y.backward()
     solver.update()
-
-
-def of_another_thread(x):
-    out = []
-    thread = threading.Thread(target=lambda: out.append(x * 2))
-    thread.start()
-    thread.join()
-    return out[0] + 1
 
 
 def incomplete():

@@ -33,9 +33,10 @@ cdef class StageStep(Step):
         with nogil: self.op.run_backward(&self.call, self.stage)
         return 0
 
-    cdef int set_array(self, Trace t, Array* a, Buffer* b) except -1:
+    cdef int set_array(self, Trace t, Turn b, Array* a) except -1:
+        """Use an array of the turn. (An empty one may lie anywhere.)"""
         self.hold(a.layout)
-        return self.point(t, &a.data, b)
+        return self.point(t, &a.data, owner(b, a.data)) if a.layout.size else 0
 
 
 cdef class SumStep(Step):
@@ -97,20 +98,20 @@ cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
     for k in range(n):
         own.kept[k] = c.kept[k]
         if plan.saved >> bit_of(c.sources[k]) & 1 and not keep_number(s, b, k, &own.kept[k], room + k):
-            s.set_array(t, &own.kept[k], owner(b, c.kept[k].data))
+            s.set_array(t, b, &own.kept[k])
     for k in range(c.n_out):
         own.g[k] = c.g[k]
-        if plan.gradients >> k & 1 and c.g[k].data != NULL: s.set_array(t, &own.g[k], owner(b, c.g[k].data))
+        if plan.gradients >> k & 1 and c.g[k].data != NULL: s.set_array(t, b, &own.g[k])
         else: s.hold(c.g[k].layout)
     for i in range(c.n_in):
         if not b.want[i]: continue
         own.x[i] = s.hold(c.x[i])
-        if not computes(plan, i): continue
-        own.dx[i] = c.dx[i]
-        s.set_array(t, &own.dx[i], owner(b, c.dx[i].data))
+        if not computes(plan, i) and not contains(held_by(&b.dx[i]), c.dx[i].data): continue
+        own.dx[i] = c.dx[i]                         # (a stage may fill what an earlier one has placed)
+        s.set_array(t, b, &own.dx[i])
     for k in range(MAX_TEMPORARIES):
         if not (plan.computes >> (TEMPORARY + k) | plan.gradients >> (MAX_OUTPUTS + k)) & 1: continue
-        s.set_array(t, &own.temporaries[k], owner(b, c.temporaries[k].data))
+        s.set_array(t, b, &own.temporaries[k])
     if workspace != NULL: s.point(t, &own.workspace, workspace)
     return s
 
@@ -126,16 +127,14 @@ cdef bint keep_number(StageStep s, Turn b, int k, Array* a, double* room):
 
 
 cdef bint contains(const Buffer* b, const char* p) noexcept:
-    return b != NULL and b.data <= p and (p < b.data + b.nbytes or p == b.data)
+    return b != NULL and b.data <= p < b.data + b.nbytes
 
 
 cdef Buffer* held_by(const Gradient* g) noexcept:
     return g.held.buffer if g.kind == DENSE else NULL
 
 
-cdef Buffer* owner(Turn b, const char* p) except NULL:
-    """The buffer with the address `p`, among those that the turn reads and writes. (A donated one has moved from a slot
-    or a gradient to a result.)"""
+cdef Buffer* search(Turn b, const char* p) noexcept:
     cdef Slot* s = slots_of(b.node)
     cdef int k
     for k in range(b.node.n_slots):
@@ -150,4 +149,12 @@ cdef Buffer* owner(Turn b, const char* p) except NULL:
         if b.targets[k].sum != NULL and contains(held_by(b.targets[k].sum), p): return held_by(b.targets[k].sum)
     for k in range(MAX_TEMPORARIES):
         if contains(held_by(&b.temporaries[k]), p): return held_by(&b.temporaries[k])
+    return NULL
+
+
+cdef Buffer* owner(Turn b, const char* p) except NULL:
+    """The buffer with the address `p`, among those that the turn reads and writes. (A donated one has moved from a slot
+    or a gradient to a result.)"""
+    cdef Buffer* found = search(b, p)
+    if found != NULL: return found
     raise RuntimeError(f"{b.node.name()} reads memory in backward that it did not declare, so it cannot be captured")

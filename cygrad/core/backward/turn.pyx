@@ -24,9 +24,11 @@ from cygrad.core.backward.walk cimport Target
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, Gradient, drop_gradient, elements_of, is_writable, set_dense, share_gradient, take_gradient,
 )
-from cygrad.core.store.buffer cimport GRADIENTS, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, mark_gradient
+from cygrad.core.store.buffer cimport (
+    GRADIENTS, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, mark_gradient, refuse_virtual,
+)
 from cygrad.core.graph.slots cimport (
-    OWN, Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
+    Slot, buffer_in, elements, empty_slot, has_elements, sign_bits, take_buffer, was_written,
 )
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout, itemsize
@@ -84,6 +86,7 @@ cdef class Turn:
         if t.leaf == NULL: return False
         leaf = <Leaf>t.leaf
         if self.traced: touch_leaf(leaf)
+        elif leaf.grad is not None and leaf.grad.buffer.flags & VIRTUAL: refuse_virtual()
         t.locked = lock_grad(leaf, self.number)     # this may have waited, so .grad is checked again
         if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
                 or leaf.grad.buffer.flags & ZEROS):

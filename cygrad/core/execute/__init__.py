@@ -1,1 +1,1 @@
-"""Executing operations: eagerly, in place, or as a replay of captured ones."""
+"""Executing operations: eagerly, in place, or as steps of a program."""

@@ -35,7 +35,7 @@ cdef int check_broadcast(str name, Tensor x, Tensor y, Tensor z=None) except -1:
 
 def composed(function, str name=None):
     """Decorate a public function that is made of operators. Errors of these then begin with its name (or `name`), in
-    a replay too."""
+    a program too."""
     name = name or function.__name__
 
     @wraps(function)

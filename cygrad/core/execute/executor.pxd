@@ -1,7 +1,7 @@
 """The one executor: begin, infer, place the results, compute, end.
 
-Eager operations (run.pyx), in-place writes (inplace.pyx) and replays (replay.pyx) differ only in where the results are
-placed: in new memory, in the memory of a tensor, or in planned memory."""
+Eager operations (run.pyx), in-place writes (inplace.pyx) and steps of programs (forward.pyx) differ only in where the
+results are placed: in new memory, in the memory of a tensor, or in planned memory."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint64_t

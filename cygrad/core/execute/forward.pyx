@@ -1,4 +1,4 @@
-"""The forward calls of a program (core/graph/trace.pxd): an execution whose operands and results have fixed addresses."""
+"""The forward calls of a program (core/graph/trace.pxd): executions whose operands and results have fixed addresses."""
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 
@@ -6,6 +6,7 @@ from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.trace cimport PREPARING, Trace, item_of, refuse_trace, tensor_item
 from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport is_floating, itemsize
 
 
@@ -26,7 +27,8 @@ cdef class ForwardStep(Step):
 
 
 cdef int refuse_shape(Operator op) except -1:
-    return refuse_trace(f"a result whose shape depends on values, that of {op.name},")
+    cdef str name = (<Trace>flags().trace).within or op.name
+    return refuse_trace(f"a result whose shape depends on values, that of {name},")
 
 
 cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:

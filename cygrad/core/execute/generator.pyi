@@ -4,6 +4,8 @@ from typing import Any, TypeAlias
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.graph.trace import Step
+from cygrad.core.graph.trace import Undo
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
@@ -29,4 +31,13 @@ class Generator:
     def truncated_normal(self, shape: int | Sequence[int] | None = None, low: float | _Data | None = -2.0, high: float | _Data | None = 2.0, loc: float | _Data | None = 0.0, scale: float | _Data | None = 1.0, *, size: int | Sequence[int] | None = None, dtype: npt.DTypeLike | None = None) -> Tensor: ...
     @property
     def state(self) -> tuple[int, int]: ...
+@disjoint_base
+class DrawStep(Step):
+    pass
+@disjoint_base
+class GeneratorUndo(Undo):
+    pass
+@disjoint_base
+class SampleStep(Step):
+    pass
 def load_generator(key: Any, counter: Any) -> Any: ...

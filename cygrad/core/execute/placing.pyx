@@ -7,7 +7,6 @@ search."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdlib cimport qsort
-from libc.string cimport memcpy
 
 
 cdef struct Keyed:

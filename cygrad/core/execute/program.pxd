@@ -12,22 +12,28 @@ cdef class Program:
     cdef tuple storages         # memory outside the arena
     cdef Spot* spots            # the addresses in storages, by storage
     cdef int* first_spot        # of each storage, and one after the last
-    cdef Tensor arena           # None: it needs none
+    cdef Tensor arena           # None: no run has taken it yet
     cdef readonly size_t arena_bytes, bound_bytes
     cdef Interval* intervals    # of the virtual buffers, by number; nbytes 0: outside the arena
     cdef int n_intervals
     cdef list inputs            # numbers of the storages of the arguments
     cdef list uses              # (bytes, first step, last step, storage) of each virtual buffer
     cdef list signature         # (shape, dtype) of each argument
+    cdef bint writes_arguments  # a step writes to an argument
     cdef list held              # the arguments of this run
     cdef list leaves            # (storage, first step that uses it, last step that completes it) of each GRADIENT
-    cdef readonly object outputs
-    cdef bint running
+    cdef list varying           # the storages outside whose addresses or contents are set at each run
+    cdef object places          # where the outputs are in the arena
+    cdef object results         # what run() returns; None: there was no run
+    cdef bint running, ran
     cdef Py_ssize_t at          # the step that runs, or ran last
     cdef object __weakref__
 
     cdef int build(self, Trace t) except -1
+    cdef int take_arena(self) except -1
     cdef int bind(self, int number, char* address) noexcept
-    cdef int bind_all(self, tuple arguments) except -1
+    cdef int point(self, int number, char* address) noexcept
+    cdef int bind_all(self) except -1
+    cdef int bind_outside(self) except -1
+    cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self) except -1
-    cdef Tensor placed(self, Trace t, Tensor y)

@@ -7,22 +7,27 @@ code bit for bit. The virtual buffers of the trace have places in one arena, so 
 cimport cython
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy
 
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
+from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.tensor cimport Leaf, ensure_tensor, fill, is_tracked, put_grad, ready, shell
+from cygrad.core.graph.tensor cimport array_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.graph.trace cimport (
-    CONSTANT, GRADIENT, INPUT, PREPARING, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
+    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
     refuse_trace, virtual_tensor,
 )
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport OTHER, VIRTUAL, WORKSPACE, Life, hold
+from cygrad.core.store.buffer cimport EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Life
+from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport UINT8, Layout, itemsize
+from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
+
+from typing import NamedTuple
+
+import numpy as np
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
@@ -31,32 +36,63 @@ cdef enum:
     SHOWN = 24              # operators that an error lists
 
 
-cdef tuple signature_of(argument):
-    """(shape, dtype) of an example, which may be such a pair itself."""
-    cdef Tensor x
-    if isinstance(argument, tuple): return tuple(argument[0]), DTYPES[dtype_number(argument[1])]
-    x = ensure_tensor(argument)
-    return x.shape, DTYPES[x.dtype]
-
-
-cdef object copied(result):
-    """The result of a traced function, with copies of what is in the memory of an argument."""
-    cdef Tensor y
-    if isinstance(result, (tuple, list)): return tuple([copied(y) for y in result])
-    if isinstance(result, dict): return {key: copied(y) for key, y in result.items()}
-    if not isinstance(result, Tensor): return result
-    y = <Tensor>result
-    return copy_plain(y) if y.buffer.flags & VIRTUAL and is_argument(y) else y
-
-
-cdef bint is_argument(Tensor y):
-    cdef Life* life = <Life*>y.buffer.home
-    cdef Trace t = <Trace>flags().trace
-    return life.storage >= 0 and (<Storage>t.storages[life.storage]).kind == INPUT
-
-
 cdef inline bint in_arena(const Life* life) noexcept:
     return life.storage < 0 and life.nbytes > 0 and life.first_use >= 0
+
+
+def read_signature(x):
+    """(shape, dtype) of an argument, which is a pair of these or data."""
+    cdef Tensor t
+    if type(x) is tuple and len(x) == 2 and isinstance(x[0], tuple) and isinstance(x[1], (str, type, np.dtype)):
+        l = lay.from_shape(x[0])                    # (it checks the shape)
+        try: return lay.shape_tuple(l), DTYPES[dtype_number(x[1])]
+        finally: lay.decref(l)
+    t = ensure_tensor(x)
+    return t.shape, DTYPES[t.dtype]
+
+
+def own_results(Trace t, result):
+    """`result` with copies of tensors whose memory is not the program's: of arguments and gradients."""
+    cdef Tensor y
+    if isinstance(result, Tensor):
+        y = result
+        ready(y)
+        outside = y.buffer.flags & VIRTUAL and t.storage_of_life(y.buffer) is not None or y.buffer.gradients
+        return copy_plain(y) if outside else y
+    if isinstance(result, (tuple, list)): return tuple([own_results(t, item) for item in result])
+    if isinstance(result, dict): return {key: own_results(t, item) for key, item in result.items()}
+    if result is None: return None
+    raise TypeError(f"a captured function returns tensors, or tuples, lists or dicts of them, or None; this one "
+                    f"returned {described(result)}")
+
+
+class Place(NamedTuple):
+    """Where an output is in the arena. The offset and the strides count elements."""
+
+    offset: int
+    shape: tuple
+    strides: tuple
+    dtype: int
+
+
+cdef int check_gradient(Storage s) except -1:
+    """Raise RuntimeError if a step cannot write to the gradient of a variable."""
+    cdef Tensor g = s.leaf.grad
+    if s.leaf.rows is not None:
+        raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; assign None "
+                           f"to its .grad")
+    if g is not None and not is_tracked(g) and not g.layout.dense:
+        raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign a copy()")
+    return 0
+
+
+cdef bint meet(Tensor x, Tensor y) except -1:
+    """Whether the memory of two tensors overlaps."""
+    cdef Array a, b
+    if x.buffer != y.buffer and not (x.buffer.flags | y.buffer.flags) & EXTERNAL: return False
+    if y.buffer.flags & ZEROS: return False
+    a, b = array_of(x), array_of(y)
+    return ranges_meet(&a, &b)
 
 
 @cython.binding(False)
@@ -64,20 +100,22 @@ cdef inline bint in_arena(const Life* life) noexcept:
 cdef class Program:
     """`Program(f, *tensors)` traces f, without computing anything, and prepares the kernel calls that it makes:
     operators, backward passes, updates of solvers. `run(*tensors)` makes these calls on other arguments, of the same
-    shapes and dtypes, and returns `outputs`, whose memory the next run overwrites. `arena_bytes` is the memory of all
-    intermediate results, `bound_bytes` the maximum of those that are needed at one time.
+    shapes and dtypes, and returns `outputs`, whose memory the next run overwrites. An argument of Program can also be a
+    pair (shape, dtype). `arena_bytes` is the memory of all intermediate results, `bound_bytes` the maximum of those
+    that are needed at one time.
 
     Variables, running statistics, generators and states of solvers outside are used and changed by each run as by each
-    call of f. Python code in f runs once. Raises RuntimeError if f reads values or does something else that a run
+    call of f, and so are arguments that f writes to in place. f receives its arguments without a graph, also those that
+    are variables. Python code in f runs once. Raises RuntimeError if f reads values or does something else that a run
     would not repeat."""
 
     @cython.embedsignature.format("c")
     def __init__(self, f, *arguments, calls=None, **named):
         cdef Trace t
-        cdef Tensor x
         cdef list given = []
-        self.signature = [signature_of(a) for a in arguments]
+        if self.steps is not None: raise RuntimeError("Program: __init__ was called before; make another program")
         self.inputs = []
+        self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
         t.calls = calls
         try:
@@ -85,10 +123,11 @@ cdef class Program:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
                 self.inputs.append((<Life*>(<Tensor>y).buffer.home).storage)
                 given.append(y)
-            result = copied(f(*given, **named))
+            result = own_results(t, f(*given, **named))
             t.finish()
+            result = own_results(t, result)         # (a result may have become a .grad)
             self.build(t)
-            self.outputs = self.place_outputs(t, result)
+            self.places = self.place_outputs(result)
         finally:
             end_trace(t)
 
@@ -97,14 +136,23 @@ cdef class Program:
         PyMem_Free(self.first_spot)
         PyMem_Free(self.intervals)
 
-    def place_outputs(self, Trace t, result):
-        """The outputs of a run: `result` with tensors in the memory of the program."""
-        if isinstance(result, Tensor): return self.placed(t, <Tensor>result)
-        if isinstance(result, (tuple, list)): return tuple([self.place_outputs(t, y) for y in result])
-        if isinstance(result, dict): return {key: self.place_outputs(t, y) for key, y in result.items()}
-        if result is None: return None
-        raise TypeError(f"a captured function returns tensors, or tuples, lists or dicts of them, or None; this one "
-                        f"returned {described(result)}")
+    @property
+    def outputs(self):
+        """What f returned, with the values of the last run. Raises RuntimeError before the first run()."""
+        if not self.ran: raise RuntimeError("outputs is empty before the first run(); call run() first")
+        return self.results
+
+    def place_outputs(self, result):
+        """`result` with (offset in the arena, shape, strides, dtype) in place of virtual tensors."""
+        cdef Tensor y
+        if isinstance(result, Tensor):
+            y = result
+            if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
+            offset = self.intervals[(<Life*>y.buffer.home).number].offset // itemsize(y.dtype)
+            return Place(y.layout.offset + offset, lay.shape_tuple(y.layout), lay.strides_tuple(y.layout), y.dtype)
+        if isinstance(result, tuple): return tuple([self.place_outputs(y) for y in result])
+        if isinstance(result, dict): return {key: self.place_outputs(y) for key, y in result.items()}
+        return None
 
     @property
     def lives(self):
@@ -113,27 +161,17 @@ cdef class Program:
         return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, first, last, storage)
                 for i, (nbytes, first, last, storage) in enumerate(self.uses)]
 
-    cdef Tensor placed(self, Trace t, Tensor y):
-        """The tensor `y` of the trace, in the memory of the program."""
-        cdef Life* life
+    def placed(self, place):
+        """What place_outputs() returned, with tensors in the arena."""
         cdef Layout* l
-        cdef Storage s
-        cdef Py_ssize_t d
-        cdef Tensor whole
-        cdef size_t offset = 0
-        if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
-        life = <Life*>y.buffer.home
-        if life.storage < 0:
-            whole = self.arena
-            offset = self.intervals[life.number].offset
-        else:
-            s = self.storages[life.storage]
-            whole = s.leaf.grad                     # (an INPUT was copied)
-        l = lay.blank(y.layout.ndim)
-        for d in range(y.layout.ndim): l.shape[d], l.strides[d] = y.layout.shape[d], y.layout.strides[d]
+        if isinstance(place, tuple) and not isinstance(place, Place): return tuple([self.placed(y) for y in place])
+        if isinstance(place, dict): return {key: self.placed(y) for key, y in place.items()}
+        if not isinstance(place, Place): return place
+        l = lay.blank(len(place.shape))
+        for d in range(len(place.shape)): l.shape[d], l.strides[d] = place.shape[d], place.strides[d]
         lay.finish(l)
-        l.offset = y.layout.offset + offset // itemsize(y.dtype)
-        try: return on_buffer(whole.buffer, l, y.dtype)
+        l.offset = place.offset
+        try: return on_buffer(self.arena.buffer, l, place.dtype)
         finally: lay.decref(l)
 
     # ---- memory
@@ -145,13 +183,12 @@ cdef class Program:
         cdef Step s
         cdef Storage storage
         cdef Pointer* p
-        cdef Py_ssize_t nbytes
-        cdef int i, k, n = 0, number
+        cdef int i, k, n = 0, number, arena = len(t.storages)
         cdef int* next_spot
         self.steps, self.storages, self.n_intervals = tuple(t.steps), tuple(t.storages), t.n_lives
         self.intervals = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
         packed = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
-        self.first_spot = <int*>PyMem_Calloc(len(t.storages) + 2, sizeof(int))
+        self.first_spot = <int*>PyMem_Calloc(arena + 3, sizeof(int))
         try:
             if packed == NULL or self.intervals == NULL or self.first_spot == NULL:
                 raise MemoryError("no memory for a program")
@@ -171,17 +208,13 @@ cdef class Program:
                 n += 1
         finally:
             PyMem_Free(packed)
-        nbytes = self.arena_bytes
-        flags().values += 1
-        try: self.arena = computed(lay.dense(1, &nbytes), UINT8, WORKSPACE)
-        finally: flags().values -= 1
-        for s in self.steps:                        # count the addresses in each storage
+        for s in self.steps:                        # count the addresses in each storage, the arena being the last
             for k in range(s.n_pointers):
                 p = &s.pointers[k]
                 number = t.lives[p.life].storage if p.life >= 0 else p.storage
-                if number >= 0: self.first_spot[number + 2] += 1
-        for i in range(len(t.storages)): self.first_spot[i + 2] += self.first_spot[i + 1]
-        n = self.first_spot[len(t.storages) + 1]
+                self.first_spot[(arena if number < 0 else number) + 2] += 1
+        for i in range(arena + 1): self.first_spot[i + 2] += self.first_spot[i + 1]
+        n = self.first_spot[arena + 2]
         self.spots = <Spot*>PyMem_Calloc(max(n, 1), sizeof(Spot))
         if self.spots == NULL: raise MemoryError("no memory for a program")
         next_spot = self.first_spot + 1             # (which becomes first_spot of the following storage)
@@ -189,14 +222,15 @@ cdef class Program:
             for k in range(s.n_pointers):
                 p = &s.pointers[k]
                 number = t.lives[p.life].storage if p.life >= 0 else p.storage
-                if number < 0: p.at[0] = self.arena.buffer.data + self.intervals[p.life].offset + p.offset
-                else:
-                    self.spots[next_spot[number]].at = p.at
-                    self.spots[next_spot[number]].offset = p.offset
-                    next_spot[number] += 1
+                i = arena if number < 0 else number
+                self.spots[next_spot[i]].at = p.at
+                self.spots[next_spot[i]].offset = p.offset + (self.intervals[p.life].offset if number < 0 else 0)
+                next_spot[i] += 1
         for storage in self.storages:
             if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
             elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
+        self.varying = [s for s in self.storages if (<Storage>s).kind == GRADIENT
+                        or ((<Storage>s).kind == CONSTANT and (<Storage>s).writes)]
         self.find_leaves(t)
         self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage)
                      for i in range(t.n_lives)]
@@ -217,56 +251,106 @@ cdef class Program:
         self.leaves = [(storage, first.get(storage.number, len(self.steps)), last.get(storage.number, -1))
                        for storage in self.storages if storage.kind == GRADIENT]
 
+    cdef int take_arena(self) except -1:
+        """Allocate the arena, before the first run."""
+        cdef Py_ssize_t nbytes = self.arena_bytes
+        if self.arena is not None: return 0
+        arena = computed(lay.dense(1, &nbytes), UINT8, WORKSPACE)
+        self.arena = arena
+        self.point(len(self.storages), (<Tensor>arena).buffer.data)
+        self.results = self.placed(self.places)
+        return 0
+
     cdef int bind(self, int number, char* address) noexcept:
         """Set all addresses in a storage."""
         cdef Storage s = <Storage>self.storages[number]
-        cdef int k
         if s.address == address: return 0
         s.address = address
+        return self.point(number, address)
+
+    cdef int point(self, int number, char* address) noexcept:
+        cdef int k
         for k in range(self.first_spot[number], self.first_spot[number + 1]):
             self.spots[k].at[0] = address + self.spots[k].offset
         return 0
 
-    cdef int bind_all(self, tuple arguments) except -1:
-        """Set the addresses that may have changed since the last run: of arguments and of gradients."""
+    cdef int read_arguments(self, tuple arguments) except -1:
+        """Set `held`, after all checks of arguments and gradients."""
         cdef Storage s
-        cdef Tensor x, g
-        cdef Leaf leaf
-        cdef int i, number
+        cdef Tensor x
+        cdef int i
         if len(arguments) != len(self.inputs):
             raise TypeError(f"run: the program takes {len(self.inputs)} tensors, got {len(arguments)}")
-        self.held = []
-        for i, number in enumerate(self.inputs):
+        held = []
+        for i in range(len(arguments)):
             x = ensure_tensor(arguments[i])
+            self.check_argument(i, x, arguments[i])
             ready(x)
-            self.check_argument(i, x)
-            if not x.layout.dense: x = copy_plain(x)
-            self.held.append(x)
-            self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
+            held.append(x if x.layout.dense else copy_plain(x))
         for s in self.storages:
-            if s.kind == CONSTANT and s.written: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
-            if s.kind != GRADIENT: continue
-            leaf = s.leaf
-            g = leaf.grad
-            if leaf.rows is not None:
-                raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; "
-                                   f"assign None to its .grad")
+            if s.kind == GRADIENT: check_gradient(s)
+        self.held = held
+        for i in range(len(held)): self.check_apart(i)
+        return 0
+
+    cdef int bind_all(self) except -1:
+        """Set the addresses that may have changed since the last run: of arguments and of gradients."""
+        cdef Storage s
+        cdef Tensor x
+        for number, argument in zip(self.inputs, self.held, strict=True):
+            s, x = self.storages[number], argument
+            self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
+            x.buffer.version += s.writes
+        return self.bind_outside()
+
+    cdef int bind_outside(self) except -1:
+        """Set the addresses of gradients, and restore constants that steps write to."""
+        cdef Storage s
+        cdef Tensor g
+        for s in self.varying:
+            if s.kind == CONSTANT:
+                memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
+                continue
+            g = s.leaf.grad
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
-                put_grad(leaf, g)
+                put_grad(s.leaf, g)
             ready(g)
-            if not g.layout.dense:
-                raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign "
-                                   f"a copy()")
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
 
-    def check_argument(self, int i, Tensor x):
-        """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i."""
+    def check_argument(self, int i, Tensor x, given):
+        """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step
+        writes to it."""
+        cdef Storage s = self.storages[self.inputs[i]]
         wanted, dtype = self.signature[i]
         if x.shape != wanted: raise ValueError(f"run: argument {i} has shape {x.shape}; the program takes {wanted}")
         if DTYPES[x.dtype] != dtype:
             raise TypeError(f"run: argument {i} is {DTYPES[x.dtype]}; the program takes {dtype}")
+        if not s.writes: return
+        if x is not given:
+            raise TypeError(f"run: the program writes to argument {i}, which must be a tensor, got {described(given)}")
+        check_writable(x, flags())
+        if not x.layout.dense:
+            raise ValueError(f"run: the program writes to argument {i}, which must be contiguous; pass a copy()")
+
+    def check_apart(self, int i):
+        """Raise ValueError if argument i shares memory with another one that a step writes to, or the reverse, or with
+        a gradient or other outside memory that a step writes to."""
+        cdef Storage own = self.storages[self.inputs[i]], s
+        cdef int k
+        for k in range(i):
+            s = self.storages[self.inputs[k]]
+            if (own.writes or s.writes) and meet(self.held[i], self.held[k]):
+                raise ValueError(f"run: arguments {k} and {i} share memory, and the program writes to one of them; "
+                                 f"pass a copy()")
+        for s in self.storages:
+            if s.kind == GRADIENT: other = s.leaf.grad
+            elif s.kind == TENSOR and (own.writes or s.writes): other = s.tensor
+            else: continue
+            if other is not None and meet(self.held[i], other):
+                raise ValueError(f"run: argument {i} shares memory with a tensor outside that the program uses, and a "
+                                 f"step writes to it; pass a copy()")
 
     # ---- running
 
@@ -279,15 +363,37 @@ cdef class Program:
         self.running = True
         self.at = 0
         try:
-            self.bind_all(arguments)
+            self.read_arguments(arguments)
+            self.take_arena()
+            self.bind_all()
             self.go()
+            self.ran = True
         except BaseException as e:
             self.explain(e)
             raise
         finally:
             self.running = False
             self.held = None
-        return self.outputs
+        return self.results
+
+    def again(self):
+        """run() on the arguments of the last run, whose memory must still be where it was."""
+        cdef Storage s
+        if flags().trace != NULL: refuse_trace("run() of another program")
+        if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
+        self.running = True
+        self.at = 0
+        try:
+            for s in self.varying:
+                if s.kind == GRADIENT: check_gradient(s)
+            self.bind_outside()
+            self.go()
+        except BaseException as e:
+            self.explain(e)
+            raise
+        finally:
+            self.running = False
+        return self.results
 
     cdef int go(self) except -1:
         cdef Step s

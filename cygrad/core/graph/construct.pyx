@@ -4,7 +4,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport fill, ready, shell, sole
 from cygrad.core.graph.trace cimport Trace, gather_step
-from cygrad.core.store.buffer cimport OTHER, READONLY, WATCHED, ZEROS, allocate_for, drop, hold, zeros
+from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport gather
@@ -76,7 +76,7 @@ cdef bint release_as_zeros(Tensor t) noexcept:
     if old.saved or old.parameters or old.optimizer or old.leases or old.flags & (READONLY | WATCHED): return False
     try: b = zeros(old.nbytes, OTHER)
     except MemoryError: return False
-    b.version, b.rewrites, b.flags = old.version + 1, old.rewrites, old.flags | ZEROS
+    b.version, b.rewrites, b.flags = old.version + 1, old.rewrites, (old.flags & ~VIRTUAL) | ZEROS
     b.gradients, b.category = old.gradients, old.category
     t.buffer = b
     drop(old)

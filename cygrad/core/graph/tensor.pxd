@@ -12,7 +12,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.store.layout cimport decref
-from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, ZEROS, Buffer, drop, make
+from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, ZEROS, Buffer, drop, make, make_real
 from cygrad.core.graph.slots cimport Slot, find_slot
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -115,13 +115,13 @@ cdef uint64_t next_number() noexcept
 
 cdef inline int ready(Tensor t) except -1:
     """Allocate the memory of `t` if it has none yet: a gradient of zeros gets memory when it is first read or written.
-    Raises MemoryError."""
-    return make(t.buffer) if t.buffer.flags & ZEROS else 0
+    Raises MemoryError, and RuntimeError for a virtual tensor that this thread does not trace."""
+    return make(t.buffer) if t.buffer.flags & (ZEROS | VIRTUAL) else 0
 
 cdef inline char* data_of(Tensor t) except? NULL:          # (NULL is valid for an empty tensor of external memory)
     """The address of the first element of `t`. All access to elements goes through this function, array_of() or
-    ready(). Raises MemoryError."""
-    if t.buffer.flags & (ZEROS | VIRTUAL): make(t.buffer)      # (of a virtual tensor, it raises)
+    ready(). Raises MemoryError, and RuntimeError for a virtual tensor."""
+    if t.buffer.flags & (ZEROS | VIRTUAL): make_real(t.buffer)
     return t.buffer.data + t.layout.offset * itemsize(t.dtype)
 
 cdef inline Tensor shell():

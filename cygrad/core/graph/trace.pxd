@@ -1,9 +1,9 @@
 """Traces: a program runs without its kernels, in virtual memory.
 
-While a thread has a trace, operators infer shapes and dtypes, but nothing is computed. Results, workspaces and gradients
-are virtual buffers: they have addresses and are counted, but have no memory. So the trace shows what the program would
-allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its arguments, whose
-addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
+While a thread has a trace, operators infer shapes and dtypes, but nothing is computed. Results, workspaces and
+gradients are virtual buffers: they have addresses and are counted, but have no memory. So the trace shows what the
+program would allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its
+arguments, whose addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
 
 When the trace ends, everything outside is as before: gradients, versions, generators, counters."""
 
@@ -35,7 +35,7 @@ cdef class Storage:
     cdef Tensor tensor      # a tensor on all of it, or None
     cdef Leaf leaf          # of a GRADIENT
     cdef list lives         # the numbers of the lives that are placed in it
-    cdef bint written       # by a step
+    cdef int writes         # the number of steps that write to it
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
     cdef char* address      # as the steps have it; NULL: not set yet
 
@@ -57,7 +57,7 @@ cdef class Step:
 cdef class LeafStep(Step):
     """A gradient of a variable is complete, or zeroed."""
     cdef Leaf leaf
-    cdef bint fresh
+    cdef bint fresh, none       # none: .grad becomes None
 
 
 cdef class Undo:
@@ -92,9 +92,12 @@ cdef class Trace:
     cdef int stand_for_none(self, Leaf leaf, int number) except -1
     cdef int settle(self, Leaf leaf) except -1
     cdef bint holds(self, Leaf leaf, Tensor grad)
+    cdef bint is_outside(self, Tensor x)
+    cdef bint has_outside(self, Leaf leaf)
     cdef int constant_made(self, Tensor t) except -1
     cdef int before_write(self, Buffer* b) except -1
     cdef list gradient_items(self)
+    cdef Storage storage_of_life(self, const Buffer* b)
     cdef bint is_free(self, Storage s, const Life* life)
     cdef int finish(self) except -1
 

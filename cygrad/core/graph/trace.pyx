@@ -2,6 +2,7 @@
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
@@ -9,12 +10,16 @@ from cygrad.core.graph.tensor cimport fill, node_of, put_grad, shell
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, drop, forget_virtual, hold, make_virtual, new_virtual, set_aside,
+    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, drop, forget_virtual, make, make_virtual, new_virtual, set_aside,
     set_tracing, zeros,
 )
+from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport UINT8, itemsize
 from cygrad.kernels.driver cimport gather
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
@@ -30,8 +35,8 @@ cdef int refuse_trace(str action) except -1:
     if t.purpose == PLANNING:
         raise RuntimeError(f"memory.plan: {action} needs values, and a plan computes none; keep it outside the planned "
                            f"function")
-    raise RuntimeError(f"capture: {action} cannot be captured, because a net runs operators in planned memory and would "
-                       f"not repeat it; keep it outside the captured function")
+    raise RuntimeError(f"capture: {action} cannot be captured, because a net runs operators in planned memory and "
+                       f"would not repeat it; keep it outside the captured function")
 
 
 cdef bint has_values(const Array* a) noexcept nogil:
@@ -43,7 +48,7 @@ cdef bint has_values(const Array* a) noexcept nogil:
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
     """A tensor on the buffer `b`, which memory.scope() does not see."""
     cdef Tensor t = shell()
-    hold(b)
+    hold_buffer(b)
     fill(t, b, lay.incref(layout), dtype)
     return t
 
@@ -98,11 +103,6 @@ cdef class Step:
         raise NotImplementedError("a step has no run")
 
 
-cdef bint is_outside(Leaf leaf) noexcept:
-    """Whether the variable existed before the trace, and still does."""
-    return leaf.tensor != NULL and not (<Tensor>leaf.tensor).buffer.flags & VIRTUAL
-
-
 # ---- restoring -------------------------------------------------------------------------------------------------------
 
 cdef class Undo:
@@ -110,6 +110,9 @@ cdef class Undo:
 
     cdef int restore(self) except -1:
         raise NotImplementedError("an Undo has no restore")
+
+    def check(self):
+        """Raise RuntimeError if the program cannot repeat what is undone."""
 
 
 cdef class VersionUndo(Undo):
@@ -129,19 +132,30 @@ cdef class LeafUndo(Undo):
     cdef object rows
     cdef Buffer* memory     # that of `grad`, NULL if it is still there
     cdef bint fresh, incomplete, given
+    cdef bint released      # the stand-in has gone
     cdef uint64_t collected
+
+    cdef bint take_back(self) except -1:
+        """Give `grad` its memory back, if it was set aside. It still counts nothing."""
+        cdef Buffer* stand_in = self.grad.buffer if self.grad is not None else NULL
+        if stand_in == NULL or self.memory == NULL: return False
+        self.grad.buffer, self.grad.rewrites = self.memory, self.memory.rewrites
+        self.memory = NULL
+        if self.leaf.grad is self.grad: stand_in.gradients -= 1
+        drop(stand_in)
+        return True
+
+    cdef int release_if_unused(self) except -1:
+        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one."""
+        if self.leaf.grad is self.grad or Py_REFCNT(<PyObject*>self.grad) > 1: return 0
+        self.released |= self.take_back()
+        return 0
 
     cdef int restore(self) except -1:
         cdef Leaf leaf = self.leaf
         cdef Tensor now = leaf.grad
-        cdef Buffer* stand_in
-        if self.grad is not None and self.memory != NULL:
-            stand_in = self.grad.buffer
-            self.grad.buffer, self.grad.rewrites = self.memory, self.memory.rewrites
-            if not self.memory.flags & (ZEROS | EXTERNAL): count_again(self.memory)
-            self.memory = NULL
-            if now is self.grad: stand_in.gradients -= 1
-            drop(stand_in)
+        if self.take_back() or self.released:
+            if not self.grad.buffer.flags & (ZEROS | EXTERNAL): count_again(self.grad.buffer)
         if now is not self.grad:
             put_grad(leaf, None)
             leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
@@ -167,7 +181,9 @@ cdef class Trace:
         """A life of `nbytes` from now on, at new addresses."""
         cdef Life* life
         cdef Life** lives
+        cdef LeafUndo u
         global cursor
+        for u in <list>self.remembered[None]: u.release_if_unused()
         if self.n_lives == self.capacity:
             lives = <Life**>PyMem_Realloc(self.lives, (2 * self.capacity + 64) * sizeof(Life*))
             if lives == NULL: raise MemoryError("no memory for a trace")
@@ -175,7 +191,7 @@ cdef class Trace:
         life = <Life*>PyMem_Calloc(1, sizeof(Life))
         if life == NULL: raise MemoryError("no memory for a trace")
         life.data, life.nbytes, life.birth, life.death = <char*>cursor, nbytes, self.clock, -1
-        life.storage, life.number, life.clock = -1, self.n_lives, &self.clock
+        life.storage, life.number, life.clock, life.trace = -1, self.n_lives, &self.clock, <void*>self
         life.first_use = life.last_use = -1
         cursor += (nbytes + 255) // 128 * 128       # (a gap, so that no address belongs to two)
         self.lives[self.n_lives] = life
@@ -236,11 +252,11 @@ cdef class Trace:
         cdef Buffer* stand_in
         cdef Life* life
         cdef int number = -1
-        if <size_t><void*>leaf in self.remembered: return 0
+        if <size_t><void*>leaf in self.remembered or not self.has_outside(leaf): return 0
         u = LeafUndo.__new__(LeafUndo)
         u.leaf, u.grad, u.rows, u.fresh, u.incomplete = leaf, grad, leaf.rows, leaf.fresh, leaf.incomplete
         u.given, u.collected = leaf.given, leaf.collected
-        if self.purpose == PREPARING and is_outside(leaf): number = self.gradient_storage(leaf)
+        if self.purpose == PREPARING: number = self.gradient_storage(leaf)
         if grad is not None:
             b = grad.buffer
             if b.holders == 1 and not b.flags & (EXTERNAL | VIRTUAL):
@@ -255,6 +271,7 @@ cdef class Trace:
                 stand_in.version, stand_in.rewrites = b.version, b.rewrites
                 u.memory = b
                 grad.buffer = stand_in
+                (<list>self.remembered[None]).append(u)
             elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
         elif number >= 0 and leaf.rows is None: self.stand_for_none(leaf, number)
         return self.remember(<size_t><void*>leaf, u)
@@ -268,6 +285,18 @@ cdef class Trace:
         fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
         return put_grad(leaf, t)
 
+    cdef bint is_outside(self, Tensor x):
+        """Whether a tensor existed before the trace."""
+        if x.buffer.flags & VIRTUAL: return False
+        found = self.storage_of.get(<size_t>x.buffer)
+        return found is None or found >= 0 and (<Storage>self.storages[found]).kind != CONSTANT
+
+    cdef bint has_outside(self, Leaf leaf):
+        """Whether a variable existed before the trace, and still does."""
+        if leaf.tensor == NULL or not self.is_outside(<Tensor>leaf.tensor): return False
+        found = self.remembered.get(<size_t><void*>leaf)
+        return found is None or isinstance(found, LeafUndo)     # else the program has made it a variable
+
     cdef bint holds(self, Leaf leaf, Tensor grad):
         """Whether the trace has a reference to the .grad of a variable, beside that of the variable."""
         found = self.remembered.get(<size_t><void*>leaf)
@@ -275,19 +304,26 @@ cdef class Trace:
 
     cdef int constant_made(self, Tensor t) except -1:
         """Keep a tensor that the program made, but no operator computed: steps read its memory."""
-        if self.purpose == PREPARING:
-            self.new_storage(CONSTANT, on_buffer(t.buffer, t.layout, t.dtype), None, <size_t>t.buffer)
+        if self.purpose == PLANNING: self.storage_of[<size_t>t.buffer] = -1     # (the program may free it)
+        else: self.new_storage(CONSTANT, on_buffer(t.buffer, t.layout, t.dtype), None, <size_t>t.buffer)
         return 0
 
     cdef int before_write(self, Buffer* b) except -1:
         """Call this before a step that writes to a buffer is emitted."""
         cdef Storage s
         self.remember_version(b)
-        if self.purpose != PREPARING or b.flags & VIRTUAL: return 0
-        s = self.storages[self.storage_on(b)]
-        if s.kind == CONSTANT and not s.written: s.initial = PyBytes_FromStringAndSize(b.data, b.nbytes)
-        s.written = True
+        if self.purpose != PREPARING: return 0
+        if b.flags & VIRTUAL: s = self.storage_of_life(b)
+        else:
+            s = self.storages[self.storage_on(b)]
+            if s.kind == CONSTANT and not s.writes: s.initial = PyBytes_FromStringAndSize(b.data, b.nbytes)
+        if s is not None: s.writes += 1
         return 0
+
+    cdef Storage storage_of_life(self, const Buffer* b):
+        """The storage that a virtual buffer stands for, or None."""
+        cdef int number = (<Life*>b.home).storage if b.home != NULL else -1
+        return None if number < 0 else self.storages[number]
 
     cdef int settle(self, Leaf leaf) except -1:
         """Make the gradient of a variable be in the memory of its .grad when the program is here."""
@@ -296,7 +332,11 @@ cdef class Trace:
         cdef Life* life
         cdef Buffer* b
         cdef int number
-        if self.purpose != PREPARING or grad is None or not is_outside(leaf): return 0
+        if self.purpose != PREPARING or not self.has_outside(leaf): return 0
+        if grad is None:
+            leaf_step(leaf, leaf.fresh)
+            (<LeafStep>self.steps[-1]).none = True
+            return 0
         b = grad.buffer
         number = self.gradient_storage(leaf)
         s = self.storages[number]
@@ -316,7 +356,7 @@ cdef class Trace:
     cdef list gradient_items(self):
         """(variable, item of its gradient) for each variable from outside whose gradient has changed."""
         return [((<Tensor>(<LeafUndo>u).leaf.tensor), tensor_item((<LeafUndo>u).leaf.grad)) for u in self.undo
-                if isinstance(u, LeafUndo) and is_outside((<LeafUndo>u).leaf) and (<LeafUndo>u).leaf.grad is not None]
+                if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf) and (<LeafUndo>u).leaf.grad is not None]
 
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether every other life in the storage has ended before the first use of `life`."""
@@ -329,6 +369,7 @@ cdef class Trace:
     cdef int finish(self) except -1:
         """After the last step: put each gradient into its .grad."""
         for undo in self.undo:
+            undo.check()
             if isinstance(undo, LeafUndo): self.settle((<LeafUndo>undo).leaf)
         return 0
 
@@ -367,9 +408,10 @@ cdef class LoopStep(Step):
 
 
 cdef class LeafStep(Step):
-    """A gradient of a variable is complete, or zeroed."""
+    """A gradient of a variable is complete, zeroed, or set to None."""
 
     cdef int run(self) except -1:
+        if self.none: put_grad(self.leaf, None)
         self.leaf.fresh, self.leaf.incomplete = self.fresh, False
         if self.leaf.grad is not None: self.leaf.grad.buffer.version += 1
         return 0
@@ -438,7 +480,7 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     """The gradient of a variable is complete (fresh) or zeroed."""
     cdef Trace t = preparing(flags())
     cdef LeafStep s
-    if t is None or not is_outside(leaf): return 0
+    if t is None or not t.has_outside(leaf): return 0
     s = LeafStep.__new__(LeafStep)
     s.take(0, 0)
     s.name, s.leaf, s.fresh = ".grad", leaf, fresh
@@ -490,7 +532,7 @@ cdef Trace begin_trace(int purpose):
     if f.trace != NULL:
         raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
     t.purpose = purpose
-    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {}, []
+    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {None: []}, []
     t.recording, t.training = f.recording, f.training
     f.trace, f.recording, f.values = <void*>t, False, 0
     open_traces += 1
@@ -505,7 +547,7 @@ cdef int end_trace(Trace t) except -1:
     global open_traces
     try:
         while t.undo: (<Undo>t.undo.pop()).restore()
-        t.remembered.clear()
+        t.remembered = {None: []}
     finally:
         f.trace, f.values = NULL, 0
         f.recording, f.training = t.recording, t.training
@@ -532,10 +574,15 @@ cdef void* allocate_virtual(size_t nbytes, int category) except NULL:
 
 
 cdef int make_zeros(void* buffer, size_t nbytes) except -1:
-    """Give virtual memory to a buffer of zeros."""
+    """Give virtual memory to a buffer of zeros that the program made, and real memory to one from outside."""
     cdef Flags* f = flags()
     cdef Trace t = <Trace>f.trace
     cdef Buffer* b = <Buffer*>buffer
+    if b.link != f.trace:
+        f.values += 1
+        try: return make(b)
+        finally: f.values -= 1
+    b.link = NULL
     make_virtual(b, t.new_life(nbytes))
     return zeros_step(f, b)
 

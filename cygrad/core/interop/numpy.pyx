@@ -112,9 +112,10 @@ cdef object lend(const Array* a, Buffer* buffer, bint writable):
 cdef int lend_tensor(tensor_, Py_buffer* view, int wanted) except -1:
     """The buffer protocol of a tensor, under the rules of numpy()."""
     cdef Tensor t = <Tensor>tensor_
-    cdef Array a = array_of(t)
+    cdef Array a
     check_alive(t)
     check_lendable(t, "the buffer")
+    a = array_of(t)
     return fill_view(lease_of(&a, t.buffer, writable(t)), view, wanted)
 
 

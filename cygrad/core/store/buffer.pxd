@@ -62,6 +62,7 @@ cdef struct Life:           # of a virtual buffer. A trace owns it.
     int storage             # the memory outside the arena that it stands for, or -1
     int number              # its place among the lives of the trace
     const int* clock        # the number of steps so far
+    void* trace             # the Trace
 
 cdef struct Shaping:        # the layout and dtype of the buffer being allocated, for an observer
     const Layout* layout    # NULL: the buffer is not allocated for a tensor
@@ -73,6 +74,8 @@ cdef Shaping shaping
 cdef Buffer* allocate(size_t nbytes, int category) except NULL
 cdef Buffer* zeros(size_t nbytes, int category) except NULL
 cdef int make(Buffer* b) except -1
+cdef int make_real(Buffer* b) except -1
+cdef int refuse_virtual() except -1
 cdef Buffer* new_virtual(Life* life, int category) except NULL
 cdef void make_virtual(Buffer* b, Life* life) noexcept
 cdef void forget_virtual(Buffer* b) noexcept

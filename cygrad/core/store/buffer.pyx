@@ -298,13 +298,17 @@ cdef Buffer* zeros(size_t nbytes, int category) except NULL:
     reset(b, category)
     b.data, b.nbytes, b.size_class, b.home = NULL, 0, LARGE, <void*>nbytes
     b.flags |= ZEROS
+    if watching & TRACING and is_virtual(): b.link = flags().trace      # (made by the traced program)
     return b
 
 
 cdef int make(Buffer* b) except -1:
-    """Allocate the memory of a buffer of zeros. If it raises MemoryError, nothing has changed."""
+    """Allocate the memory of a buffer of zeros. If it raises MemoryError, nothing has changed. Raises RuntimeError for
+    a virtual buffer, except in the thread that traces it."""
     cdef size_t nbytes = <size_t>b.home
-    if b.flags & VIRTUAL: refuse_virtual()
+    if b.flags & VIRTUAL:
+        if b.home != NULL and (<Life*>b.home).trace == flags().trace: return 0
+        refuse_virtual()
     if watching & (FAILING | TRACING):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return late_bound.make_virtual(b, nbytes)
@@ -316,6 +320,12 @@ cdef int make(Buffer* b) except -1:
     count(b, nbytes)
     tick()
     return 0
+
+
+cdef int make_real(Buffer* b) except -1:
+    """make(), for a caller that reads or writes the elements now."""
+    if not b.flags & VIRTUAL: make(b)
+    return refuse_virtual() if b.flags & VIRTUAL else 0
 
 
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL:
@@ -396,8 +406,8 @@ cdef inline bint is_virtual() noexcept:
 
 
 cdef int refuse_virtual() except -1:
-    raise RuntimeError("this tensor has no values: it was made while a program was traced (by memory.plan, or to capture "
-                       "a net), which computes nothing; read it after a run")
+    raise RuntimeError("this tensor has no values: it was made while a program was traced (by memory.plan, or to "
+                       "capture a net), which computes nothing; read it after a run")
 
 
 cdef Buffer* new_virtual(Life* life, int category) except NULL:
@@ -426,7 +436,8 @@ cdef void make_virtual(Buffer* b, Life* life) noexcept:
 
 
 cdef void forget_virtual(Buffer* b) noexcept:
-    """End the life of a virtual buffer: it counts nothing from now on. Its holders keep the header."""
+    """End the life of a virtual buffer: it counts nothing from now on. Its holders keep the header. Its version rises,
+    so that a later backward pass notices it."""
     cdef Life* life = <Life*>b.home
     global virtual_bytes
     if life == NULL: return
@@ -434,6 +445,7 @@ cdef void forget_virtual(Buffer* b) noexcept:
     subtract_from_counters(b)
     virtual_bytes -= b.nbytes
     b.home = NULL
+    b.version += 1
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
 
 

@@ -1,27 +1,86 @@
-"""The wording of errors: modes, threads, settings, replays and the tools of cygrad.testing."""
+"""The wording of errors: modes, threads, settings, programs and the tools of cygrad.testing."""
 
 import numpy as np
 
 import cygrad as cg
 from cygrad import bundles
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 from cygrad.core.source import line_of
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
-from wrong import counting, failing_allocation, leaking, nested_failures, of_another_thread
+from wrong import counting, failing_allocation, leaking, nested_failures
+
+PAIR = ((2,), "float32")
+
+
+def DOUBLE():
+    return Program(lambda x: x * 2, PAIR)
+
+
+def WRITER():
+    return Program(lambda x, y: x.__iadd__(y), PAIR, PAIR)
+
+
+def traced():
+    left = []
+    cg.memory.plan(lambda: left.append(cg.ones(2) * 2))
+    return left[0]
+
+
+def with_gradient(change, argument=lambda w: cg.ones((2, 2))):
+    """Run a program that computes the gradient of `w`, after a change of w.grad."""
+    w = cg.ones((2, 2)).attach_grad()
+
+    def f(x):
+        with cg.record(): y = (w * x).sum()
+        y.backward()
+
+    program = Program(f, ((2, 2), "float32"))
+    change(w)
+    program.run(argument(w))
+
+
+def rows_as_gradient(w):
+    w.grad = cg.GradientSlice([0], [[1.0, 2.0]])
+
+
+def strided_gradient(w):
+    w.grad = cg.zeros((2, 2)).T
+
 
 CASES = [
     (lambda: line_of(3, 0), TypeError, "line_of takes a code object, got int"),
-    (lambda: Replay(cg.argwhere, cg.zeros(3)), RuntimeError,
-     "Replay: the shape of the result of argwhere depends on values, so no memory can be planned for it; keep masks "
-     "and counts outside the captured function"),
-    (lambda: Replay(lambda x: x.item(), cg.ones(1)), RuntimeError,
-     "Replay: reading the values of a tensor cannot be captured, because a replay runs operators on fixed memory and "
-     "would not repeat it; compute it outside the captured function"),
-    (lambda: Replay(of_another_thread, cg.ones(1)), RuntimeError,
-     "Replay: add uses a result of another thread, which a replay would not compute again; compute it in the capturing "
-     "thread"),
-    (lambda: Replay(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
-     "Replay: outputs is empty before the first run(); call run() first"),
+    (lambda: Program(cg.argwhere, cg.zeros(3)), RuntimeError,
+     "capture: a result whose shape depends on values, that of argwhere, cannot be captured, because a net runs "
+     "operators in planned memory and would not repeat it; keep it outside the captured function"),
+    (lambda: cg.memory.plan(lambda: cg.ones(1).item()), RuntimeError,
+     "memory.plan: reading the values of a tensor needs values, and a plan computes none; keep it outside the planned "
+     "function"),
+    (lambda: cg.memory.plan(lambda: cg.memory.plan(cg.ones, 1)), RuntimeError,
+     "a program is being traced in this thread already: memory.plan and captures do not nest"),
+    (lambda: traced() + 1, RuntimeError,
+     "this tensor has no values: it was made while a program was traced (by memory.plan, or to capture a net), which "
+     "computes nothing; read it after a run"),
+    (lambda: Program(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
+     "outputs is empty before the first run(); call run() first"),
+    (lambda: DOUBLE().__init__(cg.exp, PAIR), RuntimeError,
+     "Program: __init__ was called before; make another program"),
+    (lambda: DOUBLE().run(), TypeError, "run: the program takes 1 tensors, got 0"),
+    (lambda: DOUBLE().run(cg.ones(3)), ValueError, "run: argument 0 has shape (3,); the program takes (2,)"),
+    (lambda: DOUBLE().run(cg.ones(2, dtype="int64")), TypeError,
+     "run: argument 0 is int64; the program takes float32"),
+    (lambda: WRITER().run([1.0, 2.0], cg.ones(2)), TypeError,
+     "run: the program writes to argument 0, which must be a tensor, got [1.0, 2.0]"),
+    (lambda: WRITER().run(cg.zeros((2, 2)).T[0], cg.ones(2)), ValueError,
+     "run: the program writes to argument 0, which must be contiguous; pass a copy()"),
+    (lambda: (lambda x: WRITER().run(x, x))(cg.zeros(2)), ValueError,
+     "run: arguments 0 and 1 share memory, and the program writes to one of them; pass a copy()"),
+    (lambda: with_gradient(lambda w: None, lambda w: w.grad), ValueError,
+     "run: argument 0 shares memory with a tensor outside that the program uses, and a step writes to it; pass a "
+     "copy()"),
+    (lambda: with_gradient(rows_as_gradient), RuntimeError,
+     "run: the gradient of a variable of shape (2, 2) is a GradientSlice; assign None to its .grad"),
+    (lambda: with_gradient(strided_gradient), RuntimeError,
+     "run: the .grad of a variable of shape (2, 2) is not contiguous; assign a copy()"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,
      "concat: 65536 inputs; an operation takes at most 65535, so join them in groups"),
     (lambda: bundles.alone.load("cygrad.sums"), ModuleNotFoundError,
@@ -43,10 +102,8 @@ CASES = [
      "fail_allocation: this scope is not open, so it cannot be closed"),
     (lambda: assert_no_leak().__exit__(), RuntimeError,
      "assert_no_leak: this scope is not open, so it cannot be closed"),
-    (lambda: Replay(lambda x: {"double": x * 2}, cg.ones(1)), TypeError,
-     "Replay: the function must return a tensor or a tuple of tensors; it returned a value of type dict"),
-    (lambda: Replay(lambda: None), RuntimeError,
-     "Replay: the function ran no operation on tensors"),
+    (lambda: Program(lambda x: 3, cg.ones(1)), TypeError,
+     "a captured function returns tensors, or tuples, lists or dicts of them, or None; this one returned 3"),
     (lambda: failing_allocation(), MemoryError,
      "allocation 1 of 8 bytes fails on request (testing.fail_allocation)"),
     (lambda: fail_allocation(0).__enter__(), ValueError,

@@ -1,6 +1,6 @@
-"""Random programs captured by Replay, replayed on other inputs and compared with eager code, bit for bit: views,
-in-place writes (over inputs, results, views and memory made inside), several outputs, gradients of first and second
-order.
+"""Random functions as programs, run on other inputs and compared with eager code, bit for bit: views, in-place writes
+(over arguments, results, views and memory made inside), several outputs, gradients of first and second order. Their
+plans are compared with the memory that eager code takes.
 
 CYGRAD_PROGRAMS is the number of programs (1000). `make test-all` runs 10,000."""
 
@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.execute.replay import Replay
+from cygrad.core.execute.program import Program
 
-from tests.support.programs import WRITES, Program, in_cygrad, write
+from tests.support.programs import WRITES, in_cygrad, write
+from tests.support.programs import Program as Recipe
 from tests.support.rows import same_bits
 
 COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "1000"))
@@ -23,10 +24,10 @@ class Captured:
     was made inside, and in one third the gradients are part of the result."""
 
     def __init__(self, seed):
-        self.program = Program(seed)
+        self.program = Recipe(seed)
         self.rng_seed = seed
         self.gradients = self.program.kind == "create_graph"
-        self.inputs = [*self.program.variables, *self.program.constants]
+        self.arrays = [*self.program.variables, *self.program.constants]
 
     def __call__(self, *inputs):
         rng = np.random.default_rng(self.rng_seed)
@@ -92,30 +93,49 @@ def run(f, arrays):
     return [y.detach().numpy().copy() for y in out], [x.numpy().copy() for x in tensors]
 
 
-def test_replays_compute_what_eager_code_computes():
+def test_programs_compute_what_eager_code_computes():
     captured, refused, writes = 0, {}, 0
     for seed in range(COUNT):
         f = Captured(seed)
         rng = np.random.default_rng(seed + 1)
-        expected, error = run(f, f.inputs)
-        tensors = [cg.tensor(a) for a in f.inputs]
+        expected, error = run(f, f.arrays)
         if expected is None:
-            with pytest.raises(error): Replay(f, *tensors)
+            with pytest.raises(error): Program(f, *f.arrays)
             continue
         try:
-            replay = Replay(f, *tensors)
+            program = Program(f, *f.arrays)
         except RuntimeError as e:
-            assert str(e).startswith("Replay: "), (seed, e)
+            assert str(e).startswith("capture: "), (seed, e)
             reason = str(e).split(",")[0]
             refused[reason] = refused.get(reason, 0) + 1
             continue
         captured += 1
         writes += any(step[0] in WRITES for step in f.program.steps)
+        assert program.bound_bytes <= program.arena_bytes
         for _ in range(2):
-            arrays = [rng.uniform(-1.5, 1.5, a.shape) for a in f.inputs]
-            for x, a in zip(tensors, arrays, strict=True): x[...] = a
+            arrays = [rng.uniform(-1.5, 1.5, a.shape) for a in f.arrays]
+            tensors = [cg.tensor(a) for a in arrays]
             expected, after = run(f, arrays)
-            for ours, eager in zip(replay.run(), expected, strict=True): same_bits(ours.numpy(), eager)
+            for ours, eager in zip(program.run(*tensors), expected, strict=True): same_bits(ours.numpy(), eager)
             for ours, eager in zip(tensors, after, strict=True): same_bits(ours.numpy(), eager)
-        del replay
-    assert captured > 0.6 * COUNT and writes > 0.1 * COUNT, (captured, writes, refused)
+        del program
+    assert captured > 0.9 * COUNT and writes > 0.1 * COUNT, (captured, writes, refused)
+
+
+def test_plans_equal_what_eager_code_takes():
+    planned = 0
+    for seed in range(COUNT // 5):
+        f = Captured(seed)
+        tensors = [cg.tensor(a) for a in f.arrays]
+        if run(f, f.arrays)[0] is None: continue
+        before, versions = cg.memory.stats(), [x.version for x in tensors]
+        plan = cg.memory.plan(f, *tensors)
+        assert unchanged(before, cg.memory.stats()) and versions == [x.version for x in tensors], seed
+        with cg.memory.track() as measured: f(*tensors)
+        assert plan.peak_bytes == measured.peak_bytes, seed
+        planned += 1
+    assert planned > 0.15 * COUNT
+
+
+def unchanged(before, after):
+    return all(before[key] == after[key] for key in before if key != "peak_bytes")

@@ -1,0 +1,39 @@
+# Written by tools/make_stubs.py; do not edit.
+from typing import Any
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class Step:
+    @property
+    def name(self) -> Any: ...
+@disjoint_base
+class Storage:
+    @property
+    def kind(self) -> Any: ...
+    @property
+    def number(self) -> Any: ...
+@disjoint_base
+class Trace:
+    @property
+    def purpose(self) -> Any: ...
+@disjoint_base
+class Undo:
+    def check(self) -> Any: ...
+@disjoint_base
+class GatherStep(Step):
+    pass
+@disjoint_base
+class LeafStep(Step):
+    pass
+@disjoint_base
+class LeafUndo(Undo):
+    pass
+@disjoint_base
+class LoopStep(Step):
+    pass
+@disjoint_base
+class VersionUndo(Undo):
+    pass
+@disjoint_base
+class ZeroStep(Step):
+    pass
