@@ -8,7 +8,7 @@ from typing import Any, Self
 from cygrad.core.errors import cut
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
-from cygrad.graph.lowering import Operators
+from cygrad.graph.operators import Operators
 
 
 class State(local):

@@ -14,7 +14,7 @@ from cygrad.graph.blobs import Blobs, Names
 from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
 )
-from cygrad.graph.gradients import ALIASES, BUILT_IN, backward_pass
+from cygrad.graph.gradients import ALIASES, BUILT_IN, backward_pass, completed_pass, renamed_gradients, renamed_pass
 from cygrad.graph.immediate import run_added
 from cygrad.ops.table import ROWS
 
@@ -106,10 +106,16 @@ class Net(Blobs):
             for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
             raise
         self._operators.insert(index, operator)
+        if operator.is_gradient and isinstance(type, Operator): self._complete_pass()
         self._known |= {*filter(None, operator.inputs), *operator.outputs}
         if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
         self._edits += 1
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
+
+    def _complete_pass(self):
+        """If the last operators are all of get_backward_pass, they are a pass of this net."""
+        found = completed_pass(self._operators)
+        if found is not None: self._passes += found,
 
     def _operands(self, inputs, outputs, who, numbers):
         """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
@@ -285,9 +291,17 @@ class Net(Blobs):
 
         def renamed(names): return tuple(new if name == old else name for name in names)
 
+        made: dict[int, Operator] = {}              # by the ids of the operators before
         for k, o in enumerate(self._operators):
-            if old in o.inputs or old in o.outputs:
-                self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs))
+            if old in o.inputs or old in o.outputs or id(o.of) in made:
+                made[id(o)] = self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs),
+                                                             of=made.get(id(o.of), o.of))
+        self._passes = tuple(renamed_pass(p, made, {old: new}) for p in self._passes)
+        if self._gradients is not None:
+            self._gradients = renamed_gradients(self._gradients, {old: new})
+        self._given = {*renamed(self._given)}
+        if self._shared is not None: self._shared = frozenset(renamed(self._shared))
+        self._bindings = {new if name == old else name: x for name, x in self._bindings.items()}
         self._constants = {new if name == old else name: value for name, value in self._constants.items()}
         self._numbers = {text: new if name == old else name for text, name in self._numbers.items()}
         if self._outputs is not None: self._outputs = renamed(self._outputs)
