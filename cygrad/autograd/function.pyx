@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
+from cygrad.core.graph.trace cimport calls_of, refuse_trace
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
 from cygrad.core.backward.hooks cimport call_watched
@@ -252,6 +253,7 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
 cdef object run_function(cls, tuple inputs):
     cdef FunctionContext ctx = FunctionContext.__new__(FunctionContext)
     cdef Flags* f = flags()
+    if calls_of(f) is not None: refuse_trace(f"the autograd.Function {cls.__name__}")
     cdef int recording = f.recording
     cdef bint tracked = False
     cdef void* outer = f.inputs

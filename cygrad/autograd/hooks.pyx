@@ -1,5 +1,7 @@
 """Registers hooks on tensors and nodes."""
 
+from cygrad.core.thread_state cimport flags
+from cygrad.core.graph.trace cimport calls_of, refuse_trace
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, is_variable
 
 from cygrad.core.late_bound import bind_methods
@@ -17,6 +19,7 @@ def register_hook(Tensor self, f: Callable[[Tensor], Tensor | None]) -> Handle:
     also a context manager. A reference from `f` to this tensor keeps it alive until the hook is removed or the graph is
     freed. Raises TypeError if `f` is not callable, RuntimeError for a tensor to which no gradient flows."""
     check_function(f, "register_hook")
+    if calls_of(flags()) is not None: refuse_trace("register_hook()")
     if not is_tracked(self):
         raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; call "
                            f"attach_grad() on it, or record the operation that computes it")

@@ -5,8 +5,10 @@ import numpy as np
 from cygrad.core.interop.creation cimport head_full
 from cygrad.core.backward.engine cimport run_pass
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked
+from cygrad.core.graph.trace cimport Trace, calls_of, refuse_trace, tensor_item
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
+from cygrad.core.thread_state cimport flags
 
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.dtypes import DTYPES
@@ -95,6 +97,29 @@ def _check_mode(train_mode, what):
                         f"{described(train_mode)}")
 
 
+cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple arguments):
+    """run_pass() during a trace that lists what is called: (kind, items of the outputs, of the head gradients or None,
+    retain_graph, create_graph, items of the inputs or None, items of the results, items of the gradients of
+    variables as pairs). What the pass calls is not listed."""
+    cdef Trace t = <Trace>flags().trace
+    cdef list results
+    ys = [tensor_item(y) for y in _listed(outputs)]
+    heads = [None] * len(ys) if gradients is None else [item_or_number(g) for g in _listed(gradients)]
+    wanted = None if inputs is None else [tensor_item(x) if isinstance(x, Tensor) else None for x in inputs]
+    if wanted is not None and None in wanted: refuse_trace("grad() of a GradientEdge")
+    nodes, numbers, given, retain, graph, captures, strict, mode = arguments
+    t.calls = None
+    try: results = run_pass(nodes, numbers, given, retain, graph, captures, strict, mode)
+    finally: t.calls = calls
+    calls.append((kind, ys, heads, bool(retain), bool(graph), wanted,
+                  [tensor_item(g) if isinstance(g, Tensor) else None for g in results or ()], t.gradient_items()))
+    return results
+
+
+cdef object item_or_number(g):
+    return tensor_item(<Tensor>g) if isinstance(g, Tensor) else g
+
+
 cdef int _mode(train_mode) except? -2:
     return -1 if train_mode is None else <bint>train_mode
 
@@ -132,7 +157,10 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
                                    f"make it a variable, or retain_grad() on a recorded result")
             captures.append((*place(x), -1))
     retain = create_graph if retain_graph is None else retain_graph
-    run_pass(nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode))
+    calls = calls_of(flags())
+    if calls is None: run_pass(nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode))
+    else: note_pass(calls, "backward", outputs, gradients, inputs, (nodes, numbers, heads, retain, create_graph, captures,
+                                                                  None, _mode(train_mode)))
 
 
 def grad(
@@ -167,7 +195,11 @@ def grad(
                                f"result; call attach_grad() on it before the forward pass, or pass allow_unused=True")
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
-    results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
+    calls = calls_of(flags())
+    if calls is None: results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict,
+                                         _mode(train_mode))
+    else: results = note_pass(calls, "grad", outputs, gradients, inputs, (nodes, numbers, heads, retain, create_graph,
+                                                                        captures, strict, _mode(train_mode)))
     for g in results:
         if isinstance(g, Tensor) and not is_tracked(<Tensor>g): (<Tensor>g).buffer.flags |= GRAPHLESS
     results += [None] * (len(inputs) - len(results))
@@ -177,7 +209,7 @@ def grad(
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and is_tracked(y):      # the common calls, with fewer checks
+    if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:     # fewer checks
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:
             g = gradient

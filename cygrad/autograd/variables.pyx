@@ -14,7 +14,7 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
-from cygrad.core.graph.trace cimport Trace, leaf_step, refuse_trace, zeros_step
+from cygrad.core.graph.trace cimport Trace, calls_of, leaf_step, note, refuse_trace, zeros_step
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -122,6 +122,7 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     cdef bint sparse = read_stype(self, stype)
     cdef Leaf leaf
     check_floating(self)
+    if calls_of(flags()) is not None: refuse_trace("attach_grad()")
     leaf = leaf_of(self)
     zeros = None
     if req != NULL_REQ and not sparse and (leaf is None or leaf.grad is None): zeros = zeros_like(self, OTHER)
@@ -302,7 +303,9 @@ cpdef int clear_leaf(Leaf leaf) except -1:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
         elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 + held or not release_as_zeros(leaf.grad): clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
-    return leaf_step(leaf, False) if f.trace != NULL else 0
+    if f.trace == NULL: return 0
+    if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor,))
+    return leaf_step(leaf, False)
 
 
 def detach(Tensor self) -> Tensor:

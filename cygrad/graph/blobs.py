@@ -40,7 +40,9 @@ class Blobs:
         self._given: set[str] = set()               # blobs whose names were given, not made
         self._passes: tuple[Pass, ...] = ()
         self._gradients: dict[str, Blob | GradientSlice] | None = None
-        self._bindings: dict[str, Tensor] = {}
+        self._bindings: dict[str, Tensor] = {}      # blobs that stand for tensors from outside
+        self._objects: dict[str, Any] = {}          # solvers and generators that operators name
+        self._arguments: tuple[Blob, ...] = ()      # the inputs of a captured function
         self._shared: frozenset[str] | None = None  # (blobs that are kept although others may share memory)
         self.shapes = {}
 
@@ -117,6 +119,11 @@ class Blobs:
         """The tensors outside that blobs stand for, by name, read-only."""
         return MappingProxyType(self._bindings)
 
+    @property
+    def objects(self) -> Mapping[str, Any]:
+        """The solvers and generators that operators name, read-only; None is the default generator."""
+        return MappingProxyType(self._objects)
+
     def versions(self, blob: str) -> int:
         """How many operators write a blob. Raises ValueError if there is none of this name."""
         return len(self._use().writers.get(self._need(blob, "Net.versions"), ()))
@@ -155,14 +162,14 @@ class Blobs:
     def _use(self) -> Use:
         """Who uses the blobs. It is computed again after an edit."""
         if self._used is not None and self._used[0] == self._edits: return self._used[1]
-        inputs: dict[Blob, None] = {}
+        inputs: dict[Blob, None] = dict.fromkeys(self._arguments)
         blobs: dict[Blob, None] = {}
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         for k, operator in enumerate(self._operators):
             for name in operator.inputs:
                 if name is None: continue
-                if name not in writers and name not in self._constants: inputs[name] = None
+                if name not in writers and name not in self._constants and name not in self._bindings: inputs[name] = None
                 blobs[name] = None
                 positions = readers.setdefault(name, [])
                 if not positions or positions[-1] != k: positions.append(k)

@@ -16,7 +16,10 @@ from cygrad.ops.table import ROWS
 SUFFIX = "_gradient"
 STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
 ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
-BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS}      # types that are no rows of the table
+WRITE, ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = ("write", "zeros", "zero_grad", "move_running", "random",
+                                                          "dropout", "solver")
+MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER}             # nothing flows through them
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, WRITE, DROPOUT, *MADE}   # types that are no rows of the table
 
 # Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
 NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
@@ -56,7 +59,11 @@ class Pass(NamedTuple):
     forward: tuple[Operator, ...]
     heads: tuple[tuple[Version, str | None], ...]
     whole: dict[str, Version]
-    custom: dict[int, Registered]
+    kind: str = "grad"          # "backward": the gradients go to the .grad of the variables that blobs stand for
+    retain_graph: bool = False
+    create_graph: bool = False
+    inputs: tuple[str, ...] = ()        # only these blobs are differentiated for; none: all
+    custom: dict[int, Registered] = {}      # (never written to)
 
 
 class Versions:
@@ -164,10 +171,12 @@ def renamed_gradients(gradients: Mapping[str, Any], names: Mapping[str, Any]) ->
 
 def renamed_pass(p: Pass, made: Mapping[int, Operator], names: Mapping[str, Any]) -> Pass:
     """A pass with other names for some blobs; `made` are its new operators by the ids of the old ones."""
-    return Pass(tuple(made.get(id(o), o) for o in p.operators), renamed_gradients(p.gradients, names),
-                tuple(made.get(id(o), o) for o in p.forward),
-                tuple(((names.get(y, y), version), names.get(head, head)) for (y, version), head in p.heads),
-                {names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()}, p.custom)
+    return p._replace(
+        operators=tuple(made.get(id(o), o) for o in p.operators), gradients=renamed_gradients(p.gradients, names),
+        forward=tuple(made.get(id(o), o) for o in p.forward), inputs=tuple(names.get(n, n) for n in p.inputs),
+        heads=tuple(((names.get(y, y), version), head if head is None else names.get(head, head))
+                    for (y, version), head in p.heads),
+        whole={names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()})
 
 
 def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
@@ -215,7 +224,8 @@ class Walk:
             outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
             if self.is_reached(k): self.differentiate(k, outputs)
         for version in sorted(self.parts, key=lambda v: -v[1]): self.gradient_of(version, found)
-        return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole, self.custom)
+        return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole,
+                    custom=self.custom)
 
     def fresh(self, name: str) -> Blob:
         """A name that is not taken yet, by default `name`."""
@@ -354,7 +364,7 @@ class Walk:
 
 def targets(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
-    if operator.type in (STOP, ONES): return []
+    if operator.type in (STOP, ONES) or operator.type in MADE: return []
     names = [""] * len(operator.inputs)
     if operator.type in ROWS and operator.type not in registered:
         if not ROWS[operator.type].operator.differentiable and operator.type not in OF_PLACES: return []

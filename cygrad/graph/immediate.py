@@ -24,7 +24,7 @@ class Immediate(Operators):
     """The scope of Workspace.immediate(). `blobs` are the values of the workspace."""
 
     def __init__(self, blobs: dict[str, Tensor]):
-        super().__init__({}, {})
+        super().__init__({}, {}, {})
         self.blobs = blobs
         self.outer: list[Immediate | None] = []
 
@@ -41,7 +41,7 @@ class Immediate(Operators):
     def run(self, net: Any, operators: Sequence[Operator]) -> None:
         """Run operators that are being added to `net`. If one fails, no blob has changed."""
         made: dict[str, Any] = {}
-        self.constants = net.constants
+        self.constants, self.objects = net.constants, net.objects
         for operator in operators:
             self.values = {**net.constants, **net.bindings, **self.blobs, **made}
             for name in operator.inputs:

@@ -27,7 +27,7 @@ class Run(Operators):
     After execute(), `values` has the kept blobs."""
 
     def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str]):
-        super().__init__({**net.constants, **net.bindings, **values}, net.constants)
+        super().__init__({**net.constants, **net.bindings, **values}, net.constants, net.objects)
         self.net, self.operators = net, net.operators
         self.kept = {*kept}
         self.versions = Versions(self.operators)
@@ -36,10 +36,19 @@ class Run(Operators):
         self.recorded = {id(o) for p in self.passes.values() for o in p.forward}
         self.alone = {id(o.of) for k, o in enumerate(self.operators) if o.of is not None and k not in self.inside}
         for p in net.passes: self.custom |= {id(p.forward[i]): f for i, f in p.custom.items()}
-        self.tensors: dict[Version, Any] = {}   # of the versions whose gradients a pass gives
-        self.wanted = {v for p in self.passes.values() for v in p.whole.values()}
         self.last = self.last_uses()
+        self.used = {k: self.used_after(k, p) for k, p in self.passes.items()}
+        self.wanted: dict[Version, int] = {}    # the versions that a pass reads or differentiates for: the last pass
+        for k, p in sorted(self.passes.items()):
+            for version in (*(v for v, _ in p.heads), *(p.whole[name] for name in self.used[k] if name in p.whole)):
+                self.wanted[version] = k
+        self.tensors: dict[Version, Any] = {}   # their values
         self.at = 0
+
+    def used_after(self, k: int, p: Pass) -> set[str]:
+        """The blobs of a pass that are results or that later operators read."""
+        end = k + len(p.operators)
+        return {name for o in p.operators for name in o.outputs if name in self.kept or self.last[name] >= end}
 
     def last_uses(self) -> dict[str, int]:
         """The last operator that uses each blob."""
@@ -56,6 +65,7 @@ class Run(Operators):
     def execute(self) -> dict[str, Any]:
         """Run all operators. Returns the kept values that exist, by name."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
+        for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
         while self.at < len(self.operators):
             k = self.at
             try:
@@ -106,31 +116,41 @@ class Run(Operators):
 
     def run_pass(self, k: int, p: Pass) -> None:
         """Run the operators of a pass as one backward pass."""
-        end = k + len(p.operators)
         ys, heads = self.heads(p)
-        positions = {name: k + i for i, o in enumerate(p.operators) for name in o.outputs}
-        used = {name for name in positions if name in self.kept or self.last[name] >= end}
-        parts = [name for name in used if name not in p.whole]
+        parts = [name for name in self.used[k] if name not in p.whole]
         if parts:
             raise RuntimeError(f"the blob {described(str(parts[0]))} is a part of a gradient, which a pass adds up "
                                f"without storing it; read the whole gradient")
-        variables = {v: x for v in dict.fromkeys(p.whole[name] for name in positions if name in used)
-                     if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
-        again = any({*map(id, p.operators)} & {*map(id, later.forward)} for at, later in self.passes.items() if at > k)
-        gradients: dict[Version, Any] = dict.fromkeys(variables)
-        if ys and variables:
-            gradients |= zip(variables, autograd.grad(ys, [*variables.values()], heads, create_graph=again,
-                                                      retain_graph=any(at > k for at in self.passes) or None,
-                                                      allow_unused=True), strict=True)
+        found = self.written_back(ys, heads, p) if p.kind == "backward" else self.returned(k, ys, heads, p)
+        positions = {name: k + i for i, o in enumerate(p.operators) for name in o.outputs}
         zeros = self.zero_versions(p)
         rows = {g.indices for g in p.gradients.values() if isinstance(g, GradientSlice)}
-        for name in used:
-            g = gradients.get(p.whole[name])
+        for name in self.used[k]:
+            g = found.get(p.whole[name])
             if g is None and p.whole[name] in zeros: g = zeros_like(self.tensors[p.whole[name]].detach())
             if isinstance(g, Rows): g = g.indices if name in rows else g.values
-            version = dict(self.versions.written[positions[name]])[name]
-            if g is not None: self.set_value(name, g, version)
+            if g is not None: self.set_value(name, g, dict(self.versions.written[positions[name]])[name])
             else: self.values.pop(name, None)
+        for version, last in self.wanted.items():
+            if last <= k: self.tensors.pop(version, None)
+
+    def returned(self, k: int, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
+        """The gradients by version."""
+        versions = dict.fromkeys(p.whole[name] for o in p.operators for name in o.outputs if name in self.used[k])
+        variables = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
+        made, read = {*map(id, p.operators)}, {*map(id, p.forward)}
+        later = [{*map(id, other.forward)} for at, other in self.passes.items() if at > k]
+        again = p.create_graph or any(made & forward for forward in later)
+        retain = p.retain_graph or again or any(read & forward for forward in later)
+        if not ys or not variables: return {}
+        return dict(zip(variables, autograd.grad(ys, [*variables.values()], heads, retain, create_graph=again,
+                                                 allow_unused=True), strict=True))
+
+    def written_back(self, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
+        """Let the gradients go to the .grad of the variables, and return these."""
+        inputs = [self.net.bindings[name] for name in p.inputs] or None
+        autograd.backward(ys, heads, p.retain_graph, create_graph=p.create_graph, inputs=inputs)
+        return {(name, 0): x.grad for name, x in self.net.bindings.items() if x.requires_grad}
 
     def heads(self, p: Pass) -> tuple[list[Any], list[Any]]:
         """The heads of a pass that depend on variables, and their gradients; None for ones."""

@@ -166,6 +166,19 @@ class Net(Blobs):
             k += 1
             self._next[stem] = k
 
+    def _constant_for(self, value):
+        """The constant of a Python number."""
+        text = repr(value)
+        return self._numbers[text] if text in self._numbers else self.add_constant(value)
+
+    def _object(self, stem, value):
+        """The name of a solver, a generator, or None, the default generator."""
+        for name, known in self._objects.items():
+            if known is value: return name
+        name = stem if stem not in self._objects else f"{stem}_{len(self._objects)}"
+        self._objects[name] = value
+        return name
+
     def _define(self, operators, constants):
         """Fill an empty net with operators and constants that were checked."""
         self._operators, self._constants = [*operators], dict(constants)
@@ -199,6 +212,27 @@ class Net(Blobs):
         self._known.add(blob)
         self._edits += 1
         return blob
+
+    @staticmethod
+    def capture(f: Callable[..., Any], *examples: Any, name: str | None = None,
+                names: Mapping[str, Tensor] | None = None, **arguments: Any) -> "Net":
+        """The net of what f(*examples, **arguments) does: operators, backward passes, updates of solvers, random draws,
+        writes in place. f is traced, so nothing is computed and nothing changes.
+
+            net = Net.capture(step, x, t, names=dict(model.named_parameters()))
+            workspace.feed("x", x); workspace.feed("t", t)
+            workspace.run(net)
+
+        examples: tensors, arrays or pairs (shape, dtype). They are the inputs of the net, named by the parameters of f;
+        f gets them without values. Tensors that f uses from outside are bindings: each run reads and writes their
+        memory, the .grad of variables, the states of solvers and generators, so training goes on in eager code or in
+        the net. names: names for tensors from outside. What f returns are the outputs. Python code in f runs once.
+
+        Raises RuntimeError, which names it, for what a run would not repeat: item(), bool() and numpy() of a tensor,
+        shapes that depend on values, hooks, an autograd.Function, attach_grad()."""
+        from cygrad.graph.capture import capture
+
+        return capture(f, examples, name, names, arguments)
 
     # ---- gradients ---------------------------------------------------------------------------------------------------
 
@@ -262,7 +296,7 @@ class Net(Blobs):
             for g in (self._gradients[name] for name in wanted if name in self._gradients):
                 kept |= {*(g if isinstance(g, GradientSlice) else (g,))}
         kept |= {name for name in written if name in (self._given if self._shared is None else self._shared)}
-        return frozenset(kept & {*written})
+        return frozenset((kept & {*written}) - {*self._bindings})
 
     def plan(self, shapes: Mapping[str, Any] | None = None) -> "Plan":
         """The memory of a run before it runs; see Plan. shapes: for each input a shape (float32), a pair (shape,
@@ -340,6 +374,7 @@ class Net(Blobs):
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
         gradients = (self._gradients or {}).values()
         other._given = self._given | {n for g in gradients for n in (g if isinstance(g, GradientSlice) else (g,))}
+        other._objects, other._arguments = dict(self._objects), self._arguments
         other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
         return other

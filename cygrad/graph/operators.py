@@ -8,55 +8,27 @@ from cygrad.autograd.function import Function
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.creation import ones_like, zeros_like
+from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
+from cygrad.graph.built_in import forward
 from cygrad.graph.definition import PYTHON, Operator
-from cygrad.graph.gradients import (
-    ADD_ROWS, DENSE, NEGATE, ONES, READS_OUTPUTS, STOP, SUFFIX, ZERO, Registered, registered, targets,
-)
-from cygrad.ops.calls import call
+from cygrad.graph.gradients import READS_OUTPUTS, SUFFIX, ZERO, Registered, targets
 from cygrad.ops.gradient import scale_gradient
-from cygrad.ops.table import ROWS
 
 
-def forward(operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
+def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -> tuple[Any, ...]:
     """The outputs of an operator, by eager code."""
-    type = operator.type
-    if type == ONES: found = ones_like(inputs[0])
-    elif type == STOP: found = inputs[0].detach()
-    elif type == ZERO: found = ()
-    elif type == NEGATE: found = scale_gradient(inputs[0], -1.0)
-    elif type == DENSE: found = scale_gradient(inputs[0], 1.0)
-    elif type == ADD_ROWS: found = add_rows(inputs)
-    elif type == PYTHON and operator.function is not None: found = call_python(operator.function[0], inputs)
-    elif type in ROWS: found = call(type, inputs, dict(operator.arguments))
-    else:
-        raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
-                           f"types are the names of the table, and net.create_python_operator() adds a function")
-    outputs = flat(found)
+    outputs = flat(forward(operator, inputs, objects))
     if len(outputs) == len(operator.outputs): return outputs
-    raise ValueError(f"{type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for {len(operator.outputs)} output"
-                     f"{'s' * (len(operator.outputs) != 1)}; add it with a name for each result")
+    raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
+                     f"{len(operator.outputs)} output{'s' * (len(operator.outputs) != 1)}; add it with a name for each "
+                     f"result")
 
 
 def flat(found: Any) -> tuple[Any, ...]:
     """The tensors of a result, which can be tuples inside each other."""
     if isinstance(found, (tuple, list)): return tuple(y for part in found for y in flat(part))
     return (found,)
-
-
-def add_rows(inputs: list[Any]) -> Any:
-    """The sum of two gradients, of which the first or the second is given as indices and rows."""
-    first = inputs[0].dtype.kind == "f"
-    dense, rows = (inputs[0], inputs[1:]) if first else (inputs[2], inputs[:2])
-    return dense + Rows(rows[0], rows[1], dense.shape).to_dense()
-
-
-def call_python(f: Any, inputs: list[Any]) -> Any:
-    """What the function of a Python operator returns, as tensors. None stands for no outputs."""
-    found = f(*inputs)
-    if found is None: return ()
-    return tuple(asarray(y) for y in found) if isinstance(found, (tuple, list)) else asarray(found)
 
 
 # ---- gradients that are not those of rows ----------------------------------------------------------------------------
@@ -79,7 +51,7 @@ class Custom(Function):
         return None, None, *ctx.gradient(inputs, saved[ctx.n:], gradients)
 
 
-def by_registered(operator: Operator, f: Registered) -> Any:
+def by_registered(operator: Operator, f: Registered, objects: Mapping[str, Any]) -> Any:
     """The registered gradient of an operator, as a function of tensors."""
     def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
         names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
@@ -87,7 +59,8 @@ def by_registered(operator: Operator, f: Registered) -> Any:
         values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
         values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
         for o in operators:
-            values |= zip(o.outputs, forward(o, [None if n is None else values[n] for n in o.inputs]), strict=True)
+            given = [None if n is None else values[n] for n in o.inputs]
+            values |= zip(o.outputs, run_forward(o, given, objects), strict=True)
         return [None if g is None else values[g] if isinstance(g, str) else
                 Rows(values[g[0]], values[g[1]], x.shape).to_dense() for g, x in zip(found, inputs, strict=True)]
     return gradient
@@ -118,8 +91,8 @@ class Operators:
     records     the operators whose gradients run alone, by their ids: (the operator, its inputs as variables, its
                 outputs with their graph), or of a gradient operator (it, the gradients that it got, None)"""
 
-    def __init__(self, values: dict[str, Any], constants: Mapping[str, Any]):
-        self.values, self.constants = values, constants
+    def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
+        self.values, self.constants, self.objects = values, constants, objects
         self.custom: dict[int, Registered] = {}
         self.records: dict[int, tuple[Operator, list[Any], Any]] = {}
 
@@ -134,9 +107,9 @@ class Operators:
         custom = self.custom.get(id(operator))
         grad_f = operator.function[1] if operator.function is not None else None
         if not (custom or grad_f) or not operator.outputs or not autograd.is_recording():
-            return forward(operator, inputs)
-        gradient = by_registered(operator, custom) if custom else by_function(grad_f)
-        return flat(Custom.apply(lambda xs: forward(operator, list(xs)), gradient, *inputs))
+            return run_forward(operator, inputs, self.objects)
+        gradient = by_registered(operator, custom, self.objects) if custom else by_function(grad_f)
+        return flat(Custom.apply(lambda xs: run_forward(operator, list(xs), self.objects), gradient, *inputs))
 
     def record_alone(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
         """Run an operator whose gradient runs alone, and remember its graph."""

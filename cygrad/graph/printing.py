@@ -18,6 +18,7 @@ def text(net: "Net") -> str:
     n = len(net)
     lines = [f"net {cut(net.name)}: {n:,} operator{'' if n == 1 else 's'}{MODES[net.training]}"]
     lines += listed("inputs", [described_blob(net, name) for name in net.inputs])
+    lines += listed("bindings", [described_tensor(name, x) for name, x in net.bindings.items()])
     lines += listed("constants", [described_constant(net, name) for name in net.constants])
     lines += listed("outputs", [described_blob(net, name) for name in net.outputs])
     if n: lines.append("")
@@ -42,8 +43,13 @@ def described_blob(net: "Net", name: str) -> str:
     return f"{shown_name(name)}: {known[1]} {known[0]}"
 
 
+def described_tensor(name: str, x: Tensor) -> str:
+    """A tensor with its dtype and shape."""
+    return f"{shown_name(name)}: {x.dtype} {tuple(x.shape)}"
+
+
 def described_constant(net: "Net", name: str) -> str:
     """A constant: a number with its value, a tensor with its dtype and shape."""
     value = net.constants[name]
-    if isinstance(value, Tensor): return f"{shown_name(name)}: {value.dtype} {tuple(value.shape)}"
+    if isinstance(value, Tensor): return described_tensor(name, value)
     return f"{shown_name(name)} = {value!r}"

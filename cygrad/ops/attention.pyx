@@ -448,19 +448,20 @@ def attend(query: Data, key: Data, value: Data, attn_mask: Data | None = None, i
     return attend_as(ATTENTION, query, key, value, attn_mask, is_causal, scale, heads_last, 0, 0, 0)
 
 
-def attend_with_dropout(query: Data, key: Data, value: Data, attn_mask: Data | None = None, *, p: float, seed: int,
-                        counter: int, is_causal: bool = False, scale: float | None = None,
+def attend_with_dropout(query: Data, key: Data, value: Data, attn_mask: Data | None = None, *, p: float,
+                        seed: int | Generator, counter: int = 0, is_causal: bool = False, scale: float | None = None,
                         heads_last: bool = False) -> Tensor:
-    """attend() with dropout, of a generator whose state is (seed, counter)."""
+    """attend() with dropout, of a generator whose state is (seed, counter), or which is `seed`."""
     cdef double chance = read_chance("attend_with_dropout", "p", p)
     return attend_as(WITH_DROPOUT, query, key, value, attn_mask, is_causal, scale, heads_last, chance, seed, counter)
 
 
 cdef Tensor attend_as(Operator op, query, key, value, attn_mask, bint causal, scale, bint last, double p,
-                      uint64_t seed, uint64_t counter):
+                      seed, uint64_t counter):
     """attend() by `op`. Raises ValueError for shapes that do not fit."""
     cdef list inputs = [ensure_tensor(t) for t in (query, key, value)]
     cdef Tensor mask = None if attn_mask is None else ensure_tensor(attn_mask)
+    cdef Attending a
     cdef int n = inputs[0].ndim
     q, k, v = [t.shape for t in inputs]
     fits = n == len(k) == len(v) and n >= (3 if last else 2)
@@ -474,7 +475,11 @@ cdef Tensor attend_as(Operator op, query, key, value, attn_mask, bint causal, sc
     check_mask(q, k, mask)
     factor = read_scale(scale, q[-1])
     if mask is not None: inputs.append(mask)
-    return apply_list(op, inputs, Attending(causal, mask is not None, factor, p, seed, counter, last))
+    if not isinstance(seed, Generator):
+        return apply_list(op, inputs, Attending(causal, mask is not None, factor, p, seed, counter, last))
+    a = Attending(causal, mask is not None, factor, p, (<Generator>seed).key, 0, last)
+    draw_for(<Generator>seed, math.prod(q[:-1]) * ((k[-2] + 3) // 4), a, &a.counter)
+    return apply_list(op, inputs, a)
 
 
 cdef bint has_heads_last(Tensor q) noexcept:

@@ -3,9 +3,9 @@
 from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, note, tensor_item
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport FLOAT32, Array, is_floating, itemsize
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, is_floating, itemsize
 
 from cygrad.core.errors import described
 
@@ -63,6 +63,18 @@ cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) e
     return 0
 
 
+def move_statistics(Tensor average, Tensor var, Tensor stats, double factor):
+    """move_running() for nets: the running statistics move towards those of a batch, `stats` of shape (2, channels)."""
+    if stats.layout.ndim != 2 or not stats.layout.dense or average.shape != stats.shape[1:] or var.shape != average.shape:
+        raise ValueError(f"move_running: the statistics are {stats.shape}, running_mean {average.shape} and running_var "
+                         f"{var.shape}; wanted (2, channels) and (channels,)")
+    for r in (average, var):
+        if not is_floating((<Tensor>r).dtype) or stats.dtype not in (FLOAT32, FLOAT64):
+            raise TypeError("move_running: running_mean, running_var and the statistics must be floating")
+        check_writable(<Tensor>r, flags())
+    move_running(average, var, stats, factor)
+
+
 cdef class RunningStep(Step):
     """move_running() in a program."""
     cdef Tensor average, var            # held: their versions rise
@@ -87,6 +99,7 @@ cdef int trace_move(Tensor average, Tensor var, Tensor stats, double factor) exc
     t.before_write(var.buffer)
     average.buffer.version += 1
     var.buffer.version += 1
+    note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
     if t.purpose != PREPARING: return 0
     s = RunningStep.__new__(RunningStep)
     s.take(3, 3)

@@ -8,7 +8,7 @@ from libc.string cimport memset
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, refuse_trace
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, note, refuse_trace, tensor_item
 from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -74,6 +74,10 @@ cdef class CallStep(Step):
         return 0
 
 
+cdef object gradient_item(Leaf leaf):
+    return None if leaf.grad is None else tensor_item(leaf.grad)
+
+
 cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple arguments) except -1:
     """During a trace, instead of a write to the gradients of the parameters, or by "update" to the parameters:
     register the writes, let a program call the solver's method `name`, and return True."""
@@ -93,6 +97,7 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)
         elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
+    note("solver", (solver, name, arguments, [(p.tensor, gradient_item(<Leaf>node_of(p.tensor))) for p, _ in found]))
     if t.purpose == PREPARING:
         s = CallStep.__new__(CallStep)
         s.take(0, 0)

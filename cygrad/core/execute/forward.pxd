@@ -17,4 +17,5 @@ cdef class ForwardStep(Step):
     cdef bint large
 
 cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1
+cdef int note_call(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1
 cdef int refuse_shape(Operator op) except -1

@@ -3,8 +3,10 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.executor cimport LARGE_WORK
-from cygrad.core.graph.trace cimport PREPARING, Trace, refuse_trace
+from cygrad.core.graph.tensor cimport is_tracked
+from cygrad.core.graph.trace cimport PREPARING, Trace, item_of, refuse_trace, tensor_item
 from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
+from cygrad.kernels.array cimport itemsize
 
 
 cdef class ForwardStep(Step):
@@ -37,6 +39,29 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
         c.workspace = e.workspace.data
     if t.purpose != PREPARING: return 0
     return t.emit(prepare(e, op, x, attributes, target, t))
+
+
+cdef int note_call(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1:
+    """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within, training). Inputs are items
+    or Python numbers. `recorded`: a node was made. `tracked`: an input has a graph."""
+    cdef Call* c = &e.call
+    cdef Trace t = <Trace>e.thread.trace
+    cdef list inputs = [], outputs = []
+    cdef bint tracked = False
+    cdef int i
+    for i in range(c.n_in):
+        if x[i].buffer == NULL: inputs.append(<object>x[i].tensor)
+        else:
+            inputs.append(item_of(&c.x[i], <Tensor>x[i].tensor))
+            tracked = tracked or is_tracked(<Tensor>x[i].tensor)
+    if target is not None: outputs.append(tensor_item(target))
+    else:
+        for i in range(c.n_out - c.hidden):
+            if c.view >= 0: c.y[i].data = e.buffers[i].data + c.y[i].layout.offset * itemsize(c.y[i].dtype)
+            outputs.append(item_of(&c.y[i], None))
+    t.calls.append(("operator", op, attributes, inputs, outputs, target is not None, c.wanted != 0, tracked, t.within,
+                    bool(e.thread.training)))
+    return 0
 
 
 cdef ForwardStep prepare(Execution* e, Operator op, const Operand* x, object attributes, Tensor target, Trace t):

@@ -21,7 +21,9 @@ from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, Undo, preparing, refuse_trace
+from cygrad.core.graph.trace cimport (
+    PREPARING, Step, Trace, Undo, note, preparing, refuse_trace, tensor_item,
+)
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel
@@ -92,6 +94,7 @@ cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* at)
     remember_generator(g)
     at[0] = g.counter
     g.counter += blocks
+    note("draw", (g, attributes))
     s = DrawStep.__new__(DrawStep)
     s.take(0, 0)
     s.name, s.generator, s.attributes, s.blocks, s.at = "draw", g, attributes, blocks, at
@@ -124,6 +127,8 @@ cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double
     s.name, s.generator, s.law, s.dtype, s.a, s.b, s.c = "random", g, law, t.dtype, a, b, c
     s.n, s.data = t.layout.size, t.buffer.data
     s.point(trace, &s.data, t.buffer)
+    note("random", (g, "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli", a, b, c,
+                    tensor_item(t)))
     return trace.emit(s)
 
 

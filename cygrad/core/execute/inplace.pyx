@@ -5,7 +5,7 @@ makes a node, to which the tensor is attached from then on; if the tensor is a v
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
-from cygrad.core.execute.forward cimport trace_forward
+from cygrad.core.execute.forward cimport note_call, trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
@@ -20,7 +20,7 @@ from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
-from cygrad.core.graph.trace cimport Trace, refuse_trace
+from cygrad.core.graph.trace cimport Trace, calls_of, refuse_trace
 from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
@@ -51,6 +51,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         set_operands(&e, x, n, wanted)
         infer(&e, op)
         check_result(&e, op, target)
+        if f.trace != NULL and calls_of(f) is not None: note_call(&e, op, x, attributes, target)
         _copies = copy_overwritten(&e, op, x, target)
         place_over(&e, target)
         if f.trace != NULL: check_trace(target, f, wanted)

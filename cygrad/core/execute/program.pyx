@@ -72,13 +72,14 @@ cdef class Program:
     would not repeat."""
 
     @cython.embedsignature.format("c")
-    def __init__(self, f, *arguments, **named):
+    def __init__(self, f, *arguments, calls=None, **named):
         cdef Trace t
         cdef Tensor x
         cdef list given = []
         self.signature = [signature_of(a) for a in arguments]
         self.inputs = []
         t = begin_trace(PREPARING)
+        t.calls = calls
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)

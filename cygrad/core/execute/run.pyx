@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cygrad.core.execute.executor cimport (
     Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
-from cygrad.core.execute.forward cimport refuse_shape, trace_forward
+from cygrad.core.execute.forward cimport note_call, refuse_shape, trace_forward
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
     warn_if_widened,
@@ -13,6 +13,7 @@ from cygrad.core.execute.operands cimport (
 from cygrad.core.graph.operator cimport MAX_INPUTS, N_INLINE, Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell
+from cygrad.core.graph.trace cimport calls_of
 from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS
@@ -75,6 +76,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
             place_fresh(&e, 0)
             if f.trace == NULL: compute(&e, op)
             else: trace_forward(&e, op, x, attributes, None)
+        if f.trace != NULL and calls_of(f) is not None: note_call(&e, op, x, attributes, None)
         n_visible = c.n_out - c.hidden
         y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]

@@ -2,7 +2,14 @@
 
 cimport cython
 
-from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace
+from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace, tensor_item
+
+
+def item(Tensor t):
+    """What a trace lists for a tensor: (address, dtype, shape, strides, whether it is detached, the tensor itself if it
+    has real memory)."""
+    return tensor_item(t)
 
 
 @cython.binding(False)

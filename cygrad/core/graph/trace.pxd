@@ -92,10 +92,15 @@ cdef class Trace:
     cdef bint holds(self, Leaf leaf, Tensor grad)
     cdef int constant_made(self, Tensor t) except -1
     cdef int before_write(self, Buffer* b) except -1
+    cdef list gradient_items(self)
     cdef bint is_free(self, Storage s, const Life* life)
     cdef int finish(self) except -1
 
 
+cdef tuple item_of(const Array* a, Tensor t)
+cdef tuple tensor_item(Tensor t)
+cdef list calls_of(const Flags* f)
+cdef int note(str kind, tuple what) except -1
 cdef Trace begin_trace(int purpose)
 cdef int end_trace(Trace t) except -1
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)

@@ -313,6 +313,11 @@ cdef class Trace:
             return 0
         return self.emit(copy_to(self, number, leaf, grad))
 
+    cdef list gradient_items(self):
+        """(variable, item of its gradient) for each variable from outside whose gradient has changed."""
+        return [((<Tensor>(<LeafUndo>u).leaf.tensor), tensor_item((<LeafUndo>u).leaf.grad)) for u in self.undo
+                if isinstance(u, LeafUndo) and is_outside((<LeafUndo>u).leaf) and (<LeafUndo>u).leaf.grad is not None]
+
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether every other life in the storage has ended before the first use of `life`."""
         cdef Life* other
@@ -438,6 +443,35 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     s.take(0, 0)
     s.name, s.leaf, s.fresh = ".grad", leaf, fresh
     return t.emit(s)
+
+
+# ---- what was called -------------------------------------------------------------------------------------------------
+# With Trace.calls, a trace lists what it traces, for a net: tuples that begin with a kind. An array is an item: (address,
+# dtype, shape, strides, whether it is detached, the tensor if its memory is real).
+
+cdef tuple item_of(const Array* a, Tensor t):
+    """The item of an array, of which `t` is the tensor, or None."""
+    real = t is not None and not t.buffer.flags & VIRTUAL
+    return (<size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout),
+            t is not None and bool(t.detached), t if real else None)
+
+
+cdef tuple tensor_item(Tensor t):
+    cdef Array a
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return item_of(&a, t)
+
+
+cdef list calls_of(const Flags* f):
+    """The list of the thread's trace, or None if it makes none."""
+    return (<Trace>f.trace).calls if f.trace != NULL else None
+
+
+cdef int note(str kind, tuple what) except -1:
+    """Add to the list."""
+    cdef list calls = calls_of(flags())
+    if calls is not None: calls.append((kind, *what))
+    return 0
 
 
 # ---- begin and end ---------------------------------------------------------------------------------------------------

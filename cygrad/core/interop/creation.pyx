@@ -10,7 +10,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport zeros_step
+from cygrad.core.graph.trace cimport note, tensor_item, zeros_step
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
@@ -67,7 +67,9 @@ def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = 
     if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
     t = computed(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
     f = flags()
-    if f.trace != NULL: zeros_step(f, t.buffer)
+    if f.trace != NULL:
+        zeros_step(f, t.buffer)
+        note("zeros", (tensor_item(t),))
     else: memset(t.buffer.data, 0, t.buffer.nbytes)
     return finish(t, requires_grad)
 
