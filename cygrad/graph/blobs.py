@@ -169,7 +169,8 @@ class Blobs:
         for k, operator in enumerate(self._operators):
             for name in operator.inputs:
                 if name is None: continue
-                if name not in writers and name not in self._constants and name not in self._bindings: inputs[name] = None
+                known = name in writers or name in self._constants or name in self._bindings
+                if not known: inputs[name] = None
                 blobs[name] = None
                 positions = readers.setdefault(name, [])
                 if not positions or positions[-1] != k: positions.append(k)

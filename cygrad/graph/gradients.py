@@ -5,7 +5,7 @@ that of the operator followed by "_gradient", it reads the gradients of the outp
 writes the gradients of the inputs. Contributions of several readers are added. Nothing is computed here: lowering.py
 runs gradient operators with the operators' own gradients, those of eager code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cygrad.core.errors import cut, described
@@ -125,13 +125,14 @@ class GradientRegistry:
         """The operators that compute the gradients of `ys`, and the gradient of each blob by name; see
         Net.add_gradient_operators. The operators run after the given ones."""
         found = backward_pass(operators, ys)
-        for o in found.operators[:1]: object.__setattr__(o, "begins", (check_heads(ys, "get_backward_pass"), len(found.operators)))
+        begins = check_heads(ys, "get_backward_pass"), len(found.operators)
+        for o in found.operators[:1]: object.__setattr__(o, "begins", begins)
         return list(found.operators), dict(found.gradients)
 
     register_gradient = staticmethod(register_gradient)
 
 
-def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Mapping[str, Any] | None = None,
+def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,
                   taken: set[str] | None = None, who: str = "get_backward_pass") -> Pass:
     """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use."""
     heads = check_heads(ys, who)
@@ -268,7 +269,7 @@ class Walk:
             name = self.fresh(f"{version[0]}_grad")
             self.parts[version] = parts = [self.total(parts, name)]
         found[version[0]] = parts[0]
-        for name in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[name] = version
+        for part in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[part] = version
         return parts[0]
 
     def total(self, parts: list[Any], name: Blob) -> Any:

@@ -62,17 +62,22 @@ class Run(Operators):
                     if n is not None: last[n] = max(last.get(n, 0), k)
         return last
 
-    def execute(self) -> dict[str, Any]:
-        """Run all operators. Returns the kept values that exist, by name."""
+    def begins(self) -> list[int]:
+        """The operators at which execute() begins a step: all but those inside a pass."""
+        return [k for k in range(len(self.operators)) if k in self.passes or k not in self.inside]
+
+    def execute(self, end: int | None = None) -> dict[str, Any]:
+        """Run all operators, or those before `end`. Returns the kept values that exist, by name."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
         for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
-        while self.at < len(self.operators):
+        while self.at < (len(self.operators) if end is None else end):
             k = self.at
             try:
                 if k in self.passes: self.run_pass(k, self.passes[k])
                 else: self.run_operator(k)
             except Exception as e:
                 e.add_note(self.progress())
+                e.operator = self.at    # type: ignore[attr-defined]  # for plan.py
                 raise
             self.at = k + (len(self.passes[k].operators) if k in self.passes else 1)
             self.forget(k)
@@ -122,7 +127,7 @@ class Run(Operators):
             raise RuntimeError(f"the blob {described(str(parts[0]))} is a part of a gradient, which a pass adds up "
                                f"without storing it; read the whole gradient")
         found = self.written_back(ys, heads, p) if p.kind == "backward" else self.returned(k, ys, heads, p)
-        positions = {name: k + i for i, o in enumerate(p.operators) for name in o.outputs}
+        positions = {str(name): k + i for i, o in enumerate(p.operators) for name in o.outputs}
         zeros = self.zero_versions(p)
         rows = {g.indices for g in p.gradients.values() if isinstance(g, GradientSlice)}
         for name in self.used[k]:

@@ -56,13 +56,15 @@ def by_registered(operator: Operator, f: Registered, objects: Mapping[str, Any])
     def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
         names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
         operators, found = f(operator, names)
-        values = dict(zip(operator.inputs, inputs, strict=True)) | dict(zip(operator.outputs, outputs, strict=True))
+        values: dict[Any, Any] = dict(zip(operator.inputs, inputs, strict=True))
+        values |= dict(zip(operator.outputs, outputs, strict=True))
         values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
         for o in operators:
             given = [None if n is None else values[n] for n in o.inputs]
             values |= zip(o.outputs, run_forward(o, given, objects), strict=True)
+        rows: Any = Rows                            # (its stub has no constructor)
         return [None if g is None else values[g] if isinstance(g, str) else
-                Rows(values[g[0]], values[g[1]], x.shape).to_dense() for g, x in zip(found, inputs, strict=True)]
+                rows(values[g[0]], values[g[1]], x.shape).to_dense() for g, x in zip(found, inputs, strict=True)]
     return gradient
 
 
