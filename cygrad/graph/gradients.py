@@ -28,7 +28,7 @@ NO_GRADIENT_OF = {
     **dict.fromkeys(("cross_entropy", "cross_entropy_along", "nll_loss"), {"target", "weight"}),
     **dict.fromkeys(("soft_cross_entropy", "soft_cross_entropy_along"), {"weight"}),
     **dict.fromkeys(("linear_cross_entropy", "hinge_embedding_loss"), {"target"}),
-    **dict.fromkeys(("bce_with_logits", "batch_norm_predict"), set[str]()),
+    "bce_with_logits": set(),
 }
 OF_PLACES = {"cummax", "cummin", "topk"}    # rows of an operator without a gradient, whose values have one
 
@@ -72,9 +72,11 @@ class Versions:
     def __init__(self, operators: Sequence[Operator]):
         self.now: dict[str, int] = {}
         self.history: dict[str, list[str]] = {}
+        self.inputs: set[str] = set()                           # the blobs that are read before they are written
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         for k, operator in enumerate(operators):
+            self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
             self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
             self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
 
@@ -83,6 +85,10 @@ class Versions:
         self.now[name] = self.now.get(name, 0) + 1
         self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
         return name, self.now[name]
+
+    def first(self, name: str) -> Version:
+        """The first version of a blob: 0 of an input, else 1."""
+        return name, 0 if name in self.inputs or name not in self.now else 1
 
     def check(self, needed: Version, who: str) -> None:
         """Raise RuntimeError unless the blob still has the version that is needed."""
@@ -162,6 +168,11 @@ def completed_pass(operators: Sequence[Operator]) -> Pass | None:
     if made.operators != same or any(a.of is not b.of and a.of not in made.operators
                                      for a, b in zip(made.operators, same, strict=True)): return None
     return made._replace(operators=same)
+
+
+def gradient_names(gradients: Mapping[str, Any]) -> set[str]:
+    """The names of all gradients, also those of a GradientSlice."""
+    return {n for g in gradients.values() for n in (g if isinstance(g, GradientSlice) else (g,))}
 
 
 def renamed_gradients(gradients: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,7 +279,7 @@ class Walk:
         if len(parts) > 1:
             name = self.fresh(f"{version[0]}_grad")
             self.parts[version] = parts = [self.total(parts, name)]
-        found[version[0]] = parts[0]
+        if version == self.versions.first(version[0]): found[version[0]] = parts[0]
         for part in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[part] = version
         return parts[0]
 

@@ -14,7 +14,9 @@ from cygrad.graph.blobs import Blobs, Names
 from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
 )
-from cygrad.graph.gradients import ALIASES, BUILT_IN, backward_pass, completed_pass, renamed_gradients, renamed_pass
+from cygrad.graph.gradients import (
+    ALIASES, BUILT_IN, backward_pass, completed_pass, gradient_names, renamed_gradients, renamed_pass,
+)
 from cygrad.graph.immediate import run_added
 from cygrad.ops.table import ROWS
 
@@ -115,7 +117,9 @@ class Net(Blobs):
     def _complete_pass(self):
         """If the last operators are all of get_backward_pass, they are a pass of this net."""
         found = completed_pass(self._operators)
-        if found is not None: self._passes += found,
+        if found is None: return
+        self._passes += found,
+        self._given |= gradient_names(found.gradients)
 
     def _operands(self, inputs, outputs, who, numbers):
         """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
@@ -245,8 +249,8 @@ class Net(Blobs):
         None for ones. The head of a blob that others depend on is added to the gradient that flows into it. skip: the
         first operators, this many, are not differentiated; what they write counts as an input.
 
-        Blobs that reach no head, integers and constants have no gradient. A blob that was written several times has
-        that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
+        Blobs that reach no head, integers, labels and constants have no gradient. (For labels that are probabilities,
+        soft_cross_entropy has one.) A blob that was written several times has that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
         skip; RuntimeError for a second call (differentiate a clone()), for an operator without a gradient, and where
         an operator needs a version of a blob that was overwritten since. Then nothing has changed."""
         who = "Net.add_gradient_operators"
@@ -372,8 +376,7 @@ class Net(Blobs):
         other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
                             for key, value in self._constants.items()}
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
-        gradients = (self._gradients or {}).values()
-        other._given = self._given | {n for g in gradients for n in (g if isinstance(g, GradientSlice) else (g,))}
+        other._given = self._given | gradient_names(self._gradients or {})
         other._objects, other._arguments = dict(self._objects), self._arguments
         other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)

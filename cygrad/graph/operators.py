@@ -1,7 +1,7 @@
 """Running single operators of a net by eager code, and the gradient of one operator alone."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import cygrad.autograd as autograd
 from cygrad.autograd.function import Function
@@ -86,17 +86,25 @@ def by_function(grad_f: Any) -> Any:
 
 # ---- running ---------------------------------------------------------------------------------------------------------
 
+class Record(NamedTuple):
+    """An operator that ran recorded: its inputs by place, its outputs, and its inputs by name."""
+
+    operator: Operator
+    places: list[Any]
+    outputs: tuple[Any, ...]
+    blobs: dict[Any, Any]
+
+
 class Operators:
     """Running single operators on named values.
 
     custom      the registered gradients of operators of passes, by their ids
-    records     the operators whose gradients run alone, by their ids: (the operator, its inputs as variables, its
-                outputs with their graph), or of a gradient operator (it, the gradients that it got, None)"""
+    records     of operators whose gradients run alone, by their ids; of a gradient operator with its heads as `places`"""
 
     def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
         self.values, self.constants, self.objects = values, constants, objects
         self.custom: dict[int, Registered] = {}
-        self.records: dict[int, tuple[Operator, list[Any], Any]] = {}
+        self.records: dict[int, Record] = {}
 
     def value(self, name: str) -> Any:
         if name not in self.values:
@@ -115,49 +123,48 @@ class Operators:
 
     def record_alone(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
         """Run an operator whose gradient runs alone, and remember its graph."""
-        variables: dict[Any, Any] = {}              # by name, one for all places of a blob
-        leaves = []
-        with autograd.record(train_mode=None):
-            for name, x in zip(operator.inputs, inputs, strict=True):
-                if isinstance(x, Tensor) and x.dtype.kind == "f":
-                    if name not in variables: variables[name] = x = x.detach().requires_grad_()
-                    else: x = scale_gradient(variables[name], 1.0)
-                leaves.append(x)
-            outputs = self.compute(operator, leaves)
-        self.records[id(operator)] = operator, leaves, outputs
+        blobs = {name: x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x
+                 for name, x in zip(operator.inputs, inputs, strict=True)}
+        with autograd.record(train_mode=None):      # (a blob in several places has a gradient for each)
+            places = [scale_gradient(blobs[name], 1.0) if operator.inputs.count(name) > 1
+                      and isinstance(blobs[name], Tensor) and blobs[name].requires_grad else blobs[name]
+                      for name in operator.inputs]
+            outputs = self.compute(operator, places)
+        self.records[id(operator)] = Record(operator, places, outputs, blobs)
         return tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
 
-    def record_of(self, operator: Operator, needed_by: Operator) -> tuple[list[Any], tuple[Any, ...]]:
-        """(inputs, outputs) of an operator that has run, with the graph between them."""
+    def record_of(self, operator: Operator, needed_by: Operator) -> Record:
+        """The record of an operator that has run."""
         if id(operator) not in self.records:
             raise RuntimeError(f"{needed_by.type} needs the operator {cut(repr(operator))}, which has not run before "
                                f"it in this net; add that one first, or make a new net and differentiate it")
-        _, inputs, outputs = self.records[id(operator)]
-        if outputs is not None or operator.of is None: return inputs, outputs
+        record = self.records[id(operator)]
+        if operator.of is None: return record
         of = operator.of                            # (a gradient operator: its gradients are computed again, recorded)
         if of.type.removesuffix(SUFFIX) in READS_OUTPUTS or of.type == PYTHON:
             raise RuntimeError(f"the gradient of {cut(repr(operator))} does not run alone; let a net run it, to which "
                                f"add_gradient_operators() added all operators of this pass and none was changed since")
-        leaves, ys = self.record_of(of, operator)
-        heads = [None if g is None else g.detach().requires_grad_() for g in inputs]
-        with autograd.record(train_mode=None): found = self.gradients(of, leaves, ys, heads, create_graph=True)
-        named = dict(zip(reversed(of.inputs), reversed(leaves), strict=True))   # (the first place has the variable)
-        return [named[n] for n in operator.inputs[:len(operator.inputs) - len(heads)]] + heads, found
+        first = self.record_of(of, operator)
+        heads = [None if g is None else g.detach().requires_grad_() for g in record.places]
+        with autograd.record(train_mode=None): found = self.gradients(first, heads, create_graph=True)
+        read = operator.inputs[:len(operator.inputs) - len(heads)]
+        places = [first.blobs[n] for n in read] + heads
+        return Record(operator, places, found, dict(zip(operator.inputs, places, strict=True)))
 
     def gradient_alone(self, operator: Operator) -> tuple[Any, ...]:
         """The gradients of the inputs of operator.of, which has run."""
         of = operator.of
         assert of is not None
-        leaves, ys = self.record_of(of, operator)
-        names = operator.inputs[len(operator.inputs) - len(ys):]
+        record = self.record_of(of, operator)
+        names = operator.inputs[len(operator.inputs) - len(record.outputs):]
         heads = [None if name is None else self.value(name) for name in names]
-        self.records[id(operator)] = operator, heads, None
-        found = self.gradients(of, leaves, ys, heads, create_graph=False)
+        self.records[id(operator)] = Record(operator, heads, (), {})
+        found = self.gradients(record, heads, create_graph=False)
         return tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
 
-    def gradients(self, of: Operator, leaves: list[Any], ys: tuple[Any, ...], heads: list[Any],
-                  create_graph: bool) -> tuple[Any, ...]:
-        """The gradients of the inputs of `of` that can have one; None where there is none."""
+    def gradients(self, record: Record, heads: list[Any], create_graph: bool) -> tuple[Any, ...]:
+        """The gradients of the inputs of an operator that can have one; None where there is none."""
+        of, leaves, ys, _ = record
         if of.type == ZERO: return tuple(zeros_like(leaves[i].detach()) for i in targets(of, self.constants))
         pairs = [(y, g) for y, g in zip(ys, heads, strict=True) if g is not None and y is not None and y.requires_grad]
         places = targets(of, self.constants)

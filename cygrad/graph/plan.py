@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cygrad.graph.net import Net
 
 Signature = tuple[tuple[int, ...], str]
-CAPTURE = "capture: "       # begins the message if a program cannot repeat what the net does
+CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
 
 
 class Row(NamedTuple):

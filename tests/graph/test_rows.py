@@ -50,9 +50,12 @@ OTHERWISE = {
 
 
 # Operands without a gradient, although they are floating-point numbers: weights of classes, running statistics, empty
-# labels.
-WITHOUT = {**dict.fromkeys(("cross_entropy", "soft_cross_entropy", "nll_loss"), {"weight"}), "ctc_loss": {"targets"},
-           **dict.fromkeys(("batch_norm", "batch_norm_predict"), {"running_mean", "running_var"})}
+# labels and lengths.
+WITHOUT = {
+    **dict.fromkeys(("cross_entropy", "soft_cross_entropy", "nll_loss"), {"weight"}),
+    **dict.fromkeys(("batch_norm", "batch_norm_predict"), {"running_mean", "running_var"}),
+    "ctc_loss": {"targets", "input_lengths", "target_lengths"},
+}
 
 
 def named(row, args, kwargs):
