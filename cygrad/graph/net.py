@@ -283,8 +283,8 @@ class Net(Blobs):
     # ---- memory ------------------------------------------------------------------------------------------------------
 
     def share_blobs(self, dont_share_blobs: Names = ()) -> None:
-        """Let the blobs share memory: after a run only the outputs, the gradients of the inputs and `dont_share_blobs`
-        have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
+        """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss), the
+        gradients of the inputs and `dont_share_blobs` have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
         blobs."""
         names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
         self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
@@ -295,6 +295,7 @@ class Net(Blobs):
         """The blobs that have values after a run, beside the inputs."""
         written = self._use().writers
         kept = {str(name) for name in self.outputs if name in written}
+        kept |= {y for p in self._passes for (y, _), _ in p.heads}
         if self._gradients is not None:
             wanted = self._use().inputs if self._shared is not None else self._gradients
             for g in (self._gradients[name] for name in wanted if name in self._gradients):

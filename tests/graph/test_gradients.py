@@ -334,8 +334,8 @@ def test_an_input_that_is_written_later_has_the_gradient_of_its_first_version():
     net.neg("x", "x")
     net.tanh("x", "x")
     found = net.add_gradient_operators(["x"])
-    assert found == {"x": "x_grad"}
-    same_bits(run(net, "x_grad", x=X), eager(lambda x: cg.tanh(-x), X)[0])
+    assert {*found} == {"x"}
+    same_bits(run(net, found["x"], x=X), eager(lambda x: cg.tanh(-x), X)[0])
 
 
 # ---- gradients that do not exist -------------------------------------------------------------------------------------
