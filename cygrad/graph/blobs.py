@@ -89,11 +89,13 @@ class Blobs:
 
     @property
     def outputs(self) -> tuple[Blob, ...]:
-        """The results of the net: by default the blobs that are written and that no later operator reads. A name or a
-        list of names can be assigned, and None for the default. Raises ValueError for unknown blobs."""
+        """The results of the net: by default the blobs that are written and that no later operator reads, without
+        parts of gradients. A name or a list of names can be assigned, and None for the default. Raises ValueError for unknown blobs."""
         if self._outputs is not None: return self._outputs
         use = self._use()
-        return tuple(b for b in use.blobs if b in use.writers and use.readers.get(b, [-1])[-1] <= use.writers[b][-1])
+        parts = {b for p in self._passes for o in p.operators for b in o.outputs if b not in p.whole}
+        return tuple(b for b in use.blobs if b in use.writers and b not in parts
+                     and use.readers.get(b, [-1])[-1] <= use.writers[b][-1])
 
     @outputs.setter
     def outputs(self, names: Names | None) -> None:
@@ -169,7 +171,8 @@ class Blobs:
         for k, operator in enumerate(self._operators):
             for name in operator.inputs:
                 if name is None: continue
-                if name not in writers and name not in self._constants and name not in self._bindings: inputs[name] = None
+                known = name in writers or name in self._constants or name in self._bindings
+                if not known: inputs[name] = None
                 blobs[name] = None
                 positions = readers.setdefault(name, [])
                 if not positions or positions[-1] != k: positions.append(k)

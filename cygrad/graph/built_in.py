@@ -36,6 +36,7 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
         return inputs[out]
     if type == PYTHON and operator.function is not None:
         made = operator.function[0](*inputs)
+        if made is None: return ()                  # (no outputs)
         return tuple(asarray(y) for y in made) if isinstance(made, (tuple, list)) else asarray(made)
     if type in OPERATORS: return OPERATORS[type](inputs, arguments, objects)
     if type not in ROWS:
@@ -49,8 +50,8 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
 def named(objects: Mapping[str, Any], name: Any) -> Any:
     """The solver or generator of a name."""
     if name not in objects:
-        raise RuntimeError(f"the net has no {described(name)}: a file of a net holds no solvers and generators; capture the "
-                           f"function again")
+        raise RuntimeError(f"the net has no {described(name)}: a file of a net holds no solvers and generators; "
+                           f"capture the function again")
     return objects[name]
 
 
@@ -58,7 +59,8 @@ def add_rows(inputs: list[Any], arguments: Any, objects: Any) -> Any:
     """The sum of a dense gradient and the rows of a sparse one, in either order."""
     first = inputs[0].dtype.kind == "f"
     dense, (indices, values) = inputs[0 if first else 2], inputs[1:] if first else inputs[:2]
-    return dense + GradientSlice(indices, values, dense.shape).to_dense()
+    rows: Any = GradientSlice                      # (its stub has no constructor)
+    return dense + rows(indices, values, dense.shape).to_dense()
 
 
 def write(inputs: list[Any], arguments: Any, objects: Any) -> Any:

@@ -18,6 +18,7 @@ INTEGERS = -1 << 63, (1 << 64) - 1      # what int64 or uint64 can hold
 UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 PLAIN = re.compile(r"[^\s,()='\"#]+")   # a name that is printed without quotes
 PYTHON = "python"           # the type of operators that call Python functions
+FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"     # of an Operator
 
 Functions = tuple[Callable[..., Any], Callable[..., Any] | None]
 
@@ -119,7 +120,7 @@ class Operator:
     A list becomes a tuple, a dtype its name and a NumPy number a Python number. Operators are equal if all of these
     are, 1, 1.0 and True being different. Raises TypeError or ValueError for anything else."""
 
-    __slots__ = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"
+    __slots__ = *FIELDS, "begins"
 
     type: str
     inputs: tuple[Blob | None, ...]
@@ -129,6 +130,7 @@ class Operator:
     is_gradient: bool
     function: Functions | None
     of: "Operator | None"
+    begins: Any                     # of the first operator of get_backward_pass: (heads, number of operators), or None
 
     def __init__(self, type: str, inputs: str | Iterable[str | None] = (), outputs: str | Iterable[str] = (),
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,
@@ -150,7 +152,8 @@ class Operator:
             raise TypeError(f"{who}: of must be an Operator or None, got {described(of)}")
         values = (kind, reads, writes, MappingProxyType(check_arguments(arguments, who)), str(name), is_gradient,
                   check_function(kind, function), of)
-        for slot, value in zip(self.__slots__, values, strict=True): object.__setattr__(self, slot, value)
+        for slot, value in zip(FIELDS, values, strict=True): object.__setattr__(self, slot, value)
+        object.__setattr__(self, "begins", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Operator cannot be changed; make another one with replace({name}=...)")
@@ -164,7 +167,7 @@ class Operator:
 
     def replace(self, **changes: Any) -> "Operator":
         """An operator with other values for the attributes in `changes`. Raises TypeError for other names."""
-        return Operator(**{**dict(zip(self.__slots__, self._values(), strict=True)), **changes})
+        return Operator(**{**dict(zip(FIELDS, self._values(), strict=True)), **changes})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Operator): return NotImplemented

@@ -13,7 +13,7 @@ from cygrad.core.paths import file_path
 from cygrad.graph.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
 )
-from cygrad.graph.gradients import Pass, backward_pass
+from cygrad.graph.gradients import Pass, backward_pass, gradient_names
 from cygrad.graph.lowering import find
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
@@ -26,7 +26,7 @@ FORMAT, VERSION = "cygrad.graph", "1"
 LONGEST = 16_000_000        # characters of the JSON text
 MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
 NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators", "passes")
-PASS = ("first", "skip", "ys")
+PASS = ("first", "skip", "ys", "own")   # own: whether they are the gradients of the net
 INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
 OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of")
 
@@ -95,7 +95,8 @@ def described_net(net: "Net") -> dict[str, Any]:
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
                   "arguments": {key: encode(value) for key, value in o.arguments.items()},
                   "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
-    passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads}}
+    passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
+               "own": p.gradients == net._gradients}
               for p in net.passes if (k := find(net.operators, p)) is not None]
     return {"name": net.name, "training": net.training, "inputs": net.inputs, "outputs": net._outputs,
             "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
@@ -181,6 +182,7 @@ class Reader:
         self.at = self.file = at
         self.operators: list[Operator] = []
         self.passes: list[Pass] = []
+        self.gradients: dict[str, Any] | None = None
         self.numbers: dict[str, Any] = {}
         self.constants: dict[str, None] = {}        # (a set in order)
 
@@ -328,6 +330,7 @@ class Reader:
             of = replaced.get(id(self.operators[i].of))
             if of is not None: self.operators[i] = self.operators[i].replace(of=of)
         self.passes.append(made)
+        if self.kind(found, "own", bool, "true or false"): self.gradients = made.gradients
 
     def read_shape(self, name: str, found: Any) -> tuple[tuple[int, ...], str]:
         """Check the shape and dtype of a blob."""
@@ -344,7 +347,8 @@ class Reader:
 
         net = Net(self.net_name)
         net._define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
-        net._passes = tuple(self.passes)
+        net._passes, net._gradients = tuple(self.passes), self.gradients
+        for p in net._passes: net._given |= gradient_names(p.gradients)
         net.outputs, net.training, net.shapes = self.outputs, self.training, self.shapes
         return net
 

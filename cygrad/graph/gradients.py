@@ -5,7 +5,7 @@ that of the operator followed by "_gradient", it reads the gradients of the outp
 writes the gradients of the inputs. Contributions of several readers are added. Nothing is computed here: lowering.py
 runs gradient operators with the operators' own gradients, those of eager code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cygrad.core.errors import cut, described
@@ -19,21 +19,26 @@ ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
 WRITE, ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = ("write", "zeros", "zero_grad", "move_running", "random",
                                                           "dropout", "solver")
 MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER}             # nothing flows through them
-BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, WRITE, DROPOUT, *MADE}       # types that are no rows of the table
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, WRITE, DROPOUT, *MADE}   # types that are no rows of the table
 
-# Operands that never have a gradient: integers, masks, lengths, running statistics.
+# Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
 NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
                "sorter", "targets", "input_lengths", "target_lengths", "packed"}
-NO_GRADIENT_OF = {"cross_entropy": {"target"}, "nll_loss": {"target"}, "linear_cross_entropy": {"target"},
-                  "bce_with_logits": set(), "hinge_embedding_loss": {"target"}, "soft_margin_loss": {"target"}}
+NO_GRADIENT_OF = {
+    **dict.fromkeys(("cross_entropy", "cross_entropy_along", "nll_loss"), {"target", "weight"}),
+    **dict.fromkeys(("soft_cross_entropy", "soft_cross_entropy_along"), {"weight"}),
+    **dict.fromkeys(("linear_cross_entropy", "hinge_embedding_loss"), {"target"}),
+    "bce_with_logits": set(),
+}
+OF_PLACES = {"cummax", "cummin", "topk"}    # rows of an operator without a gradient, whose values have one
 
 # What a gradient reads beside the gradients of the outputs: by default the inputs.
-READS_OUTPUTS = set("cbrt celu cholesky cumprod det elu exp exp2 expm1 hardsigmoid inv leaky_relu log_softmax logsumexp "
-                    "max min norm prod reciprocal relu rsqrt selu sigmoid softmax softplus sqrt std svdvals tan "
-                    "tanh".split())
+READS_OUTPUTS = set("cbrt celu cholesky cumprod det elu exp exp2 expm1 hardsigmoid inv leaky_relu log_softmax "
+                    "logsumexp max min norm prod reciprocal relu rsqrt selu sigmoid softmax softplus sqrt std svdvals "
+                    "tan tanh".split())
 READS_NOTHING = set("add astype as_view broadcast_to concat copy cumsum diag diagonal dropout ensure_dense expand_dims "
-                    "flip fold getitem interpolate mean neg negate_gradient pad permute put_slice reshape scale_gradient "
-                    "split squeeze stack sub sum transpose tril triu unfold".split())
+                    "flip fold getitem interpolate mean neg negate_gradient pad permute put_slice reshape "
+                    "scale_gradient split squeeze stack sub sum transpose tril triu unfold".split())
 
 ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 
@@ -46,7 +51,8 @@ registered: dict[str, Registered] = {}
 class Pass(NamedTuple):
     """A backward pass. `operators` are those that it adds, `gradients` the gradient of each blob by name. The rest is
     for lowering.py: the operators that were differentiated, the heads as pairs of a version and the name of its
-    gradient (None: ones), and the version whose whole gradient each of the names is."""
+    gradient (None: ones), the version whose whole gradient each of the names is, and by their positions in `forward`
+    the registered gradients that were used."""
 
     operators: tuple[Operator, ...]
     gradients: dict[str, Blob | GradientSlice]
@@ -57,6 +63,7 @@ class Pass(NamedTuple):
     retain_graph: bool = False
     create_graph: bool = False
     inputs: tuple[str, ...] = ()        # only these blobs are differentiated for; none: all
+    custom: dict[int, Registered] = {}      # (never written to)
 
 
 class Versions:
@@ -65,9 +72,11 @@ class Versions:
     def __init__(self, operators: Sequence[Operator]):
         self.now: dict[str, int] = {}
         self.history: dict[str, list[str]] = {}
+        self.inputs: set[str] = set()                           # the blobs that are read before they are written
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         for k, operator in enumerate(operators):
+            self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
             self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
             self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
 
@@ -76,6 +85,10 @@ class Versions:
         self.now[name] = self.now.get(name, 0) + 1
         self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
         return name, self.now[name]
+
+    def first(self, name: str) -> Version:
+        """The first version of a blob: 0 of an input, else 1."""
+        return name, 0 if name in self.inputs or name not in self.now else 1
 
     def check(self, needed: Version, who: str) -> None:
         """Raise RuntimeError unless the blob still has the version that is needed."""
@@ -118,16 +131,18 @@ class GradientRegistry:
         """The operators that compute the gradients of `ys`, and the gradient of each blob by name; see
         Net.add_gradient_operators. The operators run after the given ones."""
         found = backward_pass(operators, ys)
+        begins = check_heads(ys, "get_backward_pass"), len(found.operators)
+        for o in found.operators[:1]: object.__setattr__(o, "begins", begins)
         return list(found.operators), dict(found.gradients)
 
     register_gradient = staticmethod(register_gradient)
 
 
-def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Mapping[str, Any] | None = None,
+def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,
                   taken: set[str] | None = None, who: str = "get_backward_pass") -> Pass:
     """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use."""
     heads = check_heads(ys, who)
-    if isinstance(operators, Operator) or not all(isinstance(o, Operator) for o in operators):
+    if not isinstance(operators, (list, tuple)) or not all(isinstance(o, Operator) for o in operators):
         raise TypeError(f"{who}: the operators must be a list of Operator, got {described(operators)}")
     if isinstance(skip, bool) or not isinstance(skip, int):
         raise TypeError(f"{who}: skip must be an int, got {described(skip)}")
@@ -139,6 +154,41 @@ def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constan
                 raise ValueError(f"{who}: there is no blob {described(str(name))}; the blobs are "
                                  f"{cut(', '.join(sorted(walk.known))) or 'none'}")
     return walk.run(heads)
+
+
+def completed_pass(operators: Sequence[Operator]) -> Pass | None:
+    """The pass that the last operators are, if get_backward_pass made them from all operators before them."""
+    first = next((k for k in range(len(operators) - 1, -1, -1) if operators[k].begins is not None), None)
+    if first is None: return None
+    heads, n = operators[first].begins
+    if first + n != len(operators): return None
+    try: made = backward_pass(operators[:first], heads)
+    except (TypeError, ValueError, RuntimeError): return None           # (made from other operators)
+    same = tuple(operators[first:])
+    if made.operators != same or any(a.of is not b.of and a.of not in made.operators
+                                     for a, b in zip(made.operators, same, strict=True)): return None
+    return made._replace(operators=same)
+
+
+def gradient_names(gradients: Mapping[str, Any]) -> set[str]:
+    """The names of all gradients, also those of a GradientSlice."""
+    return {n for g in gradients.values() for n in (g if isinstance(g, GradientSlice) else (g,))}
+
+
+def renamed_gradients(gradients: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The gradient of each blob, with other names for some blobs."""
+    return {names.get(y, y): GradientSlice(*(names.get(n, n) for n in g)) if isinstance(g, GradientSlice)
+            else names.get(g, g) for y, g in gradients.items()}
+
+
+def renamed_pass(p: Pass, made: Mapping[int, Operator], names: Mapping[str, Any]) -> Pass:
+    """A pass with other names for some blobs; `made` are its new operators by the ids of the old ones."""
+    return p._replace(
+        operators=tuple(made.get(id(o), o) for o in p.operators), gradients=renamed_gradients(p.gradients, names),
+        forward=tuple(made.get(id(o), o) for o in p.forward), inputs=tuple(names.get(n, n) for n in p.inputs),
+        heads=tuple(((names.get(y, y), version), head if head is None else names.get(head, head))
+                    for (y, version), head in p.heads),
+        whole={names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()})
 
 
 def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
@@ -169,13 +219,14 @@ class Walk:
         self.parts: dict[Version, list[Any]] = {}       # the contributions to the gradient of each version
         self.count: dict[Version, int] = {}             # how many there will be
         self.whole: dict[str, Version] = {}
+        self.custom: dict[int, Registered] = {}
 
     def run(self, heads: dict[Blob, Blob | None]) -> Pass:
         begun: list[tuple[Version, str | None]] = []
         found: dict[str, Blob | GradientSlice] = {}
         self.count_contributions(heads)
         for y, head in heads.items():
-            version = y, self.versions.now.get(y, 0)
+            version: Version = y, self.versions.now.get(y, 0)
             begun.append((version, head))
             if head is None:
                 head = self.fresh(f"{y}_autogen_grad")
@@ -185,7 +236,8 @@ class Walk:
             outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
             if self.is_reached(k): self.differentiate(k, outputs)
         for version in sorted(self.parts, key=lambda v: -v[1]): self.gradient_of(version, found)
-        return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole)
+        return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole,
+                    custom=self.custom)
 
     def fresh(self, name: str) -> Blob:
         """A name that is not taken yet, by default `name`."""
@@ -227,8 +279,8 @@ class Walk:
         if len(parts) > 1:
             name = self.fresh(f"{version[0]}_grad")
             self.parts[version] = parts = [self.total(parts, name)]
-        found[version[0]] = parts[0]
-        for name in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[name] = version
+        if version == self.versions.first(version[0]): found[version[0]] = parts[0]
+        for part in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[part] = version
         return parts[0]
 
     def total(self, parts: list[Any], name: Blob) -> Any:
@@ -239,7 +291,7 @@ class Walk:
             for what in (0, 1):
                 self.emit(Operator("concat", [p[what] for p in parts], (total[what],), {"axis": 0}, is_gradient=True))
             return total
-        sum_so_far = parts[0]
+        sum_so_far: Any = parts[0]
         for k, part in enumerate(parts[1:], 2):
             out = name if k == len(parts) else self.fresh(f"{name}_sum_{k - 2}")
             inputs = [n for p in (sum_so_far, part) for n in (p if isinstance(p, GradientSlice) else (p,))]
@@ -256,17 +308,15 @@ class Walk:
         if operator.type in registered:
             self.use_registered(k, outputs, who)
             return
-        if operator.type not in ROWS and operator.type not in BUILT_IN and operator.type != PYTHON \
-                and operator.of is None:
+        missing = without_gradient(operator)
+        if missing:
             name = operator.inputs[targets[0]]
-            raise RuntimeError(f"{who} for its input {described(str(name))} does not exist: no row of the table of "
-                               f"operators has the type {described(operator.type)}; register one with "
-                               f"@cygrad.graph.register_gradient({operator.type!r}), or end the path with "
-                               f"stop_gradient")
-        if operator.type == PYTHON and operator.function is not None and operator.function[1] is None: reads = True, True
-        else: reads = operator.type not in READS_OUTPUTS | READS_NOTHING, operator.type in READS_OUTPUTS
-        needed = [v for v, wanted in ((self.versions.read[k], reads[0]), (self.versions.written[k], reads[1])) if wanted
-                  for v in v if v is not None and v[0] not in self.constants]
+            raise RuntimeError(f"{who} for its input {described(str(name))} does not exist: {missing}, or end the path "
+                               f"with stop_gradient")
+        read: list[Version | None] = []
+        if operator.type not in READS_OUTPUTS | READS_NOTHING: read += self.versions.read[k]
+        if operator.type in READS_OUTPUTS or operator.type == PYTHON: read += self.versions.written[k]
+        needed = [version for version in read if version is not None and version[0] not in self.constants]
         for version in needed: self.versions.check(version, who)
         inputs = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
         made = [self.contribution(operator, self.versions.read[k][i]) for i in targets]
@@ -293,6 +343,7 @@ class Walk:
         result = registered[operator.type](operator, outputs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"{who} must be (operators, input_gradients), got {described(result)}")
+        self.custom[k - self.skip] = registered[operator.type]
         operators, gradients = result
         if len(gradients) != len(operator.inputs):
             raise ValueError(f"{who} has {len(gradients)} input gradients; the operator has {len(operator.inputs)} "
@@ -304,11 +355,11 @@ class Walk:
                 raise TypeError(f"{who} must be made of Operator, got {described(made)}")
             for name in made.inputs:
                 if name is None or name in scope or name in renamed: continue
-                version = dict([*filter(None, self.versions.read[k]), *self.versions.written[k]]).get(name)
-                if version is None:
+                seen = dict([*filter(None, self.versions.read[k]), *self.versions.written[k]]).get(name)
+                if seen is None:
                     raise RuntimeError(f"{who} reads the blob {described(str(name))}, which is not in the scope of the "
                                        f"operator: its inputs, outputs, their gradients and what the gradient writes")
-                self.versions.check((name, version), who)
+                self.versions.check((name, seen), who)
             for name in made.outputs: renamed.setdefault(name, self.fresh(name))
             self.emit(made.replace(inputs=[None if n is None else renamed.get(n, n) for n in made.inputs],
                                    outputs=[renamed[n] for n in made.outputs], is_gradient=True))
@@ -328,11 +379,20 @@ def targets(operator: Operator, constants: Any) -> list[int]:
     if operator.type in (STOP, ONES) or operator.type in MADE: return []
     names = [""] * len(operator.inputs)
     if operator.type in ROWS and operator.type not in registered:
-        if not ROWS[operator.type].operator.differentiable: return []
+        if not ROWS[operator.type].operator.differentiable and operator.type not in OF_PLACES: return []
         names = operand_names(operator)
     without = NO_GRADIENT_OF.get(operator.type, NO_GRADIENT)
     return [i for i, name in enumerate(operator.inputs)
             if name is not None and name not in constants and names[i] not in without]
+
+
+def without_gradient(operator: Operator) -> str:
+    """Why an operator on the way to a head has no gradient, and what to do; "" if it has one."""
+    if operator.type == PYTHON:
+        return "" if operator.function and operator.function[1] else "it was added without grad_f; add it with one"
+    if operator.type in ROWS or operator.type in BUILT_IN or operator.of is not None: return ""
+    return (f"no row of the table of operators has the type {described(operator.type)}; register one with "
+            f"@cygrad.graph.register_gradient({operator.type!r})")
 
 
 def operand_names(operator: Operator) -> list[str]:

@@ -1,13 +1,17 @@
 """Immediate mode: each operator runs as it is added to a net, so its values can be looked at while a net is built."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from threading import local
 from types import TracebackType
 from typing import Any, Self
 
-from cygrad.core.errors import cut
+import cygrad.autograd as autograd
+from cygrad.core.errors import cut, described
+from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
-from cygrad.graph.lowering import Operators
+from cygrad.graph.gradients import registered
+from cygrad.graph.operators import Operators
 
 
 class State(local):
@@ -20,11 +24,12 @@ state = State()
 
 
 class Immediate(Operators):
-    """The scope of Workspace.immediate()."""
+    """The scope of Workspace.immediate(). `blobs` are the values of the workspace, and `used(who)` is the scope in
+    which it is in use."""
 
-    def __init__(self, workspace: Any):
+    def __init__(self, blobs: dict[str, Tensor], used: Callable[[str], AbstractContextManager[None]]):
         super().__init__({}, {}, {})
-        self.workspace = workspace
+        self.blobs, self.used = blobs, used
         self.outer: list[Immediate | None] = []
 
     def __enter__(self) -> Self:
@@ -41,21 +46,30 @@ class Immediate(Operators):
         """Run operators that are being added to `net`. If one fails, no blob has changed."""
         made: dict[str, Any] = {}
         self.constants, self.objects = net.constants, net.objects
-        for operator in operators:
-            self.values = {**net.constants, **net.bindings, **self.workspace._blobs, **made}
-            for name in operator.inputs:
-                if name is not None and name not in self.values:
-                    raise ValueError(f"immediate mode: the blob {str(name)!r} has no value, which {cut(repr(operator))} "
-                                     f"needs; feed it before the operator is added")
-            inputs = [None if name is None else self.values[name] for name in operator.inputs]
-            outputs = self.gradient_alone(operator) if operator.of is not None else self.record_alone(operator, inputs)
-            if not isinstance(outputs, (tuple, list)): outputs = () if outputs is None else (outputs,)
-            if len(outputs) != len(operator.outputs):
-                raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
-                                 f"{len(operator.outputs)} outputs")
-            made |= {str(name): y for name, y in zip(operator.outputs, outputs, strict=True) if y is not None}
-        self.workspace._blobs.update(made)
-        self.workspace._changes += 1
+        for p in net.passes: self.custom |= {id(p.forward[i]): f for i, f in p.custom.items()}
+        self.custom |= {id(o): registered[o.type] for o in operators if o.type in registered}
+        with self.used("immediate"), mode(net):
+            for operator in operators:
+                self.values = {**net.constants, **net.bindings, **self.blobs, **made}
+                outputs = self.outputs(operator)
+                for name, y in zip(operator.outputs, outputs, strict=True):
+                    if y is not None: made[str(name)] = y
+            self.values = {}
+            self.blobs.update(made)
+
+    def outputs(self, operator: Operator) -> tuple[Any, ...]:
+        """Run one operator."""
+        for name in operator.inputs:
+            if name is not None and name not in self.values:
+                raise ValueError(f"immediate mode: the blob {described(str(name))} has no value, which "
+                                 f"{cut(repr(operator))} needs; feed it before the operator is added")
+        if operator.of is not None: return self.gradient_alone(operator)
+        return self.record_alone(operator, [None if name is None else self.values[name] for name in operator.inputs])
+
+
+def mode(net: Any) -> Any:
+    """The scope of a net's mode, in which nothing is recorded."""
+    return autograd.pause(train_mode=net.training)
 
 
 def run_added(net: Any, operators: Sequence[Operator]) -> None:

@@ -14,7 +14,9 @@ from cygrad.graph.blobs import Blobs, Names
 from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
 )
-from cygrad.graph.gradients import ALIASES, BUILT_IN, backward_pass
+from cygrad.graph.gradients import (
+    ALIASES, BUILT_IN, backward_pass, completed_pass, gradient_names, renamed_gradients, renamed_pass,
+)
 from cygrad.graph.immediate import run_added
 from cygrad.ops.table import ROWS
 
@@ -106,10 +108,18 @@ class Net(Blobs):
             for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
             raise
         self._operators.insert(index, operator)
+        if operator.is_gradient and isinstance(type, Operator): self._complete_pass()
         self._known |= {*filter(None, operator.inputs), *operator.outputs}
         if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
         self._edits += 1
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
+
+    def _complete_pass(self):
+        """If the last operators are all of get_backward_pass, they are a pass of this net."""
+        found = completed_pass(self._operators)
+        if found is None: return
+        self._passes += found,
+        self._given |= gradient_names(found.gradients)
 
     def _operands(self, inputs, outputs, who, numbers):
         """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
@@ -239,8 +249,8 @@ class Net(Blobs):
         None for ones. The head of a blob that others depend on is added to the gradient that flows into it. skip: the
         first operators, this many, are not differentiated; what they write counts as an input.
 
-        Blobs that reach no head, integers and constants have no gradient. A blob that was written several times has
-        that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
+        Blobs that reach no head, integers, labels and constants have no gradient. (For labels that are probabilities,
+        soft_cross_entropy has one.) A blob that was written several times has that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
         skip; RuntimeError for a second call (differentiate a clone()), for an operator without a gradient, and where
         an operator needs a version of a blob that was overwritten since. Then nothing has changed."""
         who = "Net.add_gradient_operators"
@@ -273,8 +283,8 @@ class Net(Blobs):
     # ---- memory ------------------------------------------------------------------------------------------------------
 
     def share_blobs(self, dont_share_blobs: Names = ()) -> None:
-        """Let the blobs share memory: after a run only the outputs, the gradients of the inputs and `dont_share_blobs`
-        have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
+        """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss), the
+        gradients of the inputs and `dont_share_blobs` have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
         blobs."""
         names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
         self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
@@ -285,6 +295,7 @@ class Net(Blobs):
         """The blobs that have values after a run, beside the inputs."""
         written = self._use().writers
         kept = {str(name) for name in self.outputs if name in written}
+        kept |= {y for p in self._passes for (y, _), _ in p.heads}
         if self._gradients is not None:
             wanted = self._use().inputs if self._shared is not None else self._gradients
             for g in (self._gradients[name] for name in wanted if name in self._gradients):
@@ -319,9 +330,17 @@ class Net(Blobs):
 
         def renamed(names): return tuple(new if name == old else name for name in names)
 
+        made: dict[int, Operator] = {}              # by the ids of the operators before
         for k, o in enumerate(self._operators):
-            if old in o.inputs or old in o.outputs:
-                self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs))
+            if old in o.inputs or old in o.outputs or id(o.of) in made:
+                made[id(o)] = self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs),
+                                                             of=made.get(id(o.of), o.of))
+        self._passes = tuple(renamed_pass(p, made, {old: new}) for p in self._passes)
+        if self._gradients is not None:
+            self._gradients = renamed_gradients(self._gradients, {old: new})
+        self._given = {*renamed(self._given)}
+        if self._shared is not None: self._shared = frozenset(renamed(self._shared))
+        self._bindings = {new if name == old else name: x for name, x in self._bindings.items()}
         self._constants = {new if name == old else name: value for name, value in self._constants.items()}
         self._numbers = {text: new if name == old else name for text, name in self._numbers.items()}
         if self._outputs is not None: self._outputs = renamed(self._outputs)
@@ -358,8 +377,7 @@ class Net(Blobs):
         other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
                             for key, value in self._constants.items()}
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
-        gradients = (self._gradients or {}).values()
-        other._given = self._given | {n for g in gradients for n in (g if isinstance(g, GradientSlice) else (g,))}
+        other._given = self._given | gradient_names(self._gradients or {})
         other._objects, other._arguments = dict(self._objects), self._arguments
         other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)

@@ -1,21 +1,24 @@
 """The memory of a net before it runs, and the program that runs it."""
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-import cygrad.autograd as autograd
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.tensor import Tensor
+from cygrad.graph.definition import PYTHON
+from cygrad.graph.immediate import mode
 from cygrad.graph.lowering import Run
 
 if TYPE_CHECKING:
     from cygrad.graph.net import Net
 
 Signature = tuple[tuple[int, ...], str]
+CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
 
 
 class Row(NamedTuple):
@@ -47,17 +50,16 @@ class Plan:
 def signature(net: "Net", shapes: Mapping[str, Any] | None, who: str) -> dict[str, Signature]:
     """The shape and dtype of each input."""
     given = {**net.shapes, **(shapes or {})}
-    found = {}
+    found: dict[str, Signature] = {}
     for name in net.inputs:
-        if name in net.bindings: continue
         if name not in given:
-            raise ValueError(f"{who}: the shape of the input {described(str(name))} is missing; pass shapes with a shape "
-                             f"or (shape, dtype) for {', '.join(net.inputs)}")
+            raise ValueError(f"{who}: the shape of the input {described(str(name))} is missing; pass shapes with a "
+                             f"shape or (shape, dtype) for {', '.join(net.inputs)}")
         found[str(name)] = read_signature(given[name], f"{who}: the shape of {described(str(name))}")
-    for name in shapes or {}:
-        if name not in net:
-            raise ValueError(f"{who}: net {cut(net.name)} has no blob {described(name)}; its inputs are "
-                             f"{', '.join(net.inputs)}")
+    for other in shapes or {}:
+        if other not in net:
+            raise ValueError(f"{who}: net {cut(net.name)} has no blob {described(other)}; its inputs are "
+                             f"{', '.join(net.inputs) or 'none'}")
     return found
 
 
@@ -65,7 +67,8 @@ def read_signature(value: Any, what: str) -> Signature:
     """(shape, name of the dtype) of a shape, a pair, a tensor or an array."""
     dtype: Any = "float32"
     if isinstance(value, Tensor) or hasattr(value, "__array__"): return tuple(value.shape), np.dtype(value.dtype).name
-    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], (tuple, list)): value, dtype = value
+    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], (tuple, list)):
+        value, dtype = value
     if isinstance(value, int) and not isinstance(value, bool): value = value,
     if not isinstance(value, (tuple, list)) or any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0
                                                    for n in value):
@@ -77,30 +80,58 @@ def read_signature(value: Any, what: str) -> Signature:
     return tuple(int(n) for n in value), name
 
 
-def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str]) -> Program:
-    """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs."""
+def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
+             end: int | None = None) -> Program:
+    """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `end`: only
+    the operators before this one."""
     names = list(inputs)
 
     def run(*values: Tensor) -> dict[str, Tensor]:
-        with mode(net): return Run(net, dict(zip(names, values, strict=True)), kept).execute()
+        with mode(net): return Run(net, dict(zip(names, values, strict=True)), kept).execute(end)
 
     return Program(run, *inputs.values())
 
 
-def mode(net: "Net") -> Any:
-    """The scope of a net's mode, in which nothing is recorded."""
-    return autograd.pause(train_mode=net.training)
+def failed_operator(net: "Net", values: Mapping[str, Tensor], error: Exception) -> tuple[int, int] | None:
+    """The operator in which a program of the net failed, and how many it ran with, found by its step: the programs of
+    the first operators have the first steps."""
+    found = [re.search(r"^cygrad: in step (\d+) of ", note) for note in getattr(error, "__notes__", ())]
+    steps = [int(match[1]) for match in found if match]
+    if not steps: return None
+    inputs = {name: read_signature(x, name) for name, x in values.items()}
+    begins = Run(net, values, net.kept).begins()
+    low, high = 0, len(begins) - 1                  # the last part that begins at or before the step
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(prepared(net, inputs, net.kept, begins[middle]).steps) < steps[0]: low = middle
+        else: high = middle - 1
+    return begins[low], (*begins, len(net.operators))[low + 1] - begins[low]
+
+
+def refuse_plan(net: "Net", who: str, error: RuntimeError) -> NoReturn:
+    """Raise RuntimeError instead of `error`, which a trace raised, in the words of a net."""
+    place = getattr(error, "operator", None)
+    if not str(error).startswith(CAPTURE) or place is None: raise error
+    raise RuntimeError(f"{who}: operator {place}, {cut(repr(net.operators[place]))}, needs values, so what comes after "
+                       f"it is not known before a run; Workspace.run runs this net, and without a plan") from None
 
 
 def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
     """As Net.plan."""
-    return Plan(net, prepared(net, signature(net, shapes, "Net.plan"), net.kept))
+    who = "Net.plan"
+    for k, o in enumerate(net.operators):
+        if o.type == PYTHON:
+            raise RuntimeError(f"{who}: operator {k}, {cut(repr(o))}, calls a Python function, whose memory is not "
+                               f"known before a run; Workspace.run runs this net, and without a plan")
+    try: return Plan(net, prepared(net, signature(net, shapes, who), net.kept))
+    except RuntimeError as e: refuse_plan(net, who, e)
 
 
 def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signature]:
     """As Net.infer."""
-    inputs = signature(net, shapes, "Net.infer")
-    found: dict[str, Signature] = dict(inputs)
+    who = "Net.infer"
+    inputs = signature(net, shapes, who)
+    found = dict(inputs)
     written = frozenset(name for o in net.operators for name in o.outputs)
     whole = {name for p in net.passes for name in p.whole}
     parts = {name for p in net.passes for o in p.operators for name in o.outputs} - whole
@@ -109,7 +140,8 @@ def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signatur
     def run(*values: Tensor) -> None:
         with mode(net):
             blobs = Run(net, dict(zip(names, values, strict=True)), written - parts).execute()
-        found.update({name: read_signature(y, name) for name, y in blobs.items()})
+        found.update({str(name): read_signature(y, name) for name, y in blobs.items()})
 
-    Program(run, *inputs.values())
+    try: Program(run, *inputs.values())
+    except RuntimeError as e: refuse_plan(net, who, e)
     return found

@@ -38,7 +38,7 @@ OPERANDS = {name: tuple(words.split()) for words, names in {
     "x mask": "select",
     "x min? max?": "clip",
     "x threshold value": "threshold",
-    "x min_val max_val": "hardtanh",
+    "x min_val? max_val?": "hardtanh",
     "condition x y": "where",
     "[]xs": "concat stack",
     "*operands": "einsum",

@@ -25,7 +25,8 @@ cdef class Program:
     cdef list varying           # the storages outside whose addresses or contents are set at each run
     cdef object places          # where the outputs are in the arena
     cdef object results         # what run() returns; None: there was no run
-    cdef bint running, ran
+    cdef bint running
+    cdef readonly bint ran
     cdef Py_ssize_t at          # the step that runs, or ran last
     cdef object __weakref__
 
