@@ -1,6 +1,8 @@
 """The memory of a net before it runs, and the program that runs it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,8 +11,10 @@ import cygrad.autograd as autograd
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.lowering import Run
+from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
     from cygrad.graph.net import Net
@@ -18,30 +22,96 @@ if TYPE_CHECKING:
 Signature = tuple[tuple[int, ...], str]
 
 
+ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
+GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
+
+
 class Row(NamedTuple):
-    """One buffer of a plan: which operators of the program use it, first and last, and where it is."""
+    """One buffer of a plan: the operator of the step that writes it first, where it is, its first and last step, the
+    blob that is in it, "" if the buffer is no blob of the net, and the kind of that step (Plan.kinds)."""
 
     operator: str
     nbytes: int
     offset: int
     first: int
     last: int
+    blob: str = ""
+    kind: str = "forward"
+
+
+def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
+    """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
+    kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS else "other" for s in steps]
+    for k in range(1, len(kinds) - 1):
+        if steps[k] == "add" and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
+    return tuple(kinds)
 
 
 class Plan:
     """The memory of a run of a net. `peak_bytes` are those of the arena, which a run takes once and keeps; inputs,
     which the workspace has, are not counted. `bound_bytes` is the most that is needed at one time, which no arena can
-    be smaller than. `rows` are the buffers: (operator that writes it first, nbytes, offset, first step, last step)."""
+    be smaller than. `steps` are the names of the kernel calls, and `kinds` what each is for: "forward", "gradient" or
+    "other" (solvers, .grad, random numbers). `rows` are the buffers: (operator, nbytes, offset, first step, last step,
+    blob, kind). Those of the results are in use until the end. `inputs` and `outputs` are dicts from blob to bytes.
+    print(plan.table()) lists the buffers, plan.plot() draws them."""
 
-    def __init__(self, net: "Net", program: Program):
+    def __init__(self, net: "Net", program: Program, names: Mapping[int, str] | None = None):
         self.name, self.steps = net.name, tuple(step.name for step in program.steps)
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
-        self.rows = tuple(Row(self.steps[first], nbytes, offset, first, last)
-                          for nbytes, offset, first, last, _ in program.lives if offset is not None)
+        self.kinds = kinds_of(self.steps)
+        found, end = names or {}, len(self.steps) - 1
+        results = program.outputs if isinstance(program.outputs, Mapping) else {}
+        self.outputs = {str(name): y.nbytes for name, y in results.items()}
+        self.inputs: dict[str, int] = {}
+        rows = []
+        for number, (nbytes, offset, first, last, _) in enumerate(program.lives):
+            if offset is None: continue
+            blob = found.get(number, "")
+            last = end if blob in results else last
+            rows.append(Row(self.steps[first], nbytes, offset, first, last, blob, self.kinds[first]))
+        self.rows = tuple(rows)
 
     def __repr__(self) -> str:
         return (f"<plan of {cut(self.name)}: {self.peak_bytes:,} bytes for {len(self.rows)} buffers and "
                 f"{len(self.steps)} steps, bound {self.bound_bytes:,}>")
+
+    def live(self) -> list[int]:
+        """The bytes in use at each step, with the sizes of buffers rounded up to 64 bytes. The maximum is
+        bound_bytes."""
+        change = [0] * (len(self.steps) + 1)
+        for row in self.rows:
+            size = -(-row.nbytes // ALIGNMENT) * ALIGNMENT
+            change[row.first] += size
+            change[row.last + 1] -= size
+        return [*accumulate(change)][:-1]
+
+    def peak_step(self) -> int:
+        """The first step at which the most bytes are in use; 0 if there is no step."""
+        live = self.live()
+        return live.index(max(live)) if live else 0
+
+    def table(self) -> str:
+        """The buffers as text, in the order of their first steps. A * marks those in use at the peak."""
+        at = self.peak_step()
+        lines = [("", "blob", "operator", "bytes", "offset", "from", "to")]
+        for row in self.rows:
+            lines.append(("*" if row.first <= at <= row.last else "", row.blob, row.operator, f"{row.nbytes:,}",
+                          f"{row.offset:,}", str(row.first), str(row.last)))
+        widths = [max(len(line[k]) for line in lines) for k in range(7)]
+        text = ["  ".join(word.ljust(w) if k < 3 else word.rjust(w)
+                          for k, (word, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
+        where = f", step {at}, {self.steps[at]}" if self.steps else ""
+        text.append(f"{self.peak_bytes:,} bytes, bound {self.bound_bytes:,}{where}; inputs "
+                    f"{sum(self.inputs.values()):,} bytes, outputs {sum(self.outputs.values()):,} bytes")
+        return "\n".join(text)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> str:
+        """A drawing of the arena over time as SVG, which is also written to `path` if one is given: a rectangle for
+        each buffer from its first to its last step, over its addresses, and below them the bytes in use. Raises
+        ValueError if the path does not end with .svg and OSError if the file cannot be written."""
+        from cygrad.graph.plan_drawing import plot
+
+        return plot(self, path)
 
 
 def signature(net: "Net", shapes: Mapping[str, Any] | None, who: str) -> dict[str, Signature]:
@@ -51,8 +121,8 @@ def signature(net: "Net", shapes: Mapping[str, Any] | None, who: str) -> dict[st
     for name in net.inputs:
         if name in net.bindings: continue
         if name not in given:
-            raise ValueError(f"{who}: the shape of the input {described(str(name))} is missing; pass shapes with a shape "
-                             f"or (shape, dtype) for {', '.join(net.inputs)}")
+            raise ValueError(f"{who}: the shape of the input {described(str(name))} is missing; pass shapes with a "
+                             f"shape or (shape, dtype) for {', '.join(net.inputs)}")
         found[str(name)] = read_signature(given[name], f"{who}: the shape of {described(str(name))}")
     for name in shapes or {}:
         if name not in net:
@@ -65,7 +135,8 @@ def read_signature(value: Any, what: str) -> Signature:
     """(shape, name of the dtype) of a shape, a pair, a tensor or an array."""
     dtype: Any = "float32"
     if isinstance(value, Tensor) or hasattr(value, "__array__"): return tuple(value.shape), np.dtype(value.dtype).name
-    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], (tuple, list)): value, dtype = value
+    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], (tuple, list)):
+        value, dtype = value
     if isinstance(value, int) and not isinstance(value, bool): value = value,
     if not isinstance(value, (tuple, list)) or any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0
                                                    for n in value):
@@ -92,9 +163,48 @@ def mode(net: "Net") -> Any:
     return autograd.pause(train_mode=net.training)
 
 
+class Observed(Run):
+    """A run that lists the addresses of the blobs: the first blob at each."""
+
+    def __init__(self, net: "Net", values: Mapping[str, Any], kept: frozenset[str]):
+        super().__init__(net, values, kept)
+        self.addresses: dict[int, str] = {}
+
+    def set_value(self, name: str, value: Any, version: int) -> None:
+        super().set_value(name, value, version)
+        if not isinstance(value, Tensor): return
+        at = item(value)[0]
+        if name in self.kept or at not in self.addresses: self.addresses[at] = str(name)
+
+
 def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
     """As Net.plan."""
-    return Plan(net, prepared(net, signature(net, shapes, "Net.plan"), net.kept))
+    inputs, kept = signature(net, shapes, "Net.plan"), net.kept
+    names, seen = list(inputs), dict[int, str]()
+    begin = []
+
+    def run(first: Tensor, *values: Tensor) -> dict[str, Tensor]:
+        begin.append(item(first)[0])
+        with mode(net):
+            running = Observed(net, dict(zip(names, values, strict=True)), kept)
+            found = running.execute()
+        seen.update(running.addresses)
+        return found
+
+    program = Program(run, ((0,), "float32"), *inputs.values())     # (the first input is where the addresses begin)
+    plan = Plan(net, program, numbers(program.lives, begin[0], seen))
+    plan.inputs = {name: int(np.prod(shape)) * np.dtype(dtype).itemsize for name, (shape, dtype) in inputs.items()}
+    return plan
+
+
+def numbers(lives: Any, at: int, seen: Mapping[int, str]) -> dict[int, str]:
+    """The blobs by the number of their buffer. A trace gives its buffers increasing addresses with gaps of 128 to 255
+    bytes, from `at` on (Trace.new_life)."""
+    found = {}
+    for number, (nbytes, *_) in enumerate(lives):
+        if at in seen: found[number] = seen[at]
+        at += (nbytes + 255) // 128 * 128
+    return found
 
 
 def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signature]:

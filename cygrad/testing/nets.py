@@ -10,8 +10,7 @@ import numpy as np
 import cygrad.autograd as autograd
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.generator import Generator, default_generator
-from cygrad.core.graph.gradient_slice import GradientSlice as Rows
-from cygrad.core.graph.gradient_slice import ensure_dense
+from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from cygrad.graph import Net, Operator
 
 Values = dict[str, np.ndarray[Any, Any]]
+Rows: Any = GradientSlice
 REFUSED = "solver", "zero_grad"     # types of operators that change what is outside
 
 
@@ -73,6 +73,12 @@ def weights(shape: tuple[int, ...], random: np.random.Generator) -> Any:
 def values_of(workspace: Any, names: Iterable[str]) -> Values:
     """Copies of blobs of a workspace."""
     return {name: np.array(workspace.fetch(name).numpy()) for name in names}
+
+
+def parts(gradients: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """The blobs of the gradients of `names`: one, or the two of a GradientSlice."""
+    found = [gradients[name] for name in names if name in gradients]
+    return [str(b) for g in found for b in (g if isinstance(g, tuple) else (g,))]
 
 
 # ---- finite differences ----------------------------------------------------------------------------------------------
@@ -169,14 +175,15 @@ class Checked:
 
     def choose(self, outputs: Any, head: Any, random: np.random.Generator) -> None:
         """Set the outputs, their heads and the gradients, and compute the gradients."""
-        self.backward = self.copied()
-        net, made, heads = self.net, self.net._gradients, arrays(head or {}, f"{self.who}, head")
+        self.backward: Any = self.copied()
+        net: Any = self.net
+        made, heads = net._gradients, arrays(head or {}, f"{self.who}, head")
         if made is None: names = listed(net.outputs if outputs is None else outputs, net, self.who, "outputs")
         else:
             if outputs is not None or heads:
                 raise ValueError(f"{self.who}: net {cut(net.name)} has gradient operators, which have their outputs "
                                  f"and heads; leave out outputs and head, or check a net without gradient operators")
-            begun = [(name, h) for (name, _), h in net.passes[-1].heads]
+            begun = [(str(name), h) for (name, _), h in net.passes[-1].heads]
             names = [name for name, _ in begun]
         for name in heads:
             if name not in names:
@@ -214,8 +221,7 @@ class Checked:
 
     def gradients(self, names: list[str]) -> dict[str, Any]:
         """The gradients that the net computes, zeros where there is none."""
-        blobs = [b for n in names if n in self.made for b in (
-            self.made[n] if isinstance(self.made[n], tuple) else [self.made[n]])]
+        blobs = parts(self.made, names)
         self.backward.outputs = [*dict.fromkeys([*self.heads, *blobs])]
         self.run(self.backward)
         found = {}
@@ -331,12 +337,13 @@ def output_lists(nets: Sequence[Any], outputs: Any) -> list[list[str]]:
             for net, names in zip(nets, lists, strict=True)]
 
 
-def run_net(net: "Net", given: Values, names: list[str], wanted: list[str], seed: int,
+def run_net(net: Any, given: Values, names: list[str], wanted: list[str], seed: int,
             restore: Callable[[], None]) -> list[Any]:
     """The outputs of a net, then the gradients of `wanted`."""
     from cygrad.graph import Workspace
 
-    who, workspace, clone = "compare_nets", Workspace(), net.clone()
+    who, workspace = "compare_nets", Workspace()
+    clone: Any = net.clone()
     for name in net.inputs:
         if name not in given:
             raise ValueError(f"{who}: the input {described(str(name))} of net {cut(net.name)} has no value; add it to "
@@ -360,7 +367,7 @@ def run_net(net: "Net", given: Values, names: list[str], wanted: list[str], seed
     made = clone.add_gradient_operators(heads)
     for name in clone.inputs:
         if name in given: workspace.feed(name, given[name])         # (which the first run may have overwritten)
-    blobs = [b for n in wanted if n in made for b in (made[n] if isinstance(made[n], tuple) else [made[n]])]
+    blobs = parts(made, wanted)
     clone.outputs = [*dict.fromkeys([*names, *blobs])]
     restore()
     workspace.run(clone)

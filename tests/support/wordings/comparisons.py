@@ -1,4 +1,4 @@
-"""The wording of errors: gradient checks of nets, and comparisons of nets."""
+"""The wording of errors: gradient checks of nets, comparisons of nets, and drawings of plans."""
 
 import numpy as np
 
@@ -54,6 +54,9 @@ def product():
 
 
 CASES = [
+    (lambda: net().plan({"x": (3,)}).plot("plan.png"), ValueError,
+     "Plan.plot: the path must end with .svg, which is the format, got 'plan.png'"),
+    (lambda: net().plan({"x": (3,)}).plot(3), TypeError, "Plan.plot<*>got 3<*>"),
     (lambda: check_gradients("net", {"x": X}), TypeError,
      "check_gradients takes a Net or an Operator, got 'net'"),
     (lambda: check_gradients(solved(), {"x": X}), RuntimeError,
