@@ -129,7 +129,8 @@ class Picture:
         """The mark of a step below the addresses, with its name."""
         x, y = self.x(k), TOP + ARENA
         return (f'<rect class="{self.plan.kinds[k]}" x="{x:.1f}" y="{y}" width="{self.x(k + 1) - x:.1f}" '
-                f'height="{STRIP}"><title>{html.escape(f"step {k}: {step}, {self.live[k]:,} bytes in use")}</title></rect>')
+                f'height="{STRIP}">'
+                f'<title>{html.escape(f"step {k}: {step}, {self.live[k]:,} bytes in use")}</title></rect>')
 
     def curve(self) -> str:
         """The bytes in use at each step."""

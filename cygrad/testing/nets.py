@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cygrad.graph import Net, Operator
 
 Values = dict[str, np.ndarray[Any, Any]]
-Rows: Any = GradientSlice
 REFUSED = "solver", "zero_grad"     # types of operators that change what is outside
 
 
@@ -72,7 +71,15 @@ def weights(shape: tuple[int, ...], random: np.random.Generator) -> Any:
 
 def values_of(workspace: Any, names: Iterable[str]) -> Values:
     """Copies of blobs of a workspace."""
-    return {name: np.array(workspace.fetch(name).numpy()) for name in names}
+    return {str(name): np.array(workspace.fetch(name).numpy()) for name in names}
+
+
+def gradient_of(workspace: Any, g: Any, x: Any) -> Any:
+    """The gradient in the blob or GradientSlice `g` of an input with the value `x`, zeros if there is none."""
+    if isinstance(g, tuple) and g[0] in workspace:
+        rows: Any = GradientSlice
+        return np.array(rows(workspace.fetch(g[0]), workspace.fetch(g[1]), x.shape).to_dense().numpy())
+    return np.array(workspace.fetch(g).numpy()) if isinstance(g, str) and g in workspace else np.zeros_like(x)
 
 
 def parts(gradients: Mapping[str, Any], names: Iterable[str]) -> list[str]:
@@ -153,9 +160,9 @@ class Checked:
                                  f"{cut(', '.join(self.forward.inputs)) or 'none'}")
             self.given[name] = as_float64(x)
 
-    def copied(self) -> "Net":
+    def copied(self) -> Any:
         """A clone in float64, whose bindings are inputs."""
-        net = self.net.clone()
+        net: Any = self.net.clone()
         net._bindings = {}
         net._edits += 1
         for name, value in net.constants.items():
@@ -175,7 +182,7 @@ class Checked:
 
     def choose(self, outputs: Any, head: Any, random: np.random.Generator) -> None:
         """Set the outputs, their heads and the gradients, and compute the gradients."""
-        self.backward: Any = self.copied()
+        self.backward = self.copied()
         net: Any = self.net
         made, heads = net._gradients, arrays(head or {}, f"{self.who}, head")
         if made is None: names = listed(net.outputs if outputs is None else outputs, net, self.who, "outputs")
@@ -192,7 +199,7 @@ class Checked:
         self.forward.outputs = names
         if made is not None: self.forward.outputs = [*dict.fromkeys([*names, *(h for _, h in begun if h is not None)])]
         self.run(self.forward)
-        values = {name: np.array(self.workspace.fetch(name).numpy()) for name in self.forward.outputs}
+        values = values_of(self.workspace, self.forward.outputs)
         floating = [name for name in names if values[name].dtype.kind == "f"]
         if made is not None: self.heads = {n: np.ones(values[n].shape) if h is None else values[h] for n, h in begun}
         else:
@@ -226,12 +233,8 @@ class Checked:
         self.run(self.backward)
         found = {}
         for name in names:
-            shape, g = self.given[name].shape, self.made.get(name)
-            found[name] = np.zeros(shape)
-            if isinstance(g, tuple) and g.indices in self.workspace:
-                rows = Rows(self.workspace.fetch(g.indices), self.workspace.fetch(g.values), shape)
-                found[name] = rows.to_dense().numpy()
-            elif isinstance(g, str) and g in self.workspace: found[name] = self.workspace.fetch(g).numpy()
+            shape = self.given[name].shape
+            found[name] = gradient_of(self.workspace, self.made.get(name), self.given[name])
             if found[name].shape != shape:
                 raise AssertionError(f"{self.who}: the gradient of {described(name)} must have its shape, {shape}, got "
                                      f"{found[name].shape}")
@@ -371,13 +374,7 @@ def run_net(net: Any, given: Values, names: list[str], wanted: list[str], seed: 
     clone.outputs = [*dict.fromkeys([*names, *blobs])]
     restore()
     workspace.run(clone)
-    for name in wanted:
-        g, x = made.get(name), given[name]
-        if isinstance(g, tuple) and g.indices in workspace:
-            rows = Rows(workspace.fetch(g.indices), workspace.fetch(g.values), x.shape)
-            found.append(np.array(rows.to_dense().numpy()))
-        elif isinstance(g, str) and g in workspace: found.append(np.array(workspace.fetch(g).numpy()))
-        else: found.append(np.zeros_like(x))
+    found += [gradient_of(workspace, made.get(name), given[name]) for name in wanted]
     return found
 
 
