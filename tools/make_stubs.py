@@ -452,7 +452,7 @@ def front():
 
 
 CLASSES = {}
-INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.trainers.", "cygrad.optim.groups",
+INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.trainers.", "cygrad.testing.nets", "cygrad.optim.groups",
           "cygrad.optim.schedule")
 # beginnings of the names of Python modules whose types are in their source
 

@@ -238,6 +238,26 @@ class Net(Blobs):
 
         return capture(f, examples, name, names, arguments)
 
+    @staticmethod
+    def from_graph(y: Tensor | list[Tensor] | tuple[Tensor, ...], name: str | None = None,
+                   names: Mapping[str, Tensor] | None = None) -> "Net":
+        """The net of the recorded graph of `y`, a tensor or a list of tensors: of the operations on which their
+        gradients depend. Its outputs are the blobs of y.
+
+            with cg.record(): loss = cg.cross_entropy(model(x), t)
+            net = Net.from_graph(loss, names={"x": x, **dict(model.named_parameters())})
+
+        Variables become inputs, called parameter, parameter_1 and so on in the order of their use; feed their values.
+        Other operands become constants, with copies of what the graph has saved for backward. names: names for
+        variables, for results, and for operands that then become inputs. Random operators repeat their draws. A net of
+        all that a function does, which trains the variables themselves, is made by capture().
+
+        Raises RuntimeError for what the graph does not have: an operand that is no variable and that backward does not
+        need, a graph that backward has freed, an autograd.Function. These errors name the operator and the operand."""
+        from cygrad.graph.recorded import from_graph
+
+        return from_graph(y, name, names)
+
     # ---- gradients ---------------------------------------------------------------------------------------------------
 
     def add_gradient_operators(self, ys: list[str] | Mapping[str, str | None],

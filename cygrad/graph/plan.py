@@ -1,7 +1,9 @@
 """The memory of a net before it runs, and the program that runs it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -9,10 +11,12 @@ import numpy as np
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import PYTHON
 from cygrad.graph.immediate import mode
 from cygrad.graph.lowering import Run
+from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
     from cygrad.graph.net import Net
@@ -21,30 +25,96 @@ Signature = tuple[tuple[int, ...], str]
 CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
 
 
+ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
+GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
+
+
 class Row(NamedTuple):
-    """One buffer of a plan: which operators of the program use it, first and last, and where it is."""
+    """One buffer of a plan: the operator of the step that writes it first, where it is, its first and last step, the
+    blob that is in it, "" if the buffer is no blob of the net, and the kind of that step (Plan.kinds)."""
 
     operator: str
     nbytes: int
     offset: int
     first: int
     last: int
+    blob: str = ""
+    kind: str = "forward"
+
+
+def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
+    """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
+    kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS else "other" for s in steps]
+    for k in range(1, len(kinds) - 1):
+        if steps[k] == "add" and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
+    return tuple(kinds)
 
 
 class Plan:
     """The memory of a run of a net. `peak_bytes` are those of the arena, which a run takes once and keeps; inputs,
     which the workspace has, are not counted. `bound_bytes` is the most that is needed at one time, which no arena can
-    be smaller than. `rows` are the buffers: (operator that writes it first, nbytes, offset, first step, last step)."""
+    be smaller than. `steps` are the names of the kernel calls, and `kinds` what each is for: "forward", "gradient" or
+    "other" (solvers, .grad, random numbers). `rows` are the buffers: (operator, nbytes, offset, first step, last step,
+    blob, kind). Those of the results are in use until the end. `inputs` and `outputs` are dicts from blob to bytes.
+    print(plan.table()) lists the buffers, plan.plot() draws them."""
 
-    def __init__(self, net: "Net", program: Program):
+    def __init__(self, net: "Net", program: Program, names: Mapping[int, str] | None = None):
         self.name, self.steps = net.name, tuple(step.name for step in program.steps)
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
-        self.rows = tuple(Row(self.steps[first], nbytes, offset, first, last)
-                          for nbytes, offset, first, last, _ in program.lives if offset is not None)
+        self.kinds = kinds_of(self.steps)
+        found, end = names or {}, len(self.steps) - 1
+        results = program.outputs if isinstance(program.outputs, Mapping) else {}
+        self.outputs = {str(name): y.nbytes for name, y in results.items()}
+        self.inputs: dict[str, int] = {}
+        rows = []
+        for number, (nbytes, offset, first, last, _) in enumerate(program.lives):
+            if offset is None: continue
+            blob = found.get(number, "")
+            last = end if blob in results else last
+            rows.append(Row(self.steps[first], nbytes, offset, first, last, blob, self.kinds[first]))
+        self.rows = tuple(rows)
 
     def __repr__(self) -> str:
         return (f"<plan of {cut(self.name)}: {self.peak_bytes:,} bytes for {len(self.rows)} buffers and "
                 f"{len(self.steps)} steps, bound {self.bound_bytes:,}>")
+
+    def live(self) -> list[int]:
+        """The bytes in use at each step, with the sizes of buffers rounded up to 64 bytes. The maximum is
+        bound_bytes."""
+        change = [0] * (len(self.steps) + 1)
+        for row in self.rows:
+            size = -(-row.nbytes // ALIGNMENT) * ALIGNMENT
+            change[row.first] += size
+            change[row.last + 1] -= size
+        return [*accumulate(change)][:-1]
+
+    def peak_step(self) -> int:
+        """The first step at which the most bytes are in use; 0 if there is no step."""
+        live = self.live()
+        return live.index(max(live)) if live else 0
+
+    def table(self) -> str:
+        """The buffers as text, in the order of their first steps. A * marks those in use at the peak."""
+        at = self.peak_step()
+        lines = [("", "blob", "operator", "bytes", "offset", "from", "to")]
+        for row in self.rows:
+            lines.append(("*" if row.first <= at <= row.last else "", row.blob, row.operator, f"{row.nbytes:,}",
+                          f"{row.offset:,}", str(row.first), str(row.last)))
+        widths = [max(len(line[k]) for line in lines) for k in range(7)]
+        text = ["  ".join(word.ljust(w) if k < 3 else word.rjust(w)
+                          for k, (word, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
+        where = f", step {at}, {self.steps[at]}" if self.steps else ""
+        text.append(f"{self.peak_bytes:,} bytes, bound {self.bound_bytes:,}{where}; inputs "
+                    f"{sum(self.inputs.values()):,} bytes, outputs {sum(self.outputs.values()):,} bytes")
+        return "\n".join(text)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> str:
+        """A drawing of the arena over time as SVG, which is also written to `path` if one is given: a rectangle for
+        each buffer from its first to its last step, over its addresses, and below them the bytes in use. Raises
+        ValueError if the path does not end with .svg and OSError if the file cannot be written."""
+        from cygrad.graph.plan_drawing import plot
+
+        return plot(self, path)
 
 
 def signature(net: "Net", shapes: Mapping[str, Any] | None, who: str) -> dict[str, Signature]:
@@ -116,6 +186,20 @@ def refuse_plan(net: "Net", who: str, error: RuntimeError) -> NoReturn:
                        f"it is not known before a run; Workspace.run runs this net, and without a plan") from None
 
 
+class Observed(Run):
+    """A run that lists the addresses of the blobs: the first blob at each."""
+
+    def __init__(self, net: "Net", values: Mapping[str, Any], kept: frozenset[str]):
+        super().__init__(net, values, kept)
+        self.addresses: dict[int, str] = {}
+
+    def set_value(self, name: str, value: Any, version: int) -> None:
+        super().set_value(name, value, version)
+        if not isinstance(value, Tensor): return
+        at = item(value)[0]
+        if name in self.kept or at not in self.addresses: self.addresses[at] = str(name)
+
+
 def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
@@ -123,8 +207,21 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
         if o.type == PYTHON:
             raise RuntimeError(f"{who}: operator {k}, {cut(repr(o))}, calls a Python function, whose memory is not "
                                f"known before a run; Workspace.run runs this net, and without a plan")
-    try: return Plan(net, prepared(net, signature(net, shapes, who), net.kept))
+    inputs, kept = signature(net, shapes, who), net.kept
+    names, seen = list(inputs), dict[int, str]()
+
+    def run(*values: Tensor) -> dict[str, Tensor]:
+        with mode(net):
+            running = Observed(net, dict(zip(names, values, strict=True)), kept)
+            found = running.execute()
+        seen.update(running.addresses)
+        return found
+
+    try: program = Program(run, *inputs.values())
     except RuntimeError as e: refuse_plan(net, who, e)
+    plan = Plan(net, program, {k: seen[life[5]] for k, life in enumerate(program.lives) if life[5] in seen})
+    plan.inputs = {name: int(np.prod(shape)) * np.dtype(dtype).itemsize for name, (shape, dtype) in inputs.items()}
+    return plan
 
 
 def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signature]:

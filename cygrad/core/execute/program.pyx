@@ -156,10 +156,10 @@ cdef class Program:
 
     @property
     def lives(self):
-        """The virtual buffers: (bytes, offset in the arena, first step, last step, storage). The offset of a buffer
-        outside the arena is None."""
-        return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, first, last, storage)
-                for i, (nbytes, first, last, storage) in enumerate(self.uses)]
+        """The virtual buffers: (bytes, offset in the arena, first step, last step, storage, address in the trace). The
+        offset of a buffer outside the arena is None."""
+        return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, *rest)
+                for i, (nbytes, *rest) in enumerate(self.uses)]
 
     def placed(self, place):
         """What place_outputs() returned, with tensors in the arena."""
@@ -232,8 +232,8 @@ cdef class Program:
         self.varying = [s for s in self.storages if (<Storage>s).kind == GRADIENT
                         or ((<Storage>s).kind == CONSTANT and (<Storage>s).writes)]
         self.find_leaves(t)
-        self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage)
-                     for i in range(t.n_lives)]
+        self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage,
+                      <size_t>t.lives[i].data) for i in range(t.n_lives)]
         return 0
 
     def find_leaves(self, Trace t):
