@@ -67,7 +67,7 @@ class Plan:
         self.outputs = {str(name): y.nbytes for name, y in results.items()}
         self.inputs: dict[str, int] = {}
         rows = []
-        for number, (nbytes, offset, first, last, _) in enumerate(program.lives):
+        for number, (nbytes, offset, first, last, *_) in enumerate(program.lives):
             if offset is None: continue
             blob = found.get(number, "")
             last = end if blob in results else last

@@ -229,8 +229,8 @@ cdef class Program:
         for storage in self.storages:
             if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
             elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
-        self.varying = [s for s in self.storages if (<Storage>s).kind == GRADIENT
-                        or ((<Storage>s).kind == CONSTANT and (<Storage>s).writes)]
+        self.varying = [storage for storage in self.storages
+                        if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
         self.find_leaves(t)
         self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage,
                       <size_t>t.lives[i].data) for i in range(t.n_lives)]
