@@ -27,7 +27,7 @@ class Immediate(Operators):
     """The scope of Workspace.immediate(). `blobs` are the values of the workspace, and `used(who)` is the scope in
     which it is in use."""
 
-    def __init__(self, blobs: dict[str, Tensor], used: Callable[[str], AbstractContextManager[None]]):
+    def __init__(self, blobs: dict[str, Tensor], used: Callable[[str], AbstractContextManager[Any]]):
         super().__init__({}, {}, {})
         self.blobs, self.used = blobs, used
         self.outer: list[Immediate | None] = []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cygrad.graph.definition import PYTHON, check_name
 from cygrad.graph.immediate import Immediate, mode
 from cygrad.graph.lowering import Run, progress
 from cygrad.graph.net import Net
-from cygrad.graph.plan import CAPTURE, failed_operator, prepared
+from cygrad.graph.plan import CAPTURE, failed_operator, prepared, running
 
 
 class Turn:
@@ -48,7 +48,7 @@ class Workspace:
         self._turn: dict[str, ref[Turn]] = {}       # {"now": the use that is going on}
 
     @contextmanager
-    def _used(self, who: str) -> Iterator[None]:
+    def _used(self, who: str) -> Iterator[Turn]:
         """The workspace is in use by this thread. (dict.setdefault is atomic. An interrupt between any two lines leaves
         no lock behind, because the Turn is freed with this frame.)"""
         turn = Turn()
@@ -64,7 +64,7 @@ class Workspace:
                     raise RuntimeError(f"Workspace.{who}: a net is running in this workspace; use another one inside "
                                        f"the function of an operator")
                 self._turn["now"] = mine
-            yield
+            yield turn
         finally:
             if self._turn.get("now") is mine: del self._turn["now"]
 
@@ -130,7 +130,8 @@ class Workspace:
         blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, and the errors
         of operators; these have a note that lists the operators that ran."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
-        with self._used("run"):
+        with self._used("run") as turn:
+            running.setdefault(net, WeakSet()).add(turn)
             values = {str(name): self._input(net, name) for name in net.inputs}
             program = self._program(net, values)
             found = self._interpreted(net, values) if program is None else self._run(net, program, values)

@@ -553,7 +553,7 @@ def test_a_gradient_whose_operator_was_removed():
     net = scaled()
     net.add_gradient_operators(["z"])
     net.remove_operator(net.operators[0])
-    with pytest.raises(RuntimeError, match=r"mul_gradient needs the operator y = mul\(x, w\), which has not run before"):
+    with pytest.raises(RuntimeError, match=r"mul_gradient needs the operator y = mul\(x, w\), which has not run"):
         run(net, x=X, w=X, y=X)
 
 
