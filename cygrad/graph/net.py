@@ -39,8 +39,9 @@ class Net(Blobs):
     version: an operator reads what was written last before it. print(net) lists the operators.
 
     `name` is the name of the net. `training` is the mode that it runs in: True, False, or None for that of the thread.
-    `shapes` is a dict from blob to (shape, name of the dtype) that is printed and saved; nothing depends on it. `edits`
-    grows with every change of the definition. Raises TypeError or ValueError for a name that is no name."""
+    `shapes` is a dict from blob to (shape, name of the dtype), which is printed and saved, and the default of plan()
+    and infer(). `edits` grows with every change of the definition. Raises TypeError or ValueError for a name that is no
+    name."""
 
     # ---- building ----------------------------------------------------------------------------------------------------
 

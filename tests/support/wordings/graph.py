@@ -317,7 +317,8 @@ LOADING = [
     fault(": pass 0: ys must be an object, got []", passes=[{"first": 2, "skip": 0, "ys": [], "own": True}]),
     fault(": pass 0: first and skip must be numbers of operators, skip the lower one, got 2 and 3",
           passes=[{"first": 2, "skip": 3, "ys": {}, "own": True}]),
-    fault(": pass 0: its operators have no gradient: Net.load: there is no blob 'z'; the blobs are constant, h, w, x, y",
+    fault(": pass 0: its operators have no gradient: Net.load: there is no blob 'z'; the blobs are constant, h, w, x, "
+          "y",
           passes=[{"first": 2, "skip": 0, "ys": {"z": None}, "own": True}]),
     fault(": pass 0: own must be true or false, got 1", passes=[{"first": 2, "skip": 0, "ys": {}, "own": 1}]),
     fault(": shapes must be an object, got []", shapes=[]),

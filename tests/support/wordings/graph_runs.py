@@ -144,8 +144,8 @@ GRADIENTS = [
      "get_backward_pass: the operators must be a list of Operator, got 3"),
     (lambda: register_gradient("f")(3), TypeError, "register_gradient: wanted a function, got 3"),
     (gradients(overwritten), RuntimeError,
-     f"{SQUARE} needs version 0 of the blob 'x', which has version 1 now: version 1 by operator 1, x = relu(x); let the "
-     f"later operators write to another blob"),
+     f"{SQUARE} needs version 0 of the blob 'x', which has version 1 now: version 1 by operator 1, x = relu(x); let "
+     f"the later operators write to another blob"),
     (gradients(lambda: net("mystery")), RuntimeError,
      f"{WHO}: the gradient of operator 0, y = mystery(x), for its input 'x' does not exist: no row of the table of "
      f"operators has the type 'mystery'; register one with @cygrad.graph.register_gradient('mystery'), or end the path "
@@ -182,8 +182,8 @@ RUNS = [
      "the blob 'x_grad_autosplit_0' is a part of a gradient, which a pass adds up without storing it; read the whole "
      "gradient"),
     (run(without_its_operator, x=X, y=X), RuntimeError,
-     "square_gradient needs the operator y = square(x), which has not run before it in this net; add that one first, or "
-     "make a new net and differentiate it"),
+     "square_gradient needs the operator y = square(x), which has not run before it in this net; add that one first, "
+     "or make a new net and differentiate it"),
     (run(second_and_edited, x=X), RuntimeError,
      "the gradient of x_grad = exp_gradient(y, y_autogen_grad) does not run alone; let a net run it, to which "
      "add_gradient_operators() added all operators of this pass and none was changed since"),
@@ -197,8 +197,8 @@ RUNS = [
     (run(net), ValueError,
      "Workspace.run: the input 'x' of net small has no value; feed it first; the inputs are x"),
     (lambda: Workspace().fetch("x"), ValueError,
-     "Workspace.fetch: the blob 'x' has no value; the blobs with values are none; a net keeps its outputs, and of blobs "
-     "that share memory those in dont_share_blobs"),
+     "Workspace.fetch: the blob 'x' has no value; the blobs with values are none; a net keeps its outputs, and of "
+     "blobs that share memory those in dont_share_blobs"),
     (lambda: Workspace().free("x"), ValueError, "Workspace.free: the blob 'x' has no value"),
     (inside(lambda workspace, made: workspace.fetch("x")), RuntimeError,
      "Workspace.fetch: a net is running in this workspace; use another one inside the function of an operator"),
