@@ -44,6 +44,7 @@ class Workspace:
     def __init__(self) -> None:
         self._blobs: dict[str, Tensor] = {}
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
+        self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
         self._programs: dict[Any, tuple[Any, Program | None]] = {}
         self._turn: dict[str, ref[Turn]] = {}       # {"now": the use that is going on}
 
@@ -84,6 +85,7 @@ class Workspace:
         if old is not None and blob in self._own and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
         else: self._blobs[blob] = tensor(new)
         self._own.add(blob)
+        self._made.pop(blob, None)
 
     def fetch(self, name: str) -> Tensor:
         """A copy of the value of a blob. Raises ValueError if it has none: it was not fed, no net has written it, or
@@ -103,6 +105,7 @@ class Workspace:
             if blob not in self._blobs: raise ValueError(f"Workspace.free: the blob {described(blob)} has no value")
             del self._blobs[blob]
             self._own.discard(blob)
+            self._made.pop(blob, None)
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -121,7 +124,13 @@ class Workspace:
 
         Gradient operators run one by one too, so each contribution to a gradient can be fetched. If an operator fails,
         it is not added. Scopes can be nested; leaving one, also by an exception, restores the mode before it."""
-        return Immediate(self._blobs, self._used)
+        return Immediate(self._blobs, self._used, self._keep)
+
+    def _keep(self, read: set[str], made: dict[str, Tensor]) -> None:
+        """Set the blobs `made`. Later writes do not change the memory of these, nor of those that were read."""
+        self._blobs.update(made)
+        self._own -= read | {*made}
+        for name in made: self._made.pop(name, None)
 
     # ---- running
 
@@ -137,9 +146,11 @@ class Workspace:
             found = self._interpreted(net, values) if program is None else self._run(net, program, values)
             for name, y in found.items():
                 if name in values: self._set(name, y)       # (an input stays where the program reads it)
-                elif self._blobs.get(name) is not y:
+                else:
                     self._blobs[name] = y
                     self._own.discard(name)
+                    if program is None: self._made.pop(name, None)
+                    else: self._made[name] = program
 
     def _interpreted(self, net: Net, values: dict[str, Tensor]) -> dict[str, Any]:
         """Run a net without a program. Results that are views of inputs are copied."""
@@ -152,8 +163,8 @@ class Workspace:
         """Run the program of a net. If it fails, its results have no values, because their memory was written."""
         try: return program.run(*values.values())
         except BaseException as e:
-            for name, y in program.outputs.items():
-                if self._blobs.get(name) is y: del self._blobs[name]
+            for name in [name for name, made in self._made.items() if made is program]:
+                del self._blobs[name], self._made[name]
             if isinstance(e, Exception):
                 at = failed_operator(net, values, e)
                 if at is not None: e.add_note(progress(net, *at, {**net.constants, **values}))

@@ -140,6 +140,16 @@ def test_gradients_of_operators_that_did_not_run():
     assert len(net) == 1
 
 
+def test_a_blob_that_is_fed_between_an_operator_and_its_gradient():
+    workspace, net = filled(x=X), Net()
+    with workspace.immediate():
+        net.square("x", "y")
+        workspace.feed("x", X + 5)
+        found = net.add_gradient_operators(["y"])
+        assert workspace.fetch(found["x"]).tolist() == (2 * X).tolist()
+    assert workspace.fetch("x").tolist() == (X + 5).tolist()
+
+
 def test_second_derivatives():
     workspace, net = filled(x=X), Net()
     with workspace.immediate():
