@@ -90,7 +90,8 @@ class Blobs:
     @property
     def outputs(self) -> tuple[Blob, ...]:
         """The results of the net: by default the blobs that are written and that no later operator reads, without
-        parts of gradients. A name or a list of names can be assigned, and None for the default. Raises ValueError for unknown blobs."""
+        parts of gradients. A name or a list of names can be assigned, and None for the default. Raises ValueError for
+        unknown blobs."""
         if self._outputs is not None: return self._outputs
         use = self._use()
         parts = {b for p in self._passes for o in p.operators for b in o.outputs if b not in p.whole}

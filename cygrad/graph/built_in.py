@@ -87,6 +87,8 @@ def random(inputs: list[Any], arguments: Any, objects: Any) -> Any:
 
 
 def drop(inputs: list[Any], arguments: Any, objects: Any) -> Any:
+    """Dropout in the mode of the net; a captured one, which names its generator, was in train mode."""
+    if "generator" not in arguments: return dropout(*inputs, **arguments)
     with autograd.train_mode(): return dropout(*inputs, **arguments)
 
 

@@ -24,12 +24,13 @@ state = State()
 
 
 class Immediate(Operators):
-    """The scope of Workspace.immediate(). `blobs` are the values of the workspace, and `used(who)` is the scope in
-    which it is in use."""
+    """The scope of Workspace.immediate(). `blobs` are the values of the workspace, `used(who)` is the scope in which it
+    is in use, and keep(read, made) sets the blobs `made`, and leaves the memory of those that were read as it is."""
 
-    def __init__(self, blobs: dict[str, Tensor], used: Callable[[str], AbstractContextManager[None]]):
+    def __init__(self, blobs: dict[str, Tensor], used: Callable[[str], AbstractContextManager[Any]],
+                 keep: Callable[[set[str], dict[str, Tensor]], None]):
         super().__init__({}, {}, {})
-        self.blobs, self.used = blobs, used
+        self.blobs, self.used, self.keep = blobs, used, keep
         self.outer: list[Immediate | None] = []
 
     def __enter__(self) -> Self:
@@ -55,7 +56,7 @@ class Immediate(Operators):
                 for name, y in zip(operator.outputs, outputs, strict=True):
                     if y is not None: made[str(name)] = y
             self.values = {}
-            self.blobs.update(made)
+            self.keep({str(name) for o in operators for name in o.inputs}, made)
 
     def outputs(self, operator: Operator) -> tuple[Any, ...]:
         """Run one operator."""

@@ -39,8 +39,9 @@ class Net(Blobs):
     version: an operator reads what was written last before it. print(net) lists the operators.
 
     `name` is the name of the net. `training` is the mode that it runs in: True, False, or None for that of the thread.
-    `shapes` is a dict from blob to (shape, name of the dtype) that is printed and saved; nothing depends on it. `edits`
-    grows with every change of the definition. Raises TypeError or ValueError for a name that is no name."""
+    `shapes` is a dict from blob to (shape, name of the dtype), which is printed and saved, and the default of plan()
+    and infer(). `edits` grows with every change of the definition. Raises TypeError or ValueError for a name that is no
+    name."""
 
     # ---- building ----------------------------------------------------------------------------------------------------
 
@@ -270,9 +271,10 @@ class Net(Blobs):
         first operators, this many, are not differentiated; what they write counts as an input.
 
         Blobs that reach no head, integers, labels and constants have no gradient. (For labels that are probabilities,
-        soft_cross_entropy has one.) A blob that was written several times has that of its first version. Raises TypeError for other kinds of ys, ValueError for unknown blobs and a negative
-        skip; RuntimeError for a second call (differentiate a clone()), for an operator without a gradient, and where
-        an operator needs a version of a blob that was overwritten since. Then nothing has changed."""
+        soft_cross_entropy has one.) A blob that was written several times has that of its first version. Raises
+        TypeError for other kinds of ys, ValueError for unknown blobs and a negative skip; RuntimeError for a second
+        call (differentiate a clone()), for an operator without a gradient, and where an operator needs a version of a
+        blob that was overwritten since. Then nothing has changed."""
         who = "Net.add_gradient_operators"
         if self._gradients is not None:
             raise RuntimeError(f"{who}: net {cut(self._name)} has gradient operators already; differentiate again on "
@@ -304,8 +306,8 @@ class Net(Blobs):
 
     def share_blobs(self, dont_share_blobs: Names = ()) -> None:
         """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss), the
-        gradients of the inputs and `dont_share_blobs` have values. Without this call each blob that was given a name keeps its value. Raises ValueError for unknown
-        blobs."""
+        gradients of the inputs and `dont_share_blobs` have values. Without this call each blob that was given a name
+        keeps its value. Raises ValueError for unknown blobs."""
         names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
         self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
         self._edits += 1

@@ -99,7 +99,7 @@ class Operators:
     """Running single operators on named values.
 
     custom      the registered gradients of operators of passes, by their ids
-    records     of operators whose gradients run alone, by their ids; of a gradient operator with its heads as `places`"""
+    records     of operators whose gradients run alone, by their ids; a gradient operator has its heads as `places`"""
 
     def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
         self.values, self.constants, self.objects = values, constants, objects

@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from os import PathLike
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 Signature = tuple[tuple[int, ...], str]
 CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
+running: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()      # the runs of each net, by workspace.py
 
 
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
@@ -119,6 +122,8 @@ class Plan:
 
 def signature(net: "Net", shapes: Mapping[str, Any] | None, who: str) -> dict[str, Signature]:
     """The shape and dtype of each input."""
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise TypeError(f"{who}: shapes must be a dict from blob to shape, got {described(shapes)}")
     given = {**net.shapes, **(shapes or {})}
     found: dict[str, Signature] = {}
     for name in net.inputs:
@@ -203,6 +208,8 @@ class Observed(Run):
 def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
+    if any(turn.thread != get_ident() for turn in [*running.get(net, ())]):
+        raise RuntimeError(f"{who}: net {cut(net.name)} runs in another thread; wait for it, or plan a clone()")
     for k, o in enumerate(net.operators):
         if o.type == PYTHON:
             raise RuntimeError(f"{who}: operator {k}, {cut(repr(o))}, calls a Python function, whose memory is not "

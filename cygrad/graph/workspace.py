@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, NamedTuple
-from weakref import ref
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cygrad.graph.definition import PYTHON, check_name
 from cygrad.graph.immediate import Immediate, mode
 from cygrad.graph.lowering import Run, progress
 from cygrad.graph.net import Net
-from cygrad.graph.plan import CAPTURE, failed_operator, prepared
+from cygrad.graph.plan import CAPTURE, failed_operator, prepared, running
 
 
 class Turn:
@@ -65,12 +65,13 @@ class Workspace:
     def __init__(self) -> None:
         self._blobs: dict[str, Tensor] = {}
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
+        self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
         self._programs: dict[Any, tuple[Any, Program | None]] = {}
         self._ready: dict[int, Ready] = {}
         self._turn: dict[str, ref[Turn]] = {}       # {"now": the use that is going on}
 
     @contextmanager
-    def _used(self, who: str) -> Iterator[None]:
+    def _used(self, who: str) -> Iterator[Turn]:
         """The workspace is in use by this thread. (dict.setdefault is atomic. An interrupt between any two lines leaves
         no lock behind, because the Turn is freed with this frame.)"""
         turn = Turn()
@@ -86,7 +87,7 @@ class Workspace:
                     raise RuntimeError(f"Workspace.{who}: a net is running in this workspace; use another one inside "
                                        f"the function of an operator")
                 self._turn["now"] = mine
-            yield
+            yield turn
         finally:
             if self._turn.get("now") is mine: del self._turn["now"]
 
@@ -106,6 +107,7 @@ class Workspace:
         if old is not None and blob in self._own and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
         else: self._blobs[blob] = tensor(new)
         self._own.add(blob)
+        self._made.pop(blob, None)
 
     def fetch(self, name: str) -> Tensor:
         """A copy of the value of a blob. Raises ValueError if it has none: it was not fed, no net has written it, or
@@ -125,6 +127,7 @@ class Workspace:
             if blob not in self._blobs: raise ValueError(f"Workspace.free: the blob {described(blob)} has no value")
             del self._blobs[blob]
             self._own.discard(blob)
+            self._made.pop(blob, None)
 
     @property
     def blobs(self) -> tuple[str, ...]:
@@ -143,7 +146,13 @@ class Workspace:
 
         Gradient operators run one by one too, so each contribution to a gradient can be fetched. If an operator fails,
         it is not added. Scopes can be nested; leaving one, also by an exception, restores the mode before it."""
-        return Immediate(self._blobs, self._used)
+        return Immediate(self._blobs, self._used, self._keep)
+
+    def _keep(self, read: set[str], made: dict[str, Tensor]) -> None:
+        """Set the blobs `made`. Later writes do not change the memory of these, nor of those that were read."""
+        self._blobs.update(made)
+        self._own -= read | {*made}
+        for name in made: self._made.pop(name, None)
 
     # ---- running
 
@@ -152,7 +161,8 @@ class Workspace:
         blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, and the errors
         of operators; these have a note that lists the operators that ran."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
-        with self._used("run"):
+        with self._used("run") as turn:
+            running.setdefault(net, WeakSet()).add(turn)
             ready = self._ready.get(id(net))
             if ready is not None and self._is_ready(ready, net):
                 self._run(net, ready.program, ready.values, again=True)
@@ -174,9 +184,11 @@ class Workspace:
         found = self._interpreted(net, values) if program is None else self._run(net, program, values)
         for name, y in found.items():
             if name in values: self._set(name, y)   # (an input stays where the program reads it)
-            elif self._blobs.get(name) is not y:
+            else:
                 self._blobs[name] = y
                 self._own.discard(name)
+                if program is None: self._made.pop(name, None)
+                else: self._made[name] = program
         self._ready.pop(id(net), None)
         if program is None or not all(is_dense(x) for x in values.values()): return
         written = [(self._blobs[name], y) for name, y in found.items() if name in values]
@@ -197,8 +209,8 @@ class Workspace:
         values, because their memory was written."""
         try: return program.again() if again else program.run(*values.values())
         except BaseException as e:
-            for name, y in program.outputs.items() if program.ran else ():
-                if self._blobs.get(name) is y: del self._blobs[name]
+            for name in [name for name, made in self._made.items() if made is program]:
+                del self._blobs[name], self._made[name]
             if isinstance(e, Exception):
                 at = failed_operator(net, values, e)
                 if at is not None: e.add_note(progress(net, *at, {**net.constants, **values}))

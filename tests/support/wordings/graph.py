@@ -147,6 +147,7 @@ OPERATORS = [
     (lambda: Operator("python", "x", "y", function=abs), TypeError,
      "Operator python: function must be a tuple (f, grad_f) of functions, grad_f or None, got a value of type "
      "builtin_function_or_method"),
+    (lambda: Operator("f", of=3), TypeError, "Operator f: of must be an Operator or None, got 3"),
     (put(lambda: Operator("f"), "inputs", ()), AttributeError,
      "an Operator cannot be changed; make another one with replace(inputs=...)"),
     (lambda: delattr(Operator("f"), "inputs"), AttributeError,
@@ -201,12 +202,13 @@ SAVING = [
 ]
 
 DEFINITIONS = {
-    "name": "small", "training": None, "inputs": ["x"], "outputs": None, "shapes": {},
+    "name": "small", "training": None, "inputs": ["x"], "outputs": None, "shapes": {}, "passes": [],
     "constants": [{"name": "constant", "value": 0.5}, {"name": "w"}],
     "operators": [
-        {"type": "relu", "inputs": ["x"], "outputs": ["h"], "arguments": {}, "name": "", "is_gradient": False},
+        {"type": "relu", "inputs": ["x"], "outputs": ["h"], "arguments": {}, "name": "", "is_gradient": False,
+         "of": None},
         {"type": "mul", "inputs": ["h", "constant"], "outputs": ["y"], "arguments": {"p": 1}, "name": "",
-         "is_gradient": False},
+         "is_gradient": False, "of": None},
     ],
 }
 W = {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
@@ -307,6 +309,18 @@ LOADING = [
     relu("outputs: 'x' is an input of the net, which must be read before it is written", inputs=[], outputs=["x"]),
     mul("inputs: 'z' is not an input of the net, not a constant, and no operator before writes it", inputs=["h", "z"]),
     mul("inputs: 'y' is not an input of the net, not a constant, and no operator before writes it", inputs=["y"]),
+    relu("of must be the number of an operator before it, or null, got 0", of=0),
+    mul("of must be the number of an operator before it, or null, got True", of=True),
+    fault(": passes must be a list, got 3", passes=3),
+    fault(": pass 0: it must be an object, got 3", passes=[3]),
+    fault(": pass 0: it has no field 'ys'", passes=[{"first": 2, "skip": 0, "own": True}]),
+    fault(": pass 0: ys must be an object, got []", passes=[{"first": 2, "skip": 0, "ys": [], "own": True}]),
+    fault(": pass 0: first and skip must be numbers of operators, skip the lower one, got 2 and 3",
+          passes=[{"first": 2, "skip": 3, "ys": {}, "own": True}]),
+    fault(": pass 0: its operators have no gradient: Net.load: there is no blob 'z'; the blobs are constant, h, w, x, "
+          "y",
+          passes=[{"first": 2, "skip": 0, "ys": {"z": None}, "own": True}]),
+    fault(": pass 0: own must be true or false, got 1", passes=[{"first": 2, "skip": 0, "ys": {}, "own": 1}]),
     fault(": shapes must be an object, got []", shapes=[]),
     fault(": shapes: the net has no blob 'z'", shapes={"z": [[], "float32"]}),
     fault(": shapes: 'x' must have [shape, dtype], got [[2], 'float16']", shapes={"x": [[2], "float16"]}),

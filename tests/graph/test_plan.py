@@ -1,0 +1,128 @@
+"""Plans and inference: memory, shapes and dtypes before anything runs."""
+
+import numpy as np
+import pytest
+from model_nets import MODELS, mlp, numbers
+
+import cygrad as cg
+from cygrad.graph import Net, Plan, Workspace
+
+
+def one(type="square"):
+    net = Net(type)
+    net.add_operator(type, "x", "y")
+    return net
+
+
+def test_a_plan_takes_no_memory_and_computes_nothing():
+    net, shapes = mlp()
+    net.add_gradient_operators(["loss"])
+    before = cg.memory.stats()["live_bytes"]
+    plan = net.plan(shapes)
+    assert cg.memory.stats()["live_bytes"] == before and type(plan) is Plan
+    assert plan.peak_bytes >= plan.bound_bytes > 0 and len(plan.steps) >= 10
+    assert repr(plan).startswith(f"<plan of mlp: {plan.peak_bytes:,} bytes for {len(plan.rows)} buffers and ")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_buffers_of_a_plan_lie_apart(model):
+    net, shapes = model()
+    net.add_gradient_operators(["loss"])
+    net.share_blobs()
+    plan = net.plan(shapes)
+    rows = [row for row in plan.rows if row.nbytes]
+    assert max(row.offset + row.nbytes for row in rows) <= plan.peak_bytes
+    for k, a in enumerate(rows):
+        for b in rows[:k]:
+            at_once = a.first <= b.last and b.first <= a.last
+            assert not at_once or a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+
+
+@pytest.mark.parametrize("shape", [3, (3,), [3], ((3,), "float32"), ([3], np.float32), np.zeros(3, "float32")])
+def test_shapes_are_given_in_many_ways(shape):
+    net = one()
+    assert net.infer({"x": shape}) == {"x": ((3,), "float32"), "y": ((3,), "float32")}
+    assert net.plan({"x": shape}).peak_bytes == net.plan({"x": cg.zeros(3)}).peak_bytes > 0
+
+
+@pytest.mark.parametrize("shapes, error, wording", [
+    ({}, ValueError, "Net.plan: the shape of the input 'x' is missing; pass shapes with a shape or"),
+    ({"x": 3, "q": 3}, ValueError, "Net.plan: net square has no blob 'q'; its inputs are x"),
+    ({"x": "3"}, TypeError, "the shape of 'x' must be a tuple of sizes, or a pair of it and a dtype, got '3'"),
+    ({"x": (3, -1)}, TypeError, "must be a tuple of sizes"), ({"x": (True,)}, TypeError, "must be a tuple of sizes"),
+    ({"x": None}, TypeError, "must be a tuple of sizes"), ({"x": 2.0}, TypeError, "must be a tuple of sizes"),
+    ({"x": ((3,), "float16")}, TypeError, "has the dtype 'float16'; wanted one that tensors have"),
+    ({"x": ((3,), "nothing")}, TypeError, "has the dtype 'nothing'"),
+    (3, TypeError, "Net.plan: shapes must be a dict from blob to shape, got 3"),
+    ([("x", 3)], TypeError, "shapes must be a dict"),
+])
+def test_wrong_shapes(shapes, error, wording):
+    with pytest.raises(error, match=wording): one().plan(shapes)
+    with pytest.raises(error): one().infer(shapes)
+
+
+def test_the_shapes_of_the_net_are_the_default():
+    net = one()
+    net.shapes["x"] = (3,), "float64"
+    assert net.infer()["y"] == ((3,), "float64") and net.infer({"x": 2})["y"] == ((2,), "float32")
+    assert net.plan().peak_bytes > 0
+
+
+def test_inference_equals_what_a_run_makes():
+    for model in MODELS:
+        net, shapes = model()
+        found = net.add_gradient_operators(["loss"])
+        inferred = net.infer(shapes)
+        workspace = Workspace()
+        for name, a in numbers(shapes).items(): workspace.feed(name, a)
+        workspace.run(net)
+        for name in workspace.blobs:
+            y = workspace.fetch(name)
+            assert inferred[name] == (y.shape, str(y.dtype))
+        assert {*found.values()} <= {*inferred}
+
+
+def test_errors_name_the_operator_and_its_blobs():
+    net = Net("n")
+    net.matmul([net.relu("x", "a"), "w"], "y")
+    for call in (net.plan, net.infer):
+        with pytest.raises(ValueError, match=r"matmul: x is \(2, 3\) but y is \(4, 5\)") as caught:
+            call({"x": (2, 3), "w": (4, 5)})
+        assert caught.value.__notes__[-1] == ("cygrad: operator 1 of net n failed:\n  0  a = relu(x)\n  1  y = matmul("
+                                              "a, w)  <- failed; a: float32 (2, 3), w: float32 (4, 5)")
+
+
+def test_python_operators_have_no_plan():
+    net = one("relu")
+    net.create_python_operator(np.tanh, "y", "z")
+    with pytest.raises(RuntimeError, match=r"Net.plan: operator 1, z = python\(y, f=tanh\), calls a Python function"):
+        net.plan({"x": 3})
+
+
+def test_blobs_that_share_memory():
+    net, x = Net(), "x"
+    for k in range(6): x = net.exp(x, f"y{k}")
+    apart = net.plan({"x": 1000}).peak_bytes
+    net.share_blobs()
+    shared = net.plan({"x": 1000}).peak_bytes
+    net.share_blobs("y2")
+    kept = net.plan({"x": 1000}).peak_bytes
+    assert shared < kept < apart
+    workspace = Workspace()
+    workspace.feed("x", np.zeros(1000, "float32"))
+    workspace.run(net)
+    assert workspace.blobs == ("x", "y2", "y5") or {*workspace.blobs} == {"x", "y2", "y5"}
+    with pytest.raises(ValueError, match="a net keeps its outputs, and of blobs that share memory those in dont_share"):
+        workspace.fetch("y1")
+    for wrong, error in (("nothing", ValueError), (["y1", "nothing"], ValueError), (3, TypeError), ([3], TypeError)):
+        with pytest.raises(error): net.share_blobs(wrong)
+
+
+def test_what_was_differentiated_is_kept():
+    net, shapes = mlp()
+    found = net.add_gradient_operators(["loss"])
+    net.share_blobs()
+    workspace = Workspace()
+    for name, a in numbers(shapes).items(): workspace.feed(name, a)
+    workspace.run(net)
+    assert {*workspace.blobs} == {*shapes, "loss", *(found[name] for name in net.param_to_grad)}

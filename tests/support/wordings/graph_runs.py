@@ -1,0 +1,229 @@
+"""The wording of errors: gradients of nets, running nets, workspaces, plans."""
+
+from threading import Thread
+
+import numpy as np
+
+from cygrad.graph import GradientRegistry, GradientSlice, Net, Operator, Workspace, register_gradient
+
+
+def net(type="square", inputs="x", outputs="y"):
+    made = Net("small")
+    made.add_operator(type, inputs, outputs)
+    return made
+
+
+def gradients(made, ys=None, **options):
+    return lambda: made().add_gradient_operators(["y"] if ys is None else ys, **options)
+
+
+def run(made, **blobs):
+    """A function that runs a net."""
+    def f():
+        workspace = Workspace()
+        for name, x in blobs.items(): workspace.feed(name, x)
+        workspace.run(made())
+    return f
+
+
+def differentiated(made, ys=("y",)):
+    made.add_gradient_operators(ys if isinstance(ys, dict) else [*ys])
+    return made
+
+
+def with_gradient(result):
+    """A function that differentiates a net with a registered gradient that gives this."""
+    def f():
+        register_gradient("square")(lambda operator, heads: result)
+        try: net().add_gradient_operators(["y"])
+        finally: register_gradient("square")(None)
+    return f
+
+
+def overwritten():
+    made = net()
+    made.relu("x", "x")
+    return made
+
+
+def python(f, grad_f=None, twice=False):
+    """A net of a Python operator, differentiated once or twice."""
+    made = Net("small")
+    made.create_python_operator(f, "x", "y", grad_f)
+    if grad_f is None: return made
+    first = made.add_gradient_operators(["y"])["x"]
+    if twice:
+        made = made.clone()
+        made.add_gradient_operators([first])
+    return made
+
+
+def reads_a_missing_gradient():
+    made = Net("small")
+    made.mul([made.sum("x"), made.argmax("x", "i")], "y")
+    made.relu(made.add_gradient_operators(["y"])["i"])
+    return made
+
+
+def reads_a_part():
+    made = Net("small")
+    made.mul(["x", "x"], "y")
+    made.add_gradient_operators(["y"])
+    made.outputs = "x_grad_autosplit_0"
+    return made
+
+
+def second_and_edited():
+    made = net("exp")
+    first = made.add_gradient_operators(["y"])["x"]
+    again = made.clone()
+    again.add_gradient_operators([first])
+    again.insert_operator(1, "relu", "y")
+    return again
+
+
+def without_its_operator():
+    made = differentiated(net())
+    made.remove_operator(made.operators[0])
+    return made
+
+
+def with_head(made):
+    made.copy("h", "head")
+    return differentiated(made, {"y": "head"})
+
+
+def immediate():
+    with Workspace().immediate(): net()
+
+
+def inside(call):
+    """A function that calls call(workspace, net) in an operator of a net that runs."""
+    def f():
+        workspace, made = Workspace(), Net("small")
+        made.create_python_operator(lambda x: call(workspace, made), "x", "y")
+        workspace.feed("x", X)
+        workspace.run(made)
+    return f
+
+
+def elsewhere(call):
+    """As inside, in another thread."""
+    def in_thread(*args):
+        errors = []
+
+        def f():
+            try: call(*args)
+            except RuntimeError as e: errors.append(e.with_traceback(None))
+        thread = Thread(target=f)
+        thread.start()
+        thread.join()
+        raise errors.pop()
+    return inside(in_thread)
+
+
+X = np.array([0.5, -1.0, 2.0])
+WHO = "Net.add_gradient_operators"
+SQUARE = f"{WHO}: the gradient of operator 0, y = square(x),"
+SCOPE = "which is not in the scope of the operator:"
+
+GRADIENTS = [
+    (gradients(net, "y"), TypeError,
+     f"{WHO}: ys must be a list of blobs, or a dict from blob to head gradient or None, got 'y'"),
+    (gradients(net, {"y": GradientSlice("i", "v")}), TypeError,
+     f"{WHO}: the head of 'y' is a GradientSlice; pass the name of a dense gradient"),
+    (gradients(net, ["z"]), ValueError, f"{WHO}: there is no blob 'z'; the blobs are x, y"),
+    (gradients(net, skip="1"), TypeError, f"{WHO}: skip must be an int, got '1'"),
+    (gradients(net, skip=-1), ValueError, f"{WHO}: skip must be at least 0, got -1"),
+    (gradients(lambda: differentiated(net())), RuntimeError,
+     f"{WHO}: net small has gradient operators already; differentiate again on clone(), or by "
+     f"GradientRegistry.get_backward_pass(net.operators, ys)"),
+    (lambda: net().gradients, RuntimeError,
+     "Net.gradients: net small has no gradient operators; call add_gradient_operators(ys) first"),
+    (lambda: GradientRegistry.get_backward_pass(3, ["y"]), TypeError,
+     "get_backward_pass: the operators must be a list of Operator, got 3"),
+    (lambda: register_gradient("f")(3), TypeError, "register_gradient: wanted a function, got 3"),
+    (gradients(overwritten), RuntimeError,
+     f"{SQUARE} needs version 0 of the blob 'x', which has version 1 now: version 1 by operator 1, x = relu(x); let "
+     f"the later operators write to another blob"),
+    (gradients(lambda: net("mystery")), RuntimeError,
+     f"{WHO}: the gradient of operator 0, y = mystery(x), for its input 'x' does not exist: no row of the table of "
+     f"operators has the type 'mystery'; register one with @cygrad.graph.register_gradient('mystery'), or end the path "
+     f"with stop_gradient"),
+    (gradients(lambda: python(abs)), RuntimeError,
+     f"{WHO}: the gradient of operator 0, y = python(x, f=abs), for its input 'x' does not exist: it was added without "
+     f"grad_f; add it with one, or end the path with stop_gradient"),
+    (with_gradient(3), TypeError, f"{SQUARE} must be (operators, input_gradients), got 3"),
+    (with_gradient(([], [])), ValueError,
+     f"{SQUARE} has 0 input gradients; the operator has 1 inputs; use None where there is none"),
+    (with_gradient(([3], [None])), TypeError, f"{SQUARE} must be made of Operator, got 3"),
+    (with_gradient(([Operator("neg", "z", "g")], ["g"])), RuntimeError,
+     f"{SQUARE} reads the blob 'z', {SCOPE} its inputs, outputs, their gradients and what the gradient writes"),
+    (with_gradient(([], ["g"])), RuntimeError,
+     f"{SQUARE} gives the blob 'g', {SCOPE} no operator of the gradient writes it"),
+]
+
+RUNS = [
+    (run(lambda: net("mystery"), x=X), RuntimeError,
+     "no row of the table of operators has the type 'mystery', so it cannot run; the types are the names of the table, "
+     "and net.create_python_operator() adds a function"),
+    (run(lambda: net("topk", outputs=["a", "b", "c"]), x=X), TypeError, "topk: the argument 'k' is missing"),
+    (run(lambda: net("square", outputs=["a", "b"]), x=X), ValueError,
+     "square gave 1 result for 2 outputs; add it with a name for each result"),
+    (run(lambda: python(abs, lambda *_: [None] * 2), x=X), ValueError,
+     "grad_f of a Python operator gave 2 gradients for 1 inputs; use None where there is none"),
+    (run(lambda: python(lambda x: x * 2, lambda *_: X, twice=True), x=X), RuntimeError,
+     "grad_f of a Python operator gave a float64 array of shape (3,), which has no second derivative; compute it from "
+     "its arguments by operators of cygrad"),
+    (run(reads_a_missing_gradient, x=X), RuntimeError,
+     "the blob 'i_grad' has no value: it is a gradient that does not exist, of integers or of a blob on which no head "
+     "depends"),
+    (run(reads_a_part, x=X), RuntimeError,
+     "the blob 'x_grad_autosplit_0' is a part of a gradient, which a pass adds up without storing it; read the whole "
+     "gradient"),
+    (run(without_its_operator, x=X, y=X), RuntimeError,
+     "square_gradient needs the operator y = square(x), which has not run before it in this net; add that one first, "
+     "or make a new net and differentiate it"),
+    (run(second_and_edited, x=X), RuntimeError,
+     "the gradient of x_grad = exp_gradient(y, y_autogen_grad) does not run alone; let a net run it, to which "
+     "add_gradient_operators() added all operators of this pass and none was changed since"),
+    (run(lambda: differentiated(net("argmax")), x=X), TypeError,
+     "the head 'y' is int64, which has no gradient; differentiate blobs of floating-point numbers"),
+    (run(lambda: with_head(net()), x=X, h=1.0), ValueError,
+     "the head gradient 'head' of 'y' must be float64 (3,), got a float<*> tensor of shape ()"),
+    (immediate, ValueError,
+     "immediate mode: the blob 'x' has no value, which y = square(x) needs; feed it before the operator is added"),
+    (lambda: Workspace().run(3), TypeError, "Workspace.run takes a Net, got 3"),
+    (run(net), ValueError,
+     "Workspace.run: the input 'x' of net small has no value; feed it first; the inputs are x"),
+    (lambda: Workspace().fetch("x"), ValueError,
+     "Workspace.fetch: the blob 'x' has no value; the blobs with values are none; a net keeps its outputs, and of "
+     "blobs that share memory those in dont_share_blobs"),
+    (lambda: Workspace().free("x"), ValueError, "Workspace.free: the blob 'x' has no value"),
+    (inside(lambda workspace, made: workspace.fetch("x")), RuntimeError,
+     "Workspace.fetch: a net is running in this workspace; use another one inside the function of an operator"),
+    (elsewhere(lambda workspace, made: workspace.fetch("x")), RuntimeError,
+     "Workspace.fetch: another thread is using this workspace, or a net runs in it; wait for it, or use another "
+     "workspace"),
+]
+
+PLANS = [
+    (lambda: net().plan(3), TypeError, "Net.plan: shapes must be a dict from blob to shape, got 3"),
+    (lambda: net().plan(), ValueError,
+     "Net.plan: the shape of the input 'x' is missing; pass shapes with a shape or (shape, dtype) for x"),
+    (lambda: net().infer({"x": 3, "z": 3}), ValueError, "Net.infer: net small has no blob 'z'; its inputs are x"),
+    (lambda: net().plan({"x": "3"}), TypeError,
+     "Net.plan: the shape of 'x' must be a tuple of sizes, or a pair of it and a dtype, got '3'"),
+    (lambda: net().plan({"x": ((3,), "float16")}), TypeError,
+     "Net.plan: the shape of 'x' has the dtype 'float16'; wanted one that tensors have"),
+    (lambda: net("argwhere").plan({"x": 3}), RuntimeError,
+     "Net.plan: operator 0, y = argwhere(x), needs values, so what comes after it is not known before a run; "
+     "Workspace.run runs this net, and without a plan"),
+    (lambda: python(abs).plan({"x": 3}), RuntimeError,
+     "Net.plan: operator 0, y = python(x, f=abs), calls a Python function, whose memory is not known before a run; "
+     "Workspace.run runs this net, and without a plan"),
+    (elsewhere(lambda workspace, made: made.plan({"x": 3})), RuntimeError,
+     "Net.plan: net small runs in another thread; wait for it, or plan a clone()"),
+]
+
+CASES = GRADIENTS + RUNS + PLANS
