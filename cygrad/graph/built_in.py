@@ -21,6 +21,8 @@ from cygrad.ops.random import dropout
 from cygrad.ops.running import move_statistics
 from cygrad.ops.table import ROWS
 
+# Types that have further outputs for their formula if they are recorded: how many results they have.
+RESULTS = {"lstm_layer": 3, "gru_layer": 2, "rnn_layer": 2, "rnn_relu_layer": 2}
 LAWS = {"normal": 2, "uniform": 2, "bernoulli": 1}          # the numbers that each takes
 
 
@@ -44,7 +46,8 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
                            f"types are the names of the table, and net.create_python_operator() adds a function")
     if "generator" in arguments:                    # (attention; its row takes the state of a generator instead)
         return ROWS[type].function(*inputs, seed=arguments.pop("generator"), **arguments)
-    return call(type, inputs, arguments)
+    made = call(type, inputs, arguments)
+    return made[:RESULTS[type]] if type in RESULTS else made
 
 
 def named(objects: Mapping[str, Any], name: Any) -> Any:

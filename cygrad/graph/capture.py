@@ -6,14 +6,17 @@ the net uses their memory."""
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
+import cygrad.autograd as autograd
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.generator import Generator, default_generator
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
+from cygrad.graph.built_in import RESULTS
 from cygrad.graph.definition import Operator
 from cygrad.graph.gradients import STOP, Pass, backward_pass
 from cygrad.graph.net import Net
@@ -34,10 +37,11 @@ def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, 
     def run(*xs: Tensor) -> None:
         given.extend(xs)
         inputs.extend(item(x) for x in xs)
-        result = f(*xs, **named)
+        with autograd.record(train_mode=None) if recording else nullcontext(): result = f(*xs, **named)
         found.extend(item(y) for y in results(result))
 
     inputs: list[Item] = []
+    recording = autograd.is_recording()             # (a trace begins without)
     Program(run, *examples, calls=calls)
     net = Net(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
     reader = Reader(net, calls, names or {})
@@ -65,7 +69,7 @@ class Reader:
         self.net, self.blobs = net, dict[Key, str]()
         self.arrays: dict[tuple[Any, ...], tuple[str, bool]] = {}       # the last blob with these elements
         self.generators = {id(call[2]): call[1] for call in calls if call[0] == "draw"}
-        self.records = any(call[0] in ("backward", "grad") for call in calls)
+        self.records = any(call[0] in ("backward", "grad") or call[0] == "operator" and call[6] for call in calls)
         self.wanted: dict[int, str] = {}            # the names that the caller wants, by address
         for name, x in names.items():
             if not isinstance(x, Tensor): raise TypeError(f"Net.capture: names[{name!r}] must be a tensor, got {described(x)}")
@@ -161,6 +165,7 @@ class Reader:
             self.emit(type, reads, reads[:1], arguments | {"inplace": True}, within)
             self.set_name(outputs[0], reads[0])
             return
+        outputs = outputs[:RESULTS.get(type, len(outputs))]
         names = self.emit(type, reads, len(outputs), arguments, within)
         if self.records and tracked and not recorded and op.differentiable:
             names = tuple(self.emit(STOP, (name,), 1)[0] for name in names)

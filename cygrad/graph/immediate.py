@@ -76,3 +76,8 @@ def mode(net: Any) -> Any:
 def run_added(net: Any, operators: Sequence[Operator]) -> None:
     """Run operators that are being added to a net, if the thread is in immediate mode."""
     if state.scope is not None: state.scope.run(net, operators)
+
+
+def is_immediate() -> bool:
+    """Whether the thread is in immediate mode."""
+    return state.scope is not None

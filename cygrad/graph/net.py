@@ -17,10 +17,11 @@ from cygrad.graph.definition import (
 from cygrad.graph.gradients import (
     ALIASES, BUILT_IN, backward_pass, completed_pass, gradient_names, renamed_gradients, renamed_pass,
 )
-from cygrad.graph.immediate import run_added
+from cygrad.graph.immediate import is_immediate, run_added
 from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
+    from cygrad.graph.head import Head
     from cygrad.graph.plan import Plan
 
 Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
@@ -231,7 +232,8 @@ class Net(Blobs):
         examples: tensors, arrays or pairs (shape, dtype). They are the inputs of the net, named by the parameters of f;
         f gets them without values. Tensors that f uses from outside are bindings: each run reads and writes their
         memory, the .grad of variables, the states of solvers and generators, so training goes on in eager code or in
-        the net. names: names for tensors from outside. What f returns are the outputs. Python code in f runs once.
+        the net. names: names for tensors from outside. What f returns are the outputs. Python code in f runs once. In
+        record(), f is traced in train mode, and no gradient flows through what it does in no_grad().
 
         Raises RuntimeError, which names it, for what a run would not repeat: item(), bool() and numpy() of a tensor,
         shapes that depend on values, hooks, an autograd.Function, attach_grad()."""
@@ -261,25 +263,43 @@ class Net(Blobs):
 
     # ---- gradients ---------------------------------------------------------------------------------------------------
 
-    def add_gradient_operators(self, ys: list[str] | Mapping[str, str | None],
-                               skip: int = 0) -> dict[str, Blob | GradientSlice]:
+    def head(self, blob: str | None = None) -> "Head":
+        """A blob as the loss of a trainers.Updater; the output of the net by default. See Head.
+
+            with cg.record(): net = Net.capture(loss, x, t)
+            updater = cg.trainers.Updater(solver, net.head(), data_feeder)
+
+        Raises ValueError for an unknown blob, or if there is not one output; RuntimeError if the net has gradient
+        operators."""
+        from cygrad.graph.head import head
+
+        return head(self, blob)
+
+    def add_gradient_operators(self, ys: list[str] | Mapping[str, str | None], skip: int = 0,
+                               bind: bool = False) -> dict[str, Blob | GradientSlice]:
         """Add operators that compute the gradients of `ys` for the blobs that they depend on. Returns a dict from the
         name of each blob to that of its gradient, or to a GradientSlice.
 
         ys: a list of blobs, whose head gradients are ones, or a dict from blob to the blob that is its head gradient,
         None for ones. The head of a blob that others depend on is added to the gradient that flows into it. skip: the
-        first operators, this many, are not differentiated; what they write counts as an input.
+        first operators, this many, are not differentiated; what they write counts as an input. bind=True: the gradients
+        go to the .grad of the variables that blobs stand for, by their grad_req, as backward() in eager code, and only
+        these blobs are in the result.
 
         Blobs that reach no head, integers, labels and constants have no gradient. (For labels that are probabilities,
         soft_cross_entropy has one.) A blob that was written several times has that of its first version. Raises
         TypeError for other kinds of ys, ValueError for unknown blobs and a negative skip; RuntimeError for a second
         call (differentiate a clone()), for an operator without a gradient, and where an operator needs a version of a
-        blob that was overwritten since. Then nothing has changed."""
+        blob that was overwritten since; with bind=True also for a net that binds no variable. Then nothing has
+        changed."""
         who = "Net.add_gradient_operators"
         if self._gradients is not None:
             raise RuntimeError(f"{who}: net {cut(self._name)} has gradient operators already; differentiate again on "
                                f"clone(), or by GradientRegistry.get_backward_pass(net.operators, ys)")
-        found = backward_pass(self._operators, ys, skip, self._constants, set(self._known), who)
+        fixed = dict.fromkeys([*self._constants, *(self._without_gradient(who) if bind else ())])
+        found = backward_pass(self._operators, ys, skip, fixed, set(self._known), who)
+        if bind: found = found._replace(kind="backward", gradients={
+            name: g for name, g in found.gradients.items() if name in self._bindings})
         run_added(self, found.operators)
         self._operators += found.operators
         self._known |= {name for o in found.operators for name in (*filter(None, o.inputs), *o.outputs)}
@@ -287,6 +307,17 @@ class Net(Blobs):
         self._passes += found,
         self._edits += 1
         return dict(found.gradients)
+
+    def _without_gradient(self, who: str) -> set[str]:
+        """The inputs, and the bindings that are no variables."""
+        if is_immediate():
+            raise RuntimeError(f"{who}: with bind=True, gradients go to variables in one backward pass, which "
+                               f"immediate mode does not run; leave its scope first")
+        found = {str(name) for name, x in self._bindings.items() if not x.requires_grad}
+        if len(found) == len(self._bindings):
+            raise RuntimeError(f"{who}: with bind=True, gradients go to variables, but net {cut(self._name)} binds "
+                               f"none; capture a function that uses variables")
+        return found | {str(name) for name in self.inputs}
 
     @property
     def gradients(self) -> Mapping[str, Blob | GradientSlice]:

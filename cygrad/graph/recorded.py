@@ -10,6 +10,7 @@ from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.symbol import described_leaf, described_node, operands_of, place_of
 from cygrad.core.graph.tensor import Tensor
+from cygrad.graph.built_in import RESULTS
 from cygrad.graph.capture import key_of
 from cygrad.graph.definition import Blob, Operator, check_name
 from cygrad.graph.gradients import operand_names
@@ -20,8 +21,6 @@ WHY = {"not saved": "is no variable, and backward does not need its value, so th
        "written": "was written in place since, so the graph does not have its value",
        "signs": "is kept as its signs only, which is all that backward needs",
        "packed": "is packed by saved_tensors_hooks"}
-# Types with further outputs that only the formula reads: how many results they have.
-RESULTS = {"lstm_layer": 3, "gru_layer": 2, "rnn_layer": 2, "rnn_relu_layer": 2}
 Key = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 Place = tuple[int, int]     # (id of a node, output number)
 

@@ -63,10 +63,13 @@ class Passes:
     # ---- arguments
 
     def _forward_of(self, loss):
-        """The function that runs the forward pass. The heads of captured nets will be read here too."""
+        """The function that runs the forward pass. The head of a net can be called too."""
         instance(self._name, "loss", loss)
         runs(self._name, "loss", loss)
         if callable(loss) and not isinstance(loss, Tensor): return loss
+        if isinstance(loss, str):
+            raise TypeError(f"{self._name}: loss must be a function that returns the loss, or the head of a net, got "
+                            f"the name {described(str(loss))}; pass net.head({described(str(loss))})")
         raise TypeError(f"{self._name}: loss must be a function that runs the forward pass and returns the loss, got "
                         f"{described(loss)}; operations run immediately, so wrap them in a function of the batch")
 

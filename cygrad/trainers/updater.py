@@ -28,6 +28,7 @@ class Updater(Passes):
     solver: has zero_grad() and update(), as the solvers of cygrad.optim have. loss: a function that returns the loss, a
     tensor of any shape whose elements are summed (the head gradient is ones). It is called in record(), with the result
     of data_feeder() as its arguments: a tuple is unpacked, None and True pass nothing, anything else is one argument.
+    It can be the head of a captured net, net.head(); the arguments are then the values of the inputs in their order.
     clear_buffer=False keeps the graph after backward (retain_graph=True). accum_grad: the number of passes whose
     gradients are summed, not averaged; divide the loss for a mean. The sum does not depend on grad_req: "write" starts
     with the first pass, "add" with what .grad has; the solver's parameters start with zeros. comm: sums over processes.

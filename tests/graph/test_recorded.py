@@ -187,3 +187,23 @@ def test_saved_and_loaded(tmp_path):
     Net.from_graph(y).save(tmp_path / "n.safetensors")
     net = Net.load(tmp_path / "n.safetensors")
     assert np.array_equal(run(net, {"parameter": w})[0], y.detach().numpy())
+
+
+def test_recurrent_layers_have_the_same_outputs_recorded_or_not():
+    x = image(6, 3, 4)
+    for layer in (nn.LSTM(4, 2), nn.GRU(4, 2), nn.RNN(4, 2)):
+        def step(x, layer=layer):
+            layer.zero_grad()
+            with cg.record(): y = layer(x)[0].sum()
+            y.backward()
+            return y
+
+        net, workspace = Net.capture(step, x), Workspace()
+        forward = Net.capture(lambda x, layer=layer: layer(x)[0], x)
+        workspace.feed("x", x)
+        workspace.run(net)
+        found = [w.grad.numpy().copy() for w in layer.parameters()]
+        workspace.run(forward)
+        assert np.array_equal(workspace.fetch(forward.outputs[0]).numpy(), layer(x)[0].numpy())
+        step(x)
+        for w, g in zip(layer.parameters(), found, strict=True): assert w.grad.numpy().tobytes() == g.tobytes()

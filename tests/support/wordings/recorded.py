@@ -1,9 +1,9 @@
-"""The wording of errors: nets from recorded graphs."""
+"""The wording of errors: nets from recorded graphs, and nets in training."""
 
 import numpy as np
 
 import cygrad as cg
-from cygrad.graph import Net
+from cygrad.graph import Net, Workspace
 
 WHAT_TO_DO = "; use Net.capture(f, *examples), or make it a variable, if it is floating, before the recording"
 
@@ -65,4 +65,53 @@ CASES = [
     (recorded(Twice.apply), RuntimeError,
      "Net.from_graph: Twice is an autograd.Function, whose Python code a net does not have; build the net with "
      "create_python_operator(f, inputs, outputs, grad_f)"),
+]
+
+
+def small():
+    made = Net("small")
+    made.mul(["x", "w"], "y")
+    return made
+
+
+def differentiated():
+    made = small()
+    made.add_gradient_operators(["y"])
+    return made.head("y")
+
+
+def two():
+    made = small()
+    made.exp("x", "z")
+    return made.head()
+
+
+def immediate():
+    w = cg.ones(2).attach_grad()
+    net = Net.capture(lambda x: w * x, cg.ones(2))
+    with Workspace().immediate(): net.add_gradient_operators([net.outputs[0]], bind=True)
+
+
+class Solver:
+    def zero_grad(self): pass
+    def update(self): pass
+
+
+CASES += [
+    (lambda: small().head("z"), ValueError, "Net.head: net small has no blob 'z'; it has x, w, y"),
+    (two, ValueError, "Net.head: net small has 2 outputs, y, z; name the one that is the loss"),
+    (differentiated, RuntimeError,
+     "Net.head: net small has the gradient operator y_autogen_grad = ones_like(y); an Updater runs backward itself, so "
+     "capture the forward pass alone"),
+    (lambda: small().head()(1.0), TypeError,
+     "the head 'y' of net small takes a value for each input, x, w, got 1 value"),
+    (lambda: small().add_gradient_operators(["y"], bind=True), RuntimeError,
+     "Net.add_gradient_operators: with bind=True, gradients go to variables, but net small binds none; capture a "
+     "function that uses variables"),
+    (immediate, RuntimeError,
+     "Net.add_gradient_operators: with bind=True, gradients go to variables in one backward pass, which immediate mode "
+     "does not run; leave its scope first"),
+    (lambda: cg.trainers.Updater(Solver(), small().outputs[0]), TypeError,
+     "Updater: loss must be a function that returns the loss, or the head of a net, got the name 'y'; pass "
+     "net.head('y')"),
 ]
