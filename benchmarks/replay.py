@@ -12,14 +12,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 from benchmarks import digits, machine, small_mlp, work
-from benchmarks.models import cygrad_trainer, losses, timed_steps, trainers
+from benchmarks.models import Trainer, cygrad_trainer, losses, timed_steps, trainers
 from benchmarks.timing import Others, interleave, ratios
 from benchmarks.work import agree
 
-EAGER, NET, FED = "cygrad, eager", "cygrad, captured net", "the same, fed a batch each time"
+EAGER, NET, FED = "cygrad, eager", "captured net: Workspace.run", "feed and Workspace.run"
+CALLS = "its program alone: Program.run"
 SIZES = {"rounds": 21, "seconds": 0.1}
 BUSY = 0.1          # CPUs that other programs may use before the tables say so
 
@@ -39,14 +39,28 @@ def captured_trainer(problem, fed=False):
         workspace.run(net)
         return net
 
-    return SimpleNamespace(step=step, tensor=cg.tensor, read=lambda net: workspace.fetch(net.outputs[0]).item())
+    return Trainer(step, cg.tensor, lambda net: workspace.fetch(net.outputs[0]).item())
+
+
+def program_trainer(problem):
+    """The same without a workspace."""
+    from cygrad.core.execute.program import Program
+
+    eager, program = cygrad_trainer(problem), None
+
+    def step(x, target):
+        nonlocal program
+        if program is None: program = Program(eager.step, x, target)
+        return program.run(x, target)
+
+    return Trainer(step, eager.tensor, eager.read)
 
 
 def peers(libraries, problem):
     """By name, a function that makes a new trainer."""
     wanted = trainers(libraries, problem)
     made = {EAGER: wanted["cygrad"], NET: lambda: captured_trainer(problem),
-            FED: lambda: captured_trainer(problem, fed=True)}
+            FED: lambda: captured_trainer(problem, fed=True), CALLS: lambda: program_trainer(problem)}
     return made | {name: wanted[name] for name in ("PyTorch", "jax.jit") if name in wanted}
 
 
