@@ -1,10 +1,16 @@
-"""Draws the figure of chapter 12: `python docs/figures.py` writes docs/_static/paths.svg."""
+"""Draws the figures of chapters 12 to 15: `python docs/figures.py` writes them to docs/_static."""
 
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import cygrad as cg
+from cygrad.demo.training import cnn, mlp
+from cygrad.graph import Net
 
-FILE = Path(__file__).parent / "_static" / "paths.svg"
+FOLDER = Path(__file__).parent / "_static"
+MEASURED = Path(__file__).parents[1] / "benchmarks" / "results" / "nets.md"
+
+# ---- chapter 12: paths of solvers ------------------------------------------------------------------------------------
 
 
 def valley(w):
@@ -49,12 +55,150 @@ def panel(title, color, points, top):
     ])
 
 
+def svg(width, height, parts, size=12):
+    """A whole drawing of this size in pixels."""
+    head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+            f'font-size="{size}">')
+    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>", ""])
+
+
 def paths():
-    """The figure."""
+    """The figure of chapter 12."""
     panels = [panel(title, color, path(make(lr)), i * HEIGHT) for i, (title, color, make, lr) in enumerate(SOLVERS)]
-    size = f"0 0 {WIDTH} {HEIGHT * len(panels)}"
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" font-family="sans-serif" '
-                      f'font-size="14">', '<rect width="100%" height="100%" fill="#fff"/>', *panels, "</svg>", ""])
+    return svg(WIDTH, HEIGHT * len(panels), panels, 14)
 
 
-if __name__ == "__main__": FILE.write_text(paths())
+# ---- chapter 13: nets ------------------------------------------------------------------------------------------------
+
+def first():
+    """The first net of the chapter, with its gradients."""
+    net = Net("first")
+    net.sum(net.square(net.linear(["x", "w", "b"])), "loss")
+    net.add_gradient_operators(["loss"])
+    return net
+
+
+def branches():
+    """A net in which two operators read one blob, with its gradients."""
+    net = Net("branches")
+    net.add([net.square("x"), net.exp("x")], "y")
+    net.sum("y", "loss")
+    net.add_gradient_operators(["loss"])
+    return net
+
+
+# ---- chapter 14: buffers in an arena ---------------------------------------------------------------------------------
+
+FORWARD, BACKWARD, EDGE, GREY = "#a5c9e1", "#f0b49e", "#334155", "#475569"
+EXAMPLE = {"a": (2, 0, 1), "b": (2, 1, 3), "c": (3, 2, 3)}      # units of memory, first step, last step
+
+
+def box(x, y, width, height, color, text="", about=""):
+    """A rectangle with a text, if there is room for it. `about` appears under the pointer."""
+    shown = f'<text x="{x + 4:.1f}" y="{y + height / 2 + 4:.1f}">{escape(text)}</text>' \
+        if height >= 14 and width >= 6.2 * len(text) + 6 else ""
+    return (f'<g><title>{escape(about or text)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+            f'height="{max(height, 0.5):.1f}" fill="{color}" stroke="{EDGE}" stroke-width="0.5"/>{shown}</g>')
+
+
+def placements():
+    """The buffers of EXAMPLE, placed in the order of their first step, and the largest first."""
+    parts = []
+    for left, title, offsets in ((30, "first step first: 7 units", {"a": 0, "b": 2, "c": 4}),
+                                 (350, "largest first: 5 units", {"a": 0, "b": 3, "c": 0})):
+        parts.append(f'<text x="{left}" y="20" font-weight="bold">{title}</text>')
+        for name, (units, begin, end) in EXAMPLE.items():
+            top = 200 - 24 * (offsets[name] + units)
+            parts.append(box(left + 60 * begin, top, 60 * (end + 1 - begin), 24 * units, FORWARD, f"{name}: {units}"))
+        parts += [f'<text x="{left + 60 * step + 10}" y="218" fill="{GREY}">step {step}</text>' for step in range(4)]
+    return svg(620, 228, parts)
+
+
+def training_net(model, shape):
+    """A captured training step of a model with Adam, on a batch of this shape with ten classes."""
+    solver = cg.optim.Adam(model.parameters())
+
+    def step(x, target):
+        solver.zero_grad()
+        with cg.record(): loss = cg.cross_entropy(model(x), target)
+        loss.backward()
+        solver.update()
+        return loss
+
+    return Net.capture(step, (shape, "float32"), ((shape[0],), "int64"))
+
+
+def arena(model):
+    """The plan of a training step: the buffers of the arena over the steps, in the form of rectangles."""
+    threads = cg.get_num_threads()
+    cg.set_num_threads(1)                           # (the workspace of some operators depends on it)
+    try: plan = training_net(model, (64, 1, 8, 8)).plan()
+    finally: cg.set_num_threads(threads)
+    first, last = min(r.first for r in plan.rows), max(r.last for r in plan.rows)
+    across, up = 600 / (last + 1 - first), 300 / plan.peak_bytes
+    parts = [f'<text x="30" y="20" font-weight="bold">{plan.peak_bytes:,} bytes, bound {plan.bound_bytes:,}</text>',
+             f'<rect x="30" y="30" width="600" height="300" fill="none" stroke="{GREY}"/>']
+    for r in plan.rows:
+        about = f"{r.operator}: {r.nbytes:,} bytes at {r.offset:,}, steps {r.first} to {r.last}"
+        parts.append(box(30 + (r.first - first) * across, 330 - (r.offset + r.nbytes) * up,
+                         (r.last + 1 - r.first) * across, r.nbytes * up,
+                         BACKWARD if "(backward)" in r.operator else FORWARD, r.operator, about))
+    parts.append(f'<text x="30" y="348" fill="{GREY}">steps {first} to {last}</text>')
+    return svg(660, 360, parts, 11)
+
+
+# ---- chapter 15: addresses and times ---------------------------------------------------------------------------------
+
+COLORS = {"input": "#cbd5e1", "parameter": "#c4d79b", ".grad": "#f0b49e", "arena": "#a5c9e1"}
+
+
+def addresses():
+    """Which memory each operator of a small training step reads (ring) and writes (disc)."""
+    net = training_net(cg.nn.Sequential(cg.nn.Linear(4, 3), cg.nn.ReLU(), cg.nn.Linear(3, 10)), (8, 4))
+    bound = {f"{name}_grad" for name in net.bindings}
+    operators = [o for o in net.operators if o.type != "zero_grad"]
+    kinds = {name: "input" if name in net.inputs and name not in net.bindings else "parameter" if name in net.bindings
+             else ".grad" if name in bound else "arena" for o in operators for name in (*o.inputs, *o.outputs)}
+    columns = [name for kind in COLORS for name in kinds if kinds[name] == kind]
+    place = {name: 190 + 26 * k for k, name in enumerate(columns)}
+    bottom = 40 + 24 * len(operators)
+    parts = [f'<rect x="{x - 12}" y="28" width="24" height="{bottom - 28}" fill="{COLORS[kinds[name]]}" '
+             f'opacity="0.5"/><text transform="translate({x + 4},{bottom + 8}) rotate(90)">{escape(name)}</text>'
+             for name, x in place.items()]
+    for kind in COLORS:
+        x = min(place[name] for name in columns if kinds[name] == kind)
+        parts.append(f'<text x="{x - 12}" y="20" font-weight="bold">{kind}</text>')
+    for k, o in enumerate(operators):
+        y = 44 + 24 * k
+        parts.append(f'<text x="8" y="{y + 4}">{escape(o.type)}</text>')
+        for n in dict.fromkeys(o.inputs):
+            parts.append(f'<circle cx="{place[n]}" cy="{y}" r="8" fill="none" stroke="{EDGE}"/>')
+        parts += [f'<circle cx="{place[n]}" cy="{y}" r="4" fill="{EDGE}"/>' for n in o.outputs]
+    return svg(200 + 26 * len(columns), bottom + 160, parts)
+
+
+def times():
+    """The ratios of the first table in nets.md as bars."""
+    head, _, *lines = MEASURED.read_text().split("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *lines)]
+    most = max(float(cell) for row in rows[1:] for cell in row[1:])
+    parts, y = [], 10
+    for k, name in enumerate(rows[0][1:], 1):
+        parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(name)}</text>')
+        for row in rows[1:]:
+            y += 22
+            width = 360 * float(row[k]) / most
+            parts += [f'<text x="10" y="{y + 12}">{escape(row[0])}</text>', box(225, y, width, 15, FORWARD),
+                      f'<text x="{230 + width:.1f}" y="{y + 12}">{row[k]}</text>']
+        y += 34
+    return svg(640, y, parts)
+
+
+FIGURES = {
+    "paths.svg": paths, "first-net.svg": lambda: first().to_svg(), "branches.svg": lambda: branches().to_svg(),
+    "placements.svg": placements, "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
+    "addresses.svg": addresses, "times.svg": times,
+}
+
+if __name__ == "__main__":
+    for name, draw in FIGURES.items(): (FOLDER / name).write_text(draw())

@@ -165,9 +165,20 @@ def test_the_steps_of_chapter_7_are_those_measured():
     assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
 
 
-def test_the_figure_of_chapter_12_is_drawn_by_its_code():
+def test_the_ratios_of_chapter_15_are_those_measured():
+    measured = ROOT.joinpath("benchmarks", "results", "nets.md").read_text().partition("\n\n")[0]
+    assert measured.startswith("| time of a step / eager cygrad, ") and len(measured.splitlines()) > 5
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("15-")]
+    assert f"\n\n{measured}\n\n" in chapter.read_text(), "copy the first table of benchmarks/results/nets.md"
+
+
+def test_figures_are_drawn_by_their_code():
     figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
-    assert figures["FILE"].read_text() == figures["paths"](), "run python docs/figures.py"
+    shown = {link.name for chapter in CHAPTERS
+             for link in map(Path, re.findall(r"!\[.*?\]\((\S+\.svg)\)", chapter.read_text(), re.S))}
+    assert shown == {*figures["FIGURES"]}
+    for name, draw in figures["FIGURES"].items():
+        assert (figures["FOLDER"] / name).read_text() == draw(), f"{name}: run python docs/figures.py"
 
 
 @every_document_with(LINK)
