@@ -32,3 +32,8 @@ cdef class Program:
     cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self) except -1
     cdef Tensor placed(self, Trace t, Tensor y)
+    cdef object place_outputs(self, Trace t, result)
+    cdef int find_leaves(self, Trace t) except -1
+    cdef int check_argument(self, int i, Tensor x, given) except -1
+    cdef int check_apart(self, int i) except -1
+    cdef int explain(self, e) except -1
