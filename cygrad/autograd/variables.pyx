@@ -1,5 +1,7 @@
 """Variables, which are tensors with a stored gradient, and the Tensor attributes that describe the graph."""
 
+cimport cython
+
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
@@ -106,6 +108,8 @@ cdef int set_leaf(Tensor x, int req) except -1:
     return 0
 
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class RoleUndo(Undo):
     """Of a tensor that a traced program makes a variable, or no longer one."""
     cdef Leaf leaf
@@ -114,7 +118,8 @@ cdef class RoleUndo(Undo):
 
     def check(self):
         """Raise RuntimeError if a program would have to make a variable at each run."""
-        if self.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
+        if self.leaf is not None and self.leaf.tensor != NULL:
+            refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
 
     cdef int restore(self) except -1:
         if self.leaf.tensor == NULL: return 0

@@ -38,6 +38,7 @@ from cygrad.core.graph.trace cimport leaf_step
 from cygrad.core.backward.turn cimport Turn, run_stages
 from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come
 
+import cygrad.core.backward.stages  # no-cython-lint: binds itself to the turn
 import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
 
 cdef enum:

@@ -4,7 +4,9 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from cygrad.core.backward cimport turn
 from cygrad.core.backward.gradients cimport DENSE, Gradient
+from cygrad.core.backward.turn cimport Turn
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport (
     MAX_OUTPUTS, MAX_TEMPORARIES, TEMPORARY, BackwardCall, Operator, Stage, bit_of, computes,
@@ -12,8 +14,9 @@ from cygrad.core.graph.operator cimport (
 from cygrad.core.graph.slots cimport Slot, buffer_in, has_elements
 from cygrad.core.graph.tensor cimport Tensor, slot_from, slots_of
 from cygrad.core.graph.trace cimport Step, Trace, preparing
+from cygrad.core.store.buffer cimport Buffer
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport Layout
+from cygrad.kernels.array cimport Array, Layout
 from cygrad.kernels.reduce cimport sum_to
 
 
@@ -48,7 +51,7 @@ cdef class SumStep(Step):
         return 0
 
 
-cdef int trace_sum(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1:
+cdef int prepare_sum(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1:
     """Instead of sum_to(), during a trace."""
     cdef Trace t = preparing(flags())
     cdef SumStep s
@@ -63,7 +66,7 @@ cdef int trace_sum(const Array* x, const Array* y, Buffer* source, Buffer* targe
     return t.emit(s)
 
 
-cdef int trace_stage(Turn b, int stage, Buffer* workspace) except -1:
+cdef int prepare_stage(Turn b, int stage, Buffer* workspace) except -1:
     """Instead of running a stage, during a trace: prepare the call if steps are made."""
     cdef Trace t = preparing(flags())
     return 0 if t is None else t.emit(prepare(b, stage, workspace, t))
@@ -158,3 +161,6 @@ cdef Buffer* owner(Turn b, const char* p) except NULL:
     cdef Buffer* found = search(b, p)
     if found != NULL: return found
     raise RuntimeError(f"{b.node.name()} reads memory in backward that it did not declare, so it cannot be captured")
+
+
+turn.trace_stage, turn.trace_sum = prepare_stage, prepare_sum

@@ -4,6 +4,7 @@ from cygrad.core.backward.gradients cimport Gradient
 from cygrad.core.backward.walk cimport Target, Walk
 from cygrad.core.graph.operator cimport N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, BackwardCall
 from cygrad.core.graph.tensor cimport Node
+from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array, Layout
 
 cdef enum:
@@ -43,5 +44,12 @@ cdef class Turn:
     cdef void wrote(self, int i) noexcept
     cdef void return_grad(self) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
+
+ctypedef int (*trace_stage_t)(Turn b, int stage, Buffer* workspace) except -1
+ctypedef int (*trace_sum_t)(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1
+
+# set by stages.pyx: called instead of a stage, and of sum_to(), during a trace
+cdef trace_stage_t trace_stage
+cdef trace_sum_t trace_sum
 
 cdef int run_stages(Turn b) except -1

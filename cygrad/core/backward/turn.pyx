@@ -19,7 +19,6 @@ from cygrad.core.graph.trace cimport Trace, touch_leaf
 from cygrad.core.graph.tensor cimport (
     Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
 )
-from cygrad.core.backward.stages cimport trace_stage, trace_sum
 from cygrad.core.backward.walk cimport Target
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, Gradient, drop_gradient, elements_of, is_writable, set_dense, share_gradient, take_gradient,

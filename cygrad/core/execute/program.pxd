@@ -38,3 +38,9 @@ cdef class Program:
     cdef int bind_outside(self) except -1
     cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self) except -1
+    cdef object place_outputs(self, result)
+    cdef object placed(self, place)
+    cdef int find_leaves(self, Trace t) except -1
+    cdef int check_argument(self, int i, Tensor x, given) except -1
+    cdef int check_apart(self, int i) except -1
+    cdef int explain(self, e) except -1

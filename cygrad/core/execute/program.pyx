@@ -40,7 +40,7 @@ cdef inline bint in_arena(const Life* life) noexcept:
     return life.storage < 0 and life.nbytes > 0 and life.first_use >= 0
 
 
-def read_signature(x):
+cdef tuple read_signature(x):
     """(shape, dtype) of an argument, which is a pair of these or data."""
     cdef Tensor t
     if type(x) is tuple and len(x) == 2 and isinstance(x[0], tuple) and isinstance(x[1], (str, type, np.dtype)):
@@ -51,7 +51,7 @@ def read_signature(x):
     return t.shape, DTYPES[t.dtype]
 
 
-def own_results(Trace t, result):
+cdef object own_results(Trace t, result):
     """`result` with copies of tensors whose memory is not the program's: of arguments and gradients."""
     cdef Tensor y
     if isinstance(result, Tensor):
@@ -142,7 +142,7 @@ cdef class Program:
         if not self.ran: raise RuntimeError("outputs is empty before the first run(); call run() first")
         return self.results
 
-    def place_outputs(self, result):
+    cdef object place_outputs(self, result):
         """`result` with (offset in the arena, shape, strides, dtype) in place of virtual tensors."""
         cdef Tensor y
         if isinstance(result, Tensor):
@@ -161,7 +161,7 @@ cdef class Program:
         return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, *rest)
                 for i, (nbytes, *rest) in enumerate(self.uses)]
 
-    def placed(self, place):
+    cdef object placed(self, place):
         """What place_outputs() returned, with tensors in the arena."""
         cdef Layout* l
         if isinstance(place, tuple) and not isinstance(place, Place): return tuple([self.placed(y) for y in place])
@@ -236,7 +236,7 @@ cdef class Program:
                       <size_t>t.lives[i].data) for i in range(t.n_lives)]
         return 0
 
-    def find_leaves(self, Trace t):
+    cdef int find_leaves(self, Trace t) except -1:
         """Set `leaves`."""
         cdef Storage storage
         cdef Step s
@@ -250,6 +250,7 @@ cdef class Program:
                 if number >= 0: first.setdefault(number, i)
         self.leaves = [(storage, first.get(storage.number, len(self.steps)), last.get(storage.number, -1))
                        for storage in self.storages if storage.kind == GRADIENT]
+        return 0
 
     cdef int take_arena(self) except -1:
         """Allocate the arena, before the first run."""
@@ -319,7 +320,7 @@ cdef class Program:
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
 
-    def check_argument(self, int i, Tensor x, given):
+    cdef int check_argument(self, int i, Tensor x, given) except -1:
         """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step
         writes to it."""
         cdef Storage s = self.storages[self.inputs[i]]
@@ -327,14 +328,15 @@ cdef class Program:
         if x.shape != wanted: raise ValueError(f"run: argument {i} has shape {x.shape}; the program takes {wanted}")
         if DTYPES[x.dtype] != dtype:
             raise TypeError(f"run: argument {i} is {DTYPES[x.dtype]}; the program takes {dtype}")
-        if not s.writes: return
+        if not s.writes: return 0
         if x is not given:
             raise TypeError(f"run: the program writes to argument {i}, which must be a tensor, got {described(given)}")
         check_writable(x, flags())
         if not x.layout.dense:
             raise ValueError(f"run: the program writes to argument {i}, which must be contiguous; pass a copy()")
+        return 0
 
-    def check_apart(self, int i):
+    cdef int check_apart(self, int i) except -1:
         """Raise ValueError if argument i shares memory with another one that a step writes to, or the reverse, or with
         a gradient or other outside memory that a step writes to."""
         cdef Storage own = self.storages[self.inputs[i]], s
@@ -351,6 +353,7 @@ cdef class Program:
             if other is not None and meet(self.held[i], other):
                 raise ValueError(f"run: argument {i} shares memory with a tensor outside that the program uses, and a "
                                  f"step writes to it; pass a copy()")
+        return 0
 
     # ---- running
 
@@ -405,7 +408,7 @@ cdef class Program:
             self.at += 1
         return 0
 
-    def explain(self, e):
+    cdef int explain(self, e) except -1:
         """After an error, add a note to it and mark the gradients that are incomplete."""
         cdef Storage s
         cdef Step step
@@ -413,9 +416,10 @@ cdef class Program:
             if first <= self.at <= last:
                 s.leaf.incomplete = True
                 s.leaf.fresh = False
-        if self.at >= len(self.steps): return
+        if self.at >= len(self.steps): return 0
         step = self.steps[self.at]
         if step.within is not None: rename(e, step.within)
         names = [(<Step>x).name for x in self.steps[max(self.at - SHOWN, 0):self.at]]
         e.add_note(f"cygrad: in step {self.at + 1} of {len(self.steps)} of a program; it ran "
                    f"{'..., ' if self.at > SHOWN else ''}{', '.join([*names, f'{step.name} <- failed'])}")
+        return 0

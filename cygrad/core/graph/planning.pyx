@@ -28,5 +28,9 @@ cdef class planning:
         self.trace = begin_trace(PLANNING)
 
     def __exit__(self, *_):
+        if self.trace is None: raise RuntimeError("memory.plan: this scope is not open, so it cannot be closed")
         trace, self.trace = self.trace, None
         end_trace(trace)
+
+    def __dealloc__(self):
+        if self.trace is not None: end_trace(self.trace)

@@ -1,5 +1,7 @@
 """Traces (trace.pxd): virtual memory, the steps of a program, and restoring what a traced program has changed."""
 
+cimport cython
+
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject
@@ -105,6 +107,8 @@ cdef class Step:
 
 # ---- restoring -------------------------------------------------------------------------------------------------------
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Undo:
     """What is restored when the trace ends. A subclass has the values."""
 
@@ -151,12 +155,18 @@ cdef class LeafUndo(Undo):
         self.released |= self.take_back()
         return 0
 
+    cdef int drop_new(self) except -1:
+        """Drop the .grad that the program has made."""
+        return put_grad(self.leaf, None) if self.leaf.grad is not self.grad else 0
+
     cdef int restore(self) except -1:
         cdef Leaf leaf = self.leaf
         cdef Tensor now = leaf.grad
-        if self.take_back() or self.released:
+        cdef bint aside = self.take_back() or self.released
+        if aside:
             if not self.grad.buffer.flags & (ZEROS | EXTERNAL): count_again(self.grad.buffer)
-        if now is not self.grad:
+        if now is not self.grad and not aside: put_grad(leaf, self.grad)
+        elif now is not self.grad:
             put_grad(leaf, None)
             leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
         leaf.rows = self.rows
@@ -546,6 +556,10 @@ cdef int end_trace(Trace t) except -1:
     cdef int i
     global open_traces
     try:
+        for undo in t.undo:                         # first what the program made, so that the live bytes do not rise
+            if isinstance(undo, LeafUndo): (<LeafUndo>undo).drop_new()
+        for i in range(t.n_lives):
+            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
         while t.undo: (<Undo>t.undo.pop()).restore()
         t.remembered = {None: []}
     finally:

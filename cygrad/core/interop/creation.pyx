@@ -10,7 +10,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport note, tensor_item, zeros_step
+from cygrad.core.graph.trace cimport PLANNING, Trace, note, tensor_item, zeros_step
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
@@ -101,12 +101,13 @@ cdef Tensor head_full(Tensor y, double value):
     cdef Flags* f = flags()
     cdef void* caller = f.op
     cdef Tensor t
+    cdef bint planned = f.trace != NULL and (<Trace>f.trace).purpose == PLANNING
     f.op = <void*>HEAD
     try:
-        t = fresh(lay.dense_like(y.layout), y.dtype, OTHER)
+        t = (computed if planned else fresh)(lay.dense_like(y.layout), y.dtype, OTHER)
     finally:
         f.op = caller
-    fill(t, value)
+    if not planned: fill(t, value)
     return t
 
 

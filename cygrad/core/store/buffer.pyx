@@ -61,6 +61,7 @@ cdef size_t window_peak = 0, last_peak = 0      # peaks of the live bytes in thi
 cdef uint32_t window = WINDOW           # allocations until the next window
 cdef int watching = 0       # LOGGING, FAILING, OBSERVED, TRACING; if it is 0, an allocation needs one test for all
 cdef size_t virtual_bytes = 0           # live bytes that have no memory
+cdef uint64_t real_allocations = 0      # those that traces have made nevertheless, for constants
 cdef object listener = None
 cdef observer_t observer = NULL
 cdef uint64_t allocations = 0, fail_at = 0
@@ -402,7 +403,14 @@ cdef void recategorise(Buffer* b) noexcept:
 cdef inline bint is_virtual() noexcept:
     """Whether allocations of this thread are virtual."""
     cdef Flags* f = flags()
+    global real_allocations
+    if f.trace != NULL: real_allocations += f.values > 0
     return f.trace != NULL and not f.values
+
+
+def real_allocations_of_traces():
+    """The number of allocations of real memory in all traces so far, for tests."""
+    return real_allocations
 
 
 cdef int refuse_virtual() except -1:

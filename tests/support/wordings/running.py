@@ -5,6 +5,7 @@ import numpy as np
 import cygrad as cg
 from cygrad import bundles
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.planning import planning
 from cygrad.core.source import line_of
 from cygrad.testing import assert_no_leak, fail_allocation, gradcheck
 from wrong import counting, failing_allocation, leaking, nested_failures
@@ -57,6 +58,8 @@ CASES = [
      "function"),
     (lambda: cg.memory.plan(lambda: cg.memory.plan(cg.ones, 1)), RuntimeError,
      "a program is being traced in this thread already: memory.plan and captures do not nest"),
+    (lambda: planning().__exit__(), RuntimeError,
+     "memory.plan: this scope is not open, so it cannot be closed"),
     (lambda: traced() + 1, RuntimeError,
      "this tensor has no values: it was made while a program was traced (by memory.plan, or to capture a net), which "
      "computes nothing; read it after a run"),
