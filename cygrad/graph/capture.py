@@ -214,9 +214,9 @@ class Reader:
                 raise RuntimeError("capture: a backward pass whose head gradient is a number cannot be captured; pass a "
                                    "tensor")
             named[self.name(y)] = None if head is None else self.name(head)
-        constants = {*net.constants, *(n for n, x in net.bindings.items() if not x.requires_grad), *net._arguments}
+        frozen = {*net._arguments, *(n for n, x in net.bindings.items() if not x.requires_grad)}
         targets = [self.name(x) for x in wanted] if wanted is not None else []
-        p = backward_pass(net._operators, named, 0, constants - {*targets}, set(net._known), "capture")
+        p = backward_pass(net._operators, named, 0, net.constants, set(net._known), "capture", frozen - {*targets})
         p = p._replace(kind=kind, retain_graph=retain, create_graph=graph, inputs=tuple(targets))
         net._operators += p.operators
         net._known |= {n for o in p.operators for n in (*filter(None, o.inputs), *o.outputs)}

@@ -139,15 +139,17 @@ class GradientRegistry:
 
 
 def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,
-                  taken: set[str] | None = None, who: str = "get_backward_pass") -> Pass:
-    """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use."""
+                  taken: set[str] | None = None, who: str = "get_backward_pass",
+                  frozen: Collection[str] = ()) -> Pass:
+    """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use, and
+    no gradient is wanted for the blobs `frozen`."""
     heads = check_heads(ys, who)
     if not isinstance(operators, (list, tuple)) or not all(isinstance(o, Operator) for o in operators):
         raise TypeError(f"{who}: the operators must be a list of Operator, got {described(operators)}")
     if isinstance(skip, bool) or not isinstance(skip, int):
         raise TypeError(f"{who}: skip must be an int, got {described(skip)}")
     if skip < 0: raise ValueError(f"{who}: skip must be at least 0, got {skip}")
-    walk = Walk(tuple(operators), skip, {*(constants or ())}, who, taken or set())
+    walk = Walk(tuple(operators), skip, {*(constants or ())}, who, taken or set(), frozenset(frozen))
     for y, head in heads.items():
         for name in (y, *([] if head is None else [head])):
             if name not in walk.known:
@@ -210,8 +212,11 @@ def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
 class Walk:
     """The visit of the operators in reverse."""
 
-    def __init__(self, operators: tuple[Operator, ...], skip: int, constants: set[str], who: str, taken: set[str]):
+    def __init__(self, operators: tuple[Operator, ...], skip: int, constants: set[str], who: str, taken: set[str],
+                 frozen: frozenset[str]):
         self.operators, self.skip, self.constants, self.who = operators, min(skip, len(operators)), constants, who
+        self.frozen = frozen
+        self.splits: dict[Version, int] = {}            # how many names of contributions to a gradient there are
         self.versions = Versions(operators)
         self.known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | taken
         self.taken = set(self.known)
@@ -255,7 +260,7 @@ class Walk:
     # ---- which operators have gradients
 
     def targets(self, k: int) -> list[int]:
-        return targets(self.operators[k], self.constants)
+        return targets_of(self.operators[k], self.constants | self.frozen)
 
     def is_reached(self, k: int) -> bool:
         return self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
@@ -321,15 +326,17 @@ class Walk:
         inputs = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
         made = [self.contribution(operator, self.versions.read[k][i]) for i in targets]
         names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
-        self.emit(Operator(operator.type + SUFFIX, inputs, names, dict(operator.arguments), is_gradient=True,
-                           of=operator))
+        arguments = dict(operator.arguments)
+        if len(targets) < len(targets_of(operator, self.constants)): arguments["wanted"] = tuple(targets)
+        self.emit(Operator(operator.type + SUFFIX, inputs, names, arguments, is_gradient=True, of=operator))
         for i, g in zip(targets, made, strict=True): self.add(self.versions.read[k][i], g)
 
     def contribution(self, operator: Operator, version: Any) -> Any:
         """A name for a contribution to the gradient of a version."""
         name = f"{version[0]}_grad"
         if self.count.get(version, 1) > 1:
-            name = f"{name}_autosplit_{len(self.parts.get(version, ()))}"
+            self.splits[version] = self.splits.get(version, 0) + 1
+            name = f"{name}_autosplit_{self.splits[version] - 1}"
         if operator.type == "embedding" and operator.arguments.get("sparse") and version[1] == 0:
             return GradientSlice(self.fresh(f"{name}_indices"), self.fresh(f"{name}_values"))
         return self.fresh(name)
@@ -374,7 +381,7 @@ class Walk:
             self.add(version, GradientSlice(*names) if isinstance(g, tuple) else names[0])
 
 
-def targets(operator: Operator, constants: Any) -> list[int]:
+def targets_of(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
     if operator.type in (STOP, ONES) or operator.type in MADE: return []
     names = [""] * len(operator.inputs)

@@ -53,8 +53,8 @@ class Run(Operators):
     def last_uses(self) -> dict[str, int]:
         """The last operator that uses each blob."""
         last: dict[str, int] = {}
-        for k, operator in enumerate(self.operators):
-            for name in (*operator.inputs, *operator.outputs):
+        for k, operator in enumerate(self.operators):       # (a pass reads its graph, not the blobs)
+            for name in (*(operator.inputs if k not in self.inside else ()), *operator.outputs):
                 if name is not None: last[name] = k
         for k, p in self.passes.items():            # the heads are read when the pass begins
             for (name, _), head in p.heads:
@@ -81,7 +81,8 @@ class Run(Operators):
                 raise
             self.at = k + (len(self.passes[k].operators) if k in self.passes else 1)
             self.forget(k)
-        return {name: y.detach() for name in self.kept if isinstance(y := self.values.get(name), Tensor)}
+        found = {name: y for name in self.kept if isinstance(y := self.values.get(name), Tensor)}
+        return found if autograd.is_recording() else {name: y.detach() for name, y in found.items()}
 
     def progress(self) -> str:
         """The operators that ran and the one that failed, with what it read."""
@@ -92,7 +93,7 @@ class Run(Operators):
         """Drop the values that no later operator uses."""
         for operator in self.operators[begun:self.at]:
             for name in (*operator.inputs, *operator.outputs):
-                if name is not None and name not in self.kept and self.last[name] < self.at:
+                if name is not None and name not in self.kept and self.last.get(name, -1) < self.at:
                     self.values.pop(name, None)
 
     def set_value(self, name: str, value: Any, version: int) -> None:

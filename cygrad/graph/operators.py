@@ -12,7 +12,7 @@ from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.graph.built_in import forward
 from cygrad.graph.definition import PYTHON, Operator
-from cygrad.graph.gradients import READS_OUTPUTS, SUFFIX, ZERO, Registered, targets
+from cygrad.graph.gradients import READS_OUTPUTS, SUFFIX, ZERO, Registered, targets_of
 from cygrad.ops.gradient import scale_gradient
 
 
@@ -146,7 +146,7 @@ class Operators:
                                f"add_gradient_operators() added all operators of this pass and none was changed since")
         first = self.record_of(of, operator)
         heads = [None if g is None else g.detach().requires_grad_() for g in record.places]
-        with autograd.record(train_mode=None): found = self.gradients(first, heads, create_graph=True)
+        with autograd.record(train_mode=None): found = self.of_wanted(operator, self.gradients(first, heads, True))
         read = operator.inputs[:len(operator.inputs) - len(heads)]
         places = [first.blobs[n] for n in read] + heads
         return Record(operator, places, found, dict(zip(operator.inputs, places, strict=True)))
@@ -159,15 +159,21 @@ class Operators:
         names = operator.inputs[len(operator.inputs) - len(record.outputs):]
         heads = [None if name is None else self.value(name) for name in names]
         self.records[id(operator)] = Record(operator, heads, (), {})
-        found = self.gradients(record, heads, create_graph=False)
+        found = self.of_wanted(operator, self.gradients(record, heads, False))
         return tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
+
+    def of_wanted(self, operator: Operator, found: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The gradients that a gradient operator writes."""
+        if "wanted" not in operator.arguments or operator.of is None: return found
+        wanted = operator.arguments["wanted"]
+        return tuple(g for i, g in zip(targets_of(operator.of, self.constants), found, strict=True) if i in wanted)
 
     def gradients(self, record: Record, heads: list[Any], create_graph: bool) -> tuple[Any, ...]:
         """The gradients of the inputs of an operator that can have one; None where there is none."""
         of, leaves, ys, _ = record
-        if of.type == ZERO: return tuple(zeros_like(leaves[i].detach()) for i in targets(of, self.constants))
+        if of.type == ZERO: return tuple(zeros_like(leaves[i].detach()) for i in targets_of(of, self.constants))
         pairs = [(y, g) for y, g in zip(ys, heads, strict=True) if g is not None and y is not None and y.requires_grad]
-        places = targets(of, self.constants)
+        places = targets_of(of, self.constants)
         wanted = [i for i in places if isinstance(leaves[i], Tensor) and leaves[i].requires_grad]
         found: dict[int, Any] = dict.fromkeys(places)
         if pairs and wanted:

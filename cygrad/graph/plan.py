@@ -29,6 +29,7 @@ running: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()      # the r
 
 
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
+SIGNS = "signs"             # the step that keeps only the signs of a result for its backward
 GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
 
 
@@ -47,7 +48,7 @@ class Row(NamedTuple):
 
 def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
     """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
-    kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS else "other" for s in steps]
+    kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS or s == SIGNS else "other" for s in steps]
     for k in range(1, len(kinds) - 1):
         if steps[k] == "add" and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
     return tuple(kinds)
@@ -66,8 +67,7 @@ class Plan:
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
         self.kinds = kinds_of(self.steps)
         found, end = names or {}, len(self.steps) - 1
-        results = program.outputs if isinstance(program.outputs, Mapping) else {}
-        self.outputs = {str(name): y.nbytes for name, y in results.items()}
+        results = self.outputs = {str(name): nbytes for name, nbytes in program.output_bytes.items()}
         self.inputs: dict[str, int] = {}
         rows = []
         for number, (nbytes, offset, first, last, *_) in enumerate(program.lives):

@@ -2,11 +2,18 @@
 
 The least size is at least the maximum, over time, of the bytes that are alive (the liveness bound). Finding the least
 size is NP-hard. Each order below is greedy: a buffer goes to the smallest gap between those placed before it that are
-alive at the same time, at the lowest offset. The best of the orders is used; the first that reaches the bound ends the
-search."""
+alive at the same time, at the lowest offset. From the best of the orders others are made: a buffer at the end of the
+arena is placed first. The best result is used; the first that reaches the bound ends the search."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdlib cimport qsort
+from libc.string cimport memcpy, memmove
+
+
+cdef enum:
+    MOST_TRIES = 400        # of improving the best order
+
+cdef double WORK = 1e8      # pairs of buffers that these tries compare
 
 
 cdef struct Keyed:
@@ -53,12 +60,14 @@ cdef void set_key(Keyed* key, const Interval* x, int order) noexcept nogil:
 cdef size_t place(Interval* items, int n) except? 0:
     """Set the offsets. Returns the size of the arena."""
     cdef Keyed* keys = <Keyed*>PyMem_Malloc(max(n, 1) * sizeof(Keyed))
+    cdef Keyed* best_keys = <Keyed*>PyMem_Malloc(max(n, 1) * sizeof(Keyed))
     cdef Interval** sorted = <Interval**>PyMem_Malloc(max(n, 1) * sizeof(void*))
     cdef size_t* best_offsets = <size_t*>PyMem_Malloc(max(n, 1) * sizeof(size_t))
     cdef size_t least, best = <size_t>-1, size
-    cdef int k, order
-    if keys == NULL or sorted == NULL or best_offsets == NULL:
+    cdef int k, order, tries
+    if keys == NULL or best_keys == NULL or sorted == NULL or best_offsets == NULL:
         PyMem_Free(keys)
+        PyMem_Free(best_keys)
         PyMem_Free(sorted)
         PyMem_Free(best_offsets)
         raise MemoryError("no memory for a plan")
@@ -74,13 +83,36 @@ cdef size_t place(Interval* items, int n) except? 0:
                 if size < best:
                     best = size
                     for k in range(n): best_offsets[k] = items[k].offset
+                    memcpy(best_keys, keys, n * sizeof(Keyed))
                 if best == least: break
+            tries = <int>min(<double>MOST_TRIES, WORK / (<double>n * n + 1)) if n else 0
+            for k in range(n): items[k].offset = best_offsets[k]
+            size = best
+            while best > least and tries > 0 and last_first(items, best_keys, n, size):
+                size = place_in_order(items, best_keys, n, sorted)
+                tries -= 1
+                if size >= best: continue
+                best = size
+                for k in range(n): best_offsets[k] = items[k].offset
         for k in range(n): items[k].offset = best_offsets[k]
         return best if n else 0
     finally:
         PyMem_Free(keys)
+        PyMem_Free(best_keys)
         PyMem_Free(sorted)
         PyMem_Free(best_offsets)
+
+
+cdef bint last_first(const Interval* items, Keyed* keys, int n, size_t size) noexcept nogil:
+    """Move a buffer that ends at the end of the arena to the front of the order. False: it is there already."""
+    cdef Keyed key
+    cdef int k = n - 1
+    while k > 0 and items[keys[k].number].offset + items[keys[k].number].nbytes < size: k -= 1
+    if k == 0: return False
+    key = keys[k]
+    memmove(keys + 1, keys, k * sizeof(Keyed))
+    keys[0] = key
+    return True
 
 
 cdef size_t place_in_order(Interval* items, const Keyed* keys, int n, Interval** placed) noexcept nogil:

@@ -25,6 +25,7 @@ from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -150,9 +151,16 @@ cdef class Program:
             if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
             offset = self.intervals[(<Life*>y.buffer.home).number].offset // itemsize(y.dtype)
             return Place(y.layout.offset + offset, lay.shape_tuple(y.layout), lay.strides_tuple(y.layout), y.dtype)
-        if isinstance(result, tuple): return tuple([self.place_outputs(y) for y in result])
-        if isinstance(result, dict): return {key: self.place_outputs(y) for key, y in result.items()}
+        if isinstance(result, tuple): return tuple([self.place_outputs(part) for part in result])
+        if isinstance(result, dict): return {key: self.place_outputs(part) for key, part in result.items()}
         return None
+
+    @property
+    def output_bytes(self):
+        """If f returned a dict: the bytes of each tensor in it, by key."""
+        if not isinstance(self.places, dict): return {}
+        return {key: math.prod(y.shape) * (itemsize(y.dtype) if isinstance(y, Place) else y.dtype.itemsize)
+                for key, y in self.places.items() if y is not None}
 
     @property
     def lives(self):
