@@ -98,15 +98,27 @@ def described_net(net: "Net") -> dict[str, Any]:
     passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
                "own": p.gradients == net._gradients}
               for p in net.passes if (k := find(net.operators, p)) is not None]
-    return {"name": net.name, "training": net.training, "inputs": net.inputs, "outputs": net._outputs,
+    return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": net._outputs,
             "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
+
+
+def inputs_of(net: "Net") -> list[str]:
+    """The inputs of a net in a file: also the blobs that stand for tensors from outside, of which a file knows only the
+    names."""
+    found: dict[str, None] = {}
+    written: set[str] = set()
+    for operator in net.operators:
+        found |= dict.fromkeys(str(name) for name in operator.inputs if name is not None and name not in written)
+        written |= {str(name) for name in operator.outputs}
+    return [name for name in found if name not in net.constants]
 
 
 def read_shapes(net: "Net") -> dict[str, Any]:
     """The shapes of the blobs that the net has."""
     found = {}
+    blobs = {name for o in net.operators for name in (*o.inputs, *o.outputs)} | {*net.constants}
     for name, known in net.shapes.items():
-        if name not in net: continue
+        if name not in blobs: continue
         try:
             sizes, dtype = [n.__index__() for n in known[0]], str(known[1])
         except (AttributeError, IndexError, KeyError, TypeError):
