@@ -91,6 +91,7 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     for p, _ in found:
         leaf = <Leaf>node_of(p.tensor)
         if not t.has_outside(leaf): refuse_trace(f"{name}() of a solver for a parameter that the function makes")
+        if not updates and leaf.rows is not None: refuse_trace(f"{name}() of row-sparse gradients")
         t.remember_leaf(leaf)
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)

@@ -1,6 +1,6 @@
 from cygrad.core.execute.placing cimport Interval
 from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport Storage, Trace
 
 cdef struct Spot:           # an address in a step, and where it points in its storage
     char** at
@@ -37,3 +37,4 @@ cdef class Program:
     cdef int check_argument(self, int i, Tensor x, given) except -1
     cdef int check_apart(self, int i) except -1
     cdef int explain(self, e) except -1
+    cdef bint uses(self, Storage s) noexcept

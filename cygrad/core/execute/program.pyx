@@ -256,7 +256,7 @@ cdef class Program:
             ready(x)
             held.append(x if x.layout.dense else copy_plain(x))
         for s in self.storages:
-            if s.kind == GRADIENT: check_gradient(s)
+            if s.kind == GRADIENT and self.uses(s): check_gradient(s)
         self.held = held
         for i in range(len(held)): self.check_apart(i)
         return 0
@@ -265,20 +265,25 @@ cdef class Program:
         """Set the addresses that may have changed since the last run: of arguments and of gradients."""
         cdef Storage s
         cdef Tensor x, g
-        for number, argument in zip(self.inputs, self.held, strict=True):
+        for number, argument in zip(self.inputs, tuple(self.held), strict=True):
             s, x = self.storages[number], argument
             self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
             x.buffer.version += s.writes
         for s in self.storages:
             if s.kind == CONSTANT and s.writes: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
-            if s.kind != GRADIENT: continue
+            if s.kind != GRADIENT or not self.uses(s): continue
             g = s.leaf.grad
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
                 put_grad(s.leaf, g)
             ready(g)
+            self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
+
+    cdef bint uses(self, Storage s) noexcept:
+        """Whether a step has an address in a storage. (None has, in that of a gradient that is a GradientSlice.)"""
+        return self.first_spot[s.number] < self.first_spot[s.number + 1]
 
     cdef int check_argument(self, int i, Tensor x, given) except -1:
         """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step

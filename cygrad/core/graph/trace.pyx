@@ -60,10 +60,6 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
 cdef class Storage:
     """Memory outside the arena."""
 
-    def __repr__(self):
-        kind = ("tensor", "gradient", "constant", "input")[self.kind]
-        return f"<storage {self.number}, {kind}>"
-
 
 cdef class Step:
     """One call of a program."""
@@ -137,6 +133,7 @@ cdef class LeafUndo(Undo):
     cdef Buffer* memory     # that of `grad`, NULL if it is still there
     cdef bint fresh, incomplete, given
     cdef bint released      # the stand-in has gone
+    cdef bint uncounted     # the memory of `rows` does not count
     cdef uint64_t collected
 
     cdef bint take_back(self) except -1:
@@ -150,9 +147,22 @@ cdef class LeafUndo(Undo):
         return True
 
     cdef int release_if_unused(self) except -1:
-        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one."""
+        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one. Rows are
+        real: they count nothing from then on."""
+        if self.rows is not None and self.rows is not self.leaf.rows and Py_REFCNT(<PyObject*>self.rows) == 1:
+            if not self.uncounted: self.count_rows(False)
+        if self.grad is None: return 0
         if self.leaf.grad is self.grad or Py_REFCNT(<PyObject*>self.grad) > 1: return 0
         self.released |= self.take_back()
+        return 0
+
+    cdef int count_rows(self, bint again) except -1:
+        """Count the memory of the old rows again, or do not count it."""
+        cdef Tensor x
+        self.uncounted = not again
+        for x in (self.rows.indices, self.rows.values):
+            if x.buffer.holders > 1 or x.buffer.flags & (EXTERNAL | ZEROS | VIRTUAL): continue
+            (count_again if again else set_aside)(x.buffer)
         return 0
 
     cdef int drop_new(self) except -1:
@@ -170,6 +180,7 @@ cdef class LeafUndo(Undo):
             put_grad(leaf, None)
             leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
         leaf.rows = self.rows
+        if self.uncounted: self.count_rows(True)
         leaf.fresh, leaf.incomplete, leaf.given, leaf.collected = (
             self.fresh, self.incomplete, self.given, self.collected)
         return 0
@@ -283,7 +294,8 @@ cdef class Trace:
                 grad.buffer = stand_in
                 (<list>self.remembered[None]).append(u)
             elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
-        elif number >= 0 and leaf.rows is None: self.stand_for_none(leaf, number)
+        elif leaf.rows is not None: (<list>self.remembered[None]).append(u)
+        elif number >= 0: self.stand_for_none(leaf, number)
         return self.remember(<size_t><void*>leaf, u)
 
     cdef int stand_for_none(self, Leaf leaf, int number) except -1:
@@ -293,6 +305,7 @@ cdef class Trace:
         (<Storage>self.storages[number]).lives.append(life.number)
         cdef Tensor t = shell()
         fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
+        self.remembered["none", <size_t><void*>leaf] = life.number
         return put_grad(leaf, t)
 
     cdef bint is_outside(self, Tensor x):
@@ -343,6 +356,10 @@ cdef class Trace:
         cdef Buffer* b
         cdef int number
         if self.purpose != PREPARING or not self.has_outside(leaf): return 0
+        step = self.remembered.pop(("rows", <size_t><void*>leaf), None)
+        if leaf.rows is not None: return 0 if step is None else self.emit(step)
+        if grad is not None and ("put", <size_t><void*>leaf) in self.remembered:
+            refuse_trace("a .grad that is first a GradientSlice and then a tensor")
         if grad is None:
             leaf_step(leaf, leaf.fresh)
             (<LeafStep>self.steps[-1]).none = True
