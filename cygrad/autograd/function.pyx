@@ -6,7 +6,8 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.trace cimport calls_of, refuse_trace
+from cygrad.core.graph.calls cimport calls_of
+from cygrad.core.graph.trace cimport refuse_trace
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
 from cygrad.core.backward.hooks cimport call_watched

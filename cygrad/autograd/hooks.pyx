@@ -1,7 +1,8 @@
 """Registers hooks on tensors and nodes."""
 
 from cygrad.core.thread_state cimport flags
-from cygrad.core.graph.trace cimport calls_of, refuse_trace
+from cygrad.core.graph.calls cimport calls_of
+from cygrad.core.graph.trace cimport refuse_trace
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, is_variable
 
 from cygrad.core.late_bound import bind_methods

@@ -4,8 +4,9 @@ import numpy as np
 
 from cygrad.core.interop.creation cimport head_full
 from cygrad.core.backward.engine cimport run_pass
-from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, ready
-from cygrad.core.graph.trace cimport Trace, calls_of, refuse_trace, tensor_item
+from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, is_tracked, ready
+from cygrad.core.graph.calls cimport calls_of, tensor_item
+from cygrad.core.graph.trace cimport Trace, refuse_trace
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport flags
@@ -113,8 +114,14 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
     try: results = run_pass(nodes, numbers, given, retain, graph, captures, strict, mode)
     finally: t.calls = calls
     calls.append((kind, ys, heads, bool(retain), bool(graph), wanted,
-                  [tensor_item(g) if isinstance(g, Tensor) else None for g in results or ()], t.gradient_items()))
+                  [tensor_item(g) if isinstance(g, Tensor) else None for g in results or ()], gradients_of(t)))
     return results
+
+
+cdef list gradients_of(Trace t):
+    """(variable, item of its gradient) for each variable from outside whose gradient has changed."""
+    cdef Leaf leaf
+    return [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in t.changed_leaves() if leaf.grad is not None]
 
 
 cdef object item_or_number(g):

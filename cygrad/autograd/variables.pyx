@@ -11,14 +11,13 @@ from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_o
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
     ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result,
-    is_tracked, node_of, put_grad, show,
+    is_tracked, node_of, put_grad, ready, show,
 )
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
-from cygrad.core.graph.trace cimport (
-    Trace, Undo, calls_of, leaf_step, note, refuse_trace, touch_leaf, zeros_step,
-)
+from cygrad.core.graph.calls cimport calls_of, note
+from cygrad.core.graph.trace cimport Trace, Undo, leaf_step, refuse_trace, touch_leaf, zeros_step
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -313,6 +312,7 @@ cdef int clear(Tensor t) except -1:
     cdef Flags* f = flags()
     if f.trace != NULL:
         if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
+        ready(t)
         (<Trace>f.trace).before_write(t.buffer)
         zeros_step(f, t.buffer)
         t.buffer.version += 1

@@ -3,7 +3,8 @@
 from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, note, tensor_item
+from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, is_floating, itemsize
 

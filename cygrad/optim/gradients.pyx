@@ -8,7 +8,8 @@ from libc.string cimport memset
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, note, refuse_trace, tensor_item
+from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, refuse_trace
 from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -95,6 +96,7 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     for p, _ in found:
         leaf = <Leaf>node_of(p.tensor)
         if not t.has_outside(leaf): refuse_trace(f"{name}() of a solver for a parameter that the function makes")
+        if not updates and leaf.rows is not None: refuse_trace(f"{name}() of row-sparse gradients")
         t.remember_leaf(leaf)
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)

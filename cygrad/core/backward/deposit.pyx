@@ -16,11 +16,11 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, ZEROS, Buffer
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.trace cimport Trace, loop_step, touch_leaf
+from cygrad.core.graph.trace cimport Trace, loop_step, preparing, refuse_trace, touch_leaf, zeros_step
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -108,6 +108,7 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     replaces. A tensor in .grad stays one: its rows are written, unless the variable asks for a slice."""
     cdef Tensor grad = leaf.grad
     cdef GradientSlice s = rows_in(g)
+    if flags().trace != NULL: grad = grad_in_trace(leaf, overwrite)
     if grad is not None and overwrite and leaf.sparse and not leaf.given: grad = None
     if grad is None:
         s = unshared(s) if overwrite or leaf.rows is None else joined(<GradientSlice>leaf.rows, s)
@@ -125,6 +126,21 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     return 0
 
 
+cdef Tensor grad_in_trace(Leaf leaf, bint overwrite):
+    """leaf.grad, or None if it stands for a .grad of None. Raises RuntimeError if a program would add rows to those of
+    an earlier run, because their number would grow."""
+    cdef Trace t = preparing(flags())
+    cdef Tensor grad = leaf.grad
+    cdef GradientSlice rows = <GradientSlice>leaf.rows
+    if t is None: return grad
+    stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
+              and t.remembered.get(("none", <size_t><void*>leaf)) == (<Life*>grad.buffer.home).number)
+    before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
+    if not overwrite and (stands or before):
+        refuse_trace("adding a row-sparse gradient to the .grad of an earlier run")
+    return None if stands else grad
+
+
 cdef Array elements_in(Tensor t) noexcept:
     """The elements of a tensor that has memory, perhaps virtual memory."""
     cdef Array a
@@ -134,6 +150,12 @@ cdef Array elements_in(Tensor t) noexcept:
 
 cdef int clear(Tensor t) except -1:
     """Fill a .grad of any strides with zeros."""
+    cdef Flags* f = flags()
+    if f.trace != NULL:
+        if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
+        ready(t)
+        (<Trace>f.trace).before_write(t.buffer)
+        return zeros_step(f, t.buffer)
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
     else: window(t, True)[...] = 0
     return 0

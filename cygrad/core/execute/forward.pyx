@@ -4,7 +4,8 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.tensor cimport is_tracked
-from cygrad.core.graph.trace cimport PREPARING, Trace, item_of, refuse_trace, tensor_item
+from cygrad.core.graph.calls cimport item_of, tensor_item
+from cygrad.core.graph.trace cimport PREPARING, Trace, refuse_trace
 from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport is_floating, itemsize

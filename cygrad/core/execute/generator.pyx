@@ -21,9 +21,8 @@ from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
-from cygrad.core.graph.trace cimport (
-    PREPARING, Step, Trace, Undo, note, preparing, refuse_trace, tensor_item,
-)
+from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, Undo, preparing, refuse_trace
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel

@@ -20,7 +20,8 @@ from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
-from cygrad.core.graph.trace cimport Trace, calls_of, refuse_trace
+from cygrad.core.graph.calls cimport calls_of
+from cygrad.core.graph.trace cimport Trace, refuse_trace
 from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay

@@ -1,6 +1,6 @@
 from cygrad.core.execute.placing cimport Interval
 from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport Storage, Trace
 
 cdef struct Spot:           # an address in a step, and where it points in its storage
     char** at
@@ -17,7 +17,7 @@ cdef class Program:
     cdef Interval* intervals    # of the virtual buffers, by number; nbytes 0: outside the arena
     cdef int n_intervals
     cdef list inputs            # numbers of the storages of the arguments
-    cdef list uses              # (bytes, first step, last step, storage) of each virtual buffer
+    cdef list spans             # (bytes, first step, last step, storage) of each virtual buffer
     cdef list signature         # (shape, dtype) of each argument
     cdef bint writes_arguments  # a step writes to an argument
     cdef list held              # the arguments of this run
@@ -44,3 +44,4 @@ cdef class Program:
     cdef int check_argument(self, int i, Tensor x, given) except -1
     cdef int check_apart(self, int i) except -1
     cdef int explain(self, e) except -1
+    cdef bint uses(self, Storage s) noexcept

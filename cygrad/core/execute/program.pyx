@@ -167,7 +167,7 @@ cdef class Program:
         """The virtual buffers: (bytes, offset in the arena, first step, last step, storage, address in the trace). The
         offset of a buffer outside the arena is None."""
         return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, *rest)
-                for i, (nbytes, *rest) in enumerate(self.uses)]
+                for i, (nbytes, *rest) in enumerate(self.spans)]
 
     cdef object placed(self, place):
         """What place_outputs() returned, with tensors in the arena."""
@@ -240,8 +240,8 @@ cdef class Program:
         self.varying = [storage for storage in self.storages
                         if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
         self.find_leaves(t)
-        self.uses = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage,
-                      <size_t>t.lives[i].data) for i in range(t.n_lives)]
+        self.spans = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage,
+                       <size_t>t.lives[i].data) for i in range(t.n_lives)]
         return 0
 
     cdef int find_leaves(self, Trace t) except -1:
@@ -297,7 +297,7 @@ cdef class Program:
             ready(x)
             held.append(x if x.layout.dense else copy_plain(x))
         for s in self.storages:
-            if s.kind == GRADIENT: check_gradient(s)
+            if s.kind == GRADIENT and self.uses(s): check_gradient(s)
         self.held = held
         for i in range(len(held)): self.check_apart(i)
         return 0
@@ -306,7 +306,7 @@ cdef class Program:
         """Set the addresses that may have changed since the last run: of arguments and of gradients."""
         cdef Storage s
         cdef Tensor x
-        for number, argument in zip(self.inputs, self.held, strict=True):
+        for number, argument in zip(self.inputs, tuple(self.held), strict=True):
             s, x = self.storages[number], argument
             self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
             x.buffer.version += s.writes
@@ -320,13 +320,19 @@ cdef class Program:
             if s.kind == CONSTANT:
                 memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
                 continue
+            if not self.uses(s): continue
             g = s.leaf.grad
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
                 put_grad(s.leaf, g)
             ready(g)
+            self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
+
+    cdef bint uses(self, Storage s) noexcept:
+        """Whether a step has an address in a storage. (None has, in that of a gradient that is a GradientSlice.)"""
+        return self.first_spot[s.number] < self.first_spot[s.number + 1]
 
     cdef int check_argument(self, int i, Tensor x, given) except -1:
         """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step

@@ -13,7 +13,8 @@ from cygrad.core.execute.operands cimport (
 from cygrad.core.graph.operator cimport MAX_INPUTS, N_INLINE, Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell
-from cygrad.core.graph.trace cimport Trace, calls_of
+from cygrad.core.graph.calls cimport calls_of
+from cygrad.core.graph.trace cimport Trace
 from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS

@@ -1,9 +1,11 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, final
+from typing_extensions import disjoint_base
 import numpy as np
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.graph.trace import Step
 _Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None
 
 DTYPES: tuple[Any, ...]
@@ -27,5 +29,14 @@ class GradientSlice:
     def indices(self) -> Tensor: ...
     @property
     def values(self) -> Tensor: ...
+@disjoint_base
+class CopyStep(Step):
+    pass
+@disjoint_base
+class PutStep(Step):
+    pass
+@disjoint_base
+class RowsStep(Step):
+    pass
 def ensure_dense(gradient: _Head) -> Tensor | None: ...
 def load_gradient_slice(indices: Any, values: Any, shape: Any) -> Any: ...

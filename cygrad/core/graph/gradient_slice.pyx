@@ -8,13 +8,15 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.construct cimport copy_plain, fresh
-from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, ensure_tensor, is_tracked, put_grad, sole
-from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.construct cimport computed, copy_plain, fresh
+from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, ensure_tensor, is_tracked, put_grad, ready, sole
+from cygrad.core.graph.trace cimport (
+    PLANNING, Step, Trace, preparing, refuse_trace, zeros_step,
+)
 from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, WORKSPACE, Buffer, allocate, drop, mark_gradient, unmark_gradient,
 )
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
@@ -66,8 +68,8 @@ cdef class GradientSlice:
         finally: lay.decref(l)
 
     cdef int take_over(self, Tensor indices, Tensor values) except -1:
-        data_of(indices)
-        data_of(values)                             # (allocates zeros that have no memory yet)
+        ready(indices)
+        ready(values)                               # (allocates zeros that have no memory yet)
         self.indices, self.values = indices, values
         mark_gradient(indices.buffer)
         mark_gradient(values.buffer)
@@ -189,7 +191,7 @@ cdef GradientSlice new_slice(Tensor indices, Tensor values, const Layout* like):
 cdef GradientSlice empty_slice(const Layout* like, int dtype):
     """The slice without rows, which stands for zeros of the shape of `like`."""
     shape = (0, *lay.shape_tuple(like)[1:])
-    return new_slice(fresh(lay.from_shape((0,)), INT64, OTHER), fresh(lay.from_shape(shape), dtype, OTHER), like)
+    return new_slice(computed(lay.from_shape((0,)), INT64, OTHER), computed(lay.from_shape(shape), dtype, OTHER), like)
 
 
 cdef Tensor dense_copy(Tensor t):
@@ -205,10 +207,24 @@ cdef Tensor chained(Tensor a, Tensor b):
     a, b = dense_copy(a), dense_copy(b)
     for d in range(a.layout.ndim): shape[d] = a.layout.shape[d]
     shape[0] += b.layout.shape[0]
-    y = fresh(lay.dense(a.layout.ndim, shape), a.dtype, OTHER)
-    memcpy(y.buffer.data, data_of(a), a.layout.size * itemsize(a.dtype))
-    memcpy(y.buffer.data + a.layout.size * itemsize(a.dtype), data_of(b), b.layout.size * itemsize(b.dtype))
+    y = computed(lay.dense(a.layout.ndim, shape), a.dtype, OTHER)
+    copy_rows(a, y, 0)
+    copy_rows(b, y, a.layout.size * itemsize(a.dtype))
     return y
+
+
+cdef int copy_rows(Tensor x, Tensor y, size_t at) except -1:
+    """Copy the contiguous `x` to the memory of `y`, from byte `at` on."""
+    if flags().trace != NULL: return trace_copy(x, y, at)
+    memcpy(y.buffer.data + at, data_of(x), x.layout.size * itemsize(x.dtype))
+    return 0
+
+
+cdef Array address(Tensor t) noexcept:
+    """The elements of a tensor that has memory, perhaps virtual memory."""
+    cdef Array a
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return a
 
 
 cdef GradientSlice joined(GradientSlice a, GradientSlice b):
@@ -231,28 +247,44 @@ cdef GradientSlice unshared(GradientSlice s):
 
 cdef Tensor dense_rows(GradientSlice s):
     """The dense gradient, in new memory."""
-    cdef Tensor y = fresh(lay.dense_like(s.layout), s.values.dtype, OTHER)
-    memset(y.buffer.data, 0, y.buffer.nbytes)
+    cdef Tensor y = computed(lay.dense_like(s.layout), s.values.dtype, OTHER)
+    cdef Flags* f = flags()
+    if f.trace != NULL: zeros_step(f, y.buffer)
+    else: memset(y.buffer.data, 0, y.buffer.nbytes)
     add_rows(s, y)
     return y
 
 
 cdef int add_rows(GradientSlice s, Tensor total) except -1:
     """Add each row of `s` to a row of `total`, a tensor of any strides."""
+    cdef Array x, v, i
+    if flags().trace != NULL: return trace_rows(s, total)
+    x, v, i = array_of(total), array_of(s.values), array_of(s.indices)
+    return add_elements(&x, &v, &i)
+
+
+cdef int add_elements(Array* x, Array* v, Array* i) except -1:
+    """x[i] += v"""
     cdef kernel.Places p
-    cdef Array x = array_of(total), v = array_of(s.values), i = array_of(s.indices)
-    check_range(s, total.layout.shape[0])
-    kernel.aim(&p, &x, &v, 0, 1, &i)
+    check_indices(i, x.layout.shape[0])
+    kernel.aim(&p, x, v, 0, 1, i)
     with nogil: kernel.add(&p)
     return 0
 
 
 cdef int check_range(GradientSlice s, Py_ssize_t rows) except -1:
-    """Raise IndexError if an index is not one of 0 to rows - 1. The user may have written to the indices."""
-    cdef Array a = array_of(s.indices)
+    """Raise IndexError if an index is not one of 0 to rows - 1. The user may have written to the indices. During a
+    trace, a program checks them at each run."""
+    cdef Array a
+    if flags().trace != NULL: return trace_range(s, rows)
+    a = array_of(s.indices)
+    return check_indices(&a, rows)
+
+
+cdef int check_indices(const Array* a, Py_ssize_t rows) except -1:
     cdef Py_ssize_t i
-    cdef int64_t at, stride = s.indices.layout.strides[0]
-    for i in range(s.indices.layout.size):
+    cdef int64_t at, stride = a.layout.strides[0]
+    for i in range(a.layout.size):
         at = (<int64_t*>a.data)[i * stride]
         if 0 <= at < rows: continue
         last = "" if rows == PY_SSIZE_T_MAX else f", and the gradient has {rows} rows"
@@ -281,4 +313,123 @@ cdef int put_rows(Leaf leaf, GradientSlice s) except -1:
     """Set the .grad of a variable to `s`."""
     put_grad(leaf, None)
     leaf.rows = s
-    return 0
+    return 0 if flags().trace == NULL else trace_put(leaf, s)
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+cdef class RowsStep(Step):
+    """add_rows(), or check_range() if there is no x, in a program."""
+    cdef Array x, v, i
+    cdef Py_ssize_t rows
+
+    cdef int run(self) except -1:
+        return check_indices(&self.i, self.rows) if self.x.layout == NULL else add_elements(&self.x, &self.v, &self.i)
+
+    cdef int aim(self, Trace t, Array* a, Tensor x) except -1:
+        a[0] = address(x)
+        self.hold(a.layout)
+        return self.point(t, &a.data, x.buffer) if a.layout.size else 0
+
+
+cdef class CopyStep(Step):
+    """Copies contiguous rows."""
+    cdef char* source
+    cdef char* target
+    cdef size_t nbytes
+
+    cdef int run(self) except -1:
+        memcpy(self.target, self.source, self.nbytes)
+        return 0
+
+
+cdef int trace_copy(Tensor x, Tensor y, size_t at) except -1:
+    """Instead of copy_rows(), during a trace."""
+    cdef Trace t = preparing(flags())
+    cdef CopyStep step
+    if t is None or x.layout.size == 0: return 0
+    step = CopyStep.__new__(CopyStep)
+    step.take(2, 0)
+    step.name, step.source, step.target = "GradientSlice", address(x).data, y.buffer.data + at
+    step.nbytes = x.layout.size * itemsize(x.dtype)
+    step.point(t, &step.source, x.buffer)
+    step.point(t, &step.target, y.buffer)
+    return t.emit(step)
+
+
+cdef int trace_rows(GradientSlice s, Tensor total) except -1:
+    """Instead of add_rows(), during a trace."""
+    cdef Trace t = <Trace>flags().trace
+    cdef RowsStep step
+    ready(total)
+    t.before_write(total.buffer)
+    if t.purpose == PLANNING: return 0
+    step = RowsStep.__new__(RowsStep)
+    step.take(3, 3)
+    step.name = "GradientSlice"
+    step.aim(t, &step.x, total)
+    step.aim(t, &step.v, s.values)
+    step.aim(t, &step.i, s.indices)
+    return t.emit(step)
+
+
+cdef int trace_range(GradientSlice s, Py_ssize_t rows) except -1:
+    """Instead of check_range(), during a trace."""
+    cdef Trace t = preparing(flags())
+    cdef RowsStep step
+    if t is None or s.indices.layout.size == 0: return 0
+    step = RowsStep.__new__(RowsStep)
+    step.take(1, 1)
+    step.name, step.rows = "GradientSlice", rows
+    step.aim(t, &step.i, s.indices)
+    return t.emit(step)
+
+
+cdef class PutStep(Step):
+    """Copies indices and values to the GradientSlice in the .grad of a variable."""
+    cdef Leaf leaf
+    cdef GradientSlice own          # in the memory of the program
+    cdef Array i, v
+
+    cdef int run(self) except -1:
+        cdef GradientSlice s = self.own
+        cdef bint mine = Py_REFCNT(<PyObject*>s) <= 2 + (self.leaf.rows is s)    # `own`, `s` and .grad refer to it
+        if not mine or not held_alone(s.indices) or not held_alone(s.values): s = self.own = s.copy()
+        memcpy(s.indices.buffer.data, self.i.data, s.indices.layout.size * sizeof(int64_t))
+        memcpy(s.values.buffer.data, self.v.data, s.values.layout.size * itemsize(s.values.dtype))
+        s.indices.buffer.version += 1
+        s.values.buffer.version += 1
+        if self.leaf.rows is not s: put_rows(self.leaf, s)
+        return 0
+
+
+cdef int trace_put(Leaf leaf, GradientSlice s) except -1:
+    """After put_rows(), during a trace: a program puts the rows into .grad at each run."""
+    cdef Flags* f = flags()
+    cdef Trace t = preparing(f)
+    cdef PutStep step
+    cdef Tensor indices
+    if t is None or not t.has_outside(leaf): return 0
+    if not s.indices.layout.dense or not s.values.layout.dense:
+        s = new_slice(dense_copy(s.indices), dense_copy(s.values), s.layout)
+    step = PutStep.__new__(PutStep)
+    step.take(2, 2)
+    step.name, step.leaf, step.i, step.v = ".grad", leaf, address(s.indices), address(s.values)
+    step.hold(step.i.layout)
+    step.hold(step.v.layout)
+    if s.values.layout.size:
+        step.point(t, &step.i.data, s.indices.buffer)
+        step.point(t, &step.v.data, s.values.buffer)
+    f.trace = NULL                                  # (so that this memory is real, and not checked at each run)
+    try:
+        indices = computed(lay.dense_like(s.indices.layout), INT64, OTHER)
+        memset(indices.buffer.data, 0, indices.buffer.nbytes)
+        step.own = new_slice(indices, computed(lay.dense_like(s.values.layout), s.values.dtype, OTHER), s.layout)
+    finally: f.trace = <void*>t
+    key = "rows", <size_t><void*>leaf
+    t.remembered.pop(key, None)
+    if s.indices.layout.size == 0:                  # (emitted by settle(), unless a gradient follows)
+        t.remembered[key] = step
+        return 0
+    t.remembered["put", <size_t><void*>leaf] = True
+    return t.emit(step)

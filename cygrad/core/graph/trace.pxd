@@ -7,7 +7,7 @@ arguments, whose addresses are set later, when the virtual buffers have places i
 
 When the trace ends, everything outside is as before: gradients, versions, generators, counters."""
 
-from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
+from cygrad.core.graph.tensor cimport Leaf, Tensor
 from cygrad.core.store.buffer cimport Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, Layout
@@ -96,16 +96,12 @@ cdef class Trace:
     cdef bint has_outside(self, Leaf leaf)
     cdef int constant_made(self, Tensor t) except -1
     cdef int before_write(self, Buffer* b) except -1
-    cdef list gradient_items(self)
     cdef Storage storage_of_life(self, const Buffer* b)
+    cdef list changed_leaves(self)
     cdef bint is_free(self, Storage s, const Life* life)
     cdef int finish(self) except -1
 
 
-cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t)
-cdef tuple tensor_item(Tensor t)
-cdef list calls_of(const Flags* f)
-cdef int note(str kind, tuple what) except -1
 cdef Trace begin_trace(int purpose)
 cdef int end_trace(Trace t) except -1
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)

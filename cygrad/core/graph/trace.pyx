@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from cygrad.core.graph.tensor cimport fill, node_of, put_grad, shell
+from cygrad.core.graph.tensor cimport fill, put_grad, shell
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
@@ -59,10 +59,6 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
 
 cdef class Storage:
     """Memory outside the arena."""
-
-    def __repr__(self):
-        kind = ("tensor", "gradient", "constant", "input")[self.kind]
-        return f"<storage {self.number}, {kind}>"
 
 
 cdef class Step:
@@ -137,6 +133,7 @@ cdef class LeafUndo(Undo):
     cdef Buffer* memory     # that of `grad`, NULL if it is still there
     cdef bint fresh, incomplete, given
     cdef bint released      # the stand-in has gone
+    cdef bint uncounted     # the memory of `rows` does not count
     cdef uint64_t collected
 
     cdef bint take_back(self) except -1:
@@ -150,9 +147,22 @@ cdef class LeafUndo(Undo):
         return True
 
     cdef int release_if_unused(self) except -1:
-        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one."""
+        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one. Rows are
+        real: they count nothing from then on."""
+        if self.rows is not None and self.rows is not self.leaf.rows and Py_REFCNT(<PyObject*>self.rows) == 1:
+            if not self.uncounted: self.count_rows(False)
+        if self.grad is None: return 0
         if self.leaf.grad is self.grad or Py_REFCNT(<PyObject*>self.grad) > 1: return 0
         self.released |= self.take_back()
+        return 0
+
+    cdef int count_rows(self, bint again) except -1:
+        """Count the memory of the old rows again, or do not count it."""
+        cdef Tensor x
+        self.uncounted = not again
+        for x in (self.rows.indices, self.rows.values):
+            if x.buffer.holders > 1 or x.buffer.flags & (EXTERNAL | ZEROS | VIRTUAL): continue
+            (count_again if again else set_aside)(x.buffer)
         return 0
 
     cdef int drop_new(self) except -1:
@@ -170,6 +180,7 @@ cdef class LeafUndo(Undo):
             put_grad(leaf, None)
             leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
         leaf.rows = self.rows
+        if self.uncounted: self.count_rows(True)
         leaf.fresh, leaf.incomplete, leaf.given, leaf.collected = (
             self.fresh, self.incomplete, self.given, self.collected)
         return 0
@@ -283,7 +294,8 @@ cdef class Trace:
                 grad.buffer = stand_in
                 (<list>self.remembered[None]).append(u)
             elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
-        elif number >= 0 and leaf.rows is None: self.stand_for_none(leaf, number)
+        elif leaf.rows is not None: (<list>self.remembered[None]).append(u)
+        elif number >= 0: self.stand_for_none(leaf, number)
         return self.remember(<size_t><void*>leaf, u)
 
     cdef int stand_for_none(self, Leaf leaf, int number) except -1:
@@ -293,6 +305,7 @@ cdef class Trace:
         (<Storage>self.storages[number]).lives.append(life.number)
         cdef Tensor t = shell()
         fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
+        self.remembered["none", <size_t><void*>leaf] = life.number
         return put_grad(leaf, t)
 
     cdef bint is_outside(self, Tensor x):
@@ -343,6 +356,10 @@ cdef class Trace:
         cdef Buffer* b
         cdef int number
         if self.purpose != PREPARING or not self.has_outside(leaf): return 0
+        step = self.remembered.pop(("rows", <size_t><void*>leaf), None)
+        if leaf.rows is not None: return 0 if step is None else self.emit(step)
+        if grad is not None and ("put", <size_t><void*>leaf) in self.remembered:
+            refuse_trace("a .grad that is first a GradientSlice and then a tensor")
         if grad is None:
             leaf_step(leaf, leaf.fresh)
             (<LeafStep>self.steps[-1]).none = True
@@ -363,10 +380,9 @@ cdef class Trace:
             return 0
         return self.emit(copy_to(self, number, leaf, grad))
 
-    cdef list gradient_items(self):
-        """(variable, item of its gradient) for each variable from outside whose gradient has changed."""
-        return [((<Tensor>(<LeafUndo>u).leaf.tensor), tensor_item((<LeafUndo>u).leaf.grad)) for u in self.undo
-                if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf) and (<LeafUndo>u).leaf.grad is not None]
+    cdef list changed_leaves(self):
+        """The accumulators of variables from outside whose gradients have changed."""
+        return [(<LeafUndo>u).leaf for u in self.undo if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf)]
 
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether every other life in the storage has ended before the first use of `life`."""
@@ -495,35 +511,6 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     s.take(0, 0)
     s.name, s.leaf, s.fresh = ".grad", leaf, fresh
     return t.emit(s)
-
-
-# ---- what was called -------------------------------------------------------------------------------------------------
-# With Trace.calls, a trace lists what it traces, for a net: tuples that begin with a kind. A tensor is an item: (address,
-# dtype, shape, strides, place in the graph or None, the tensor itself if its memory is real).
-
-cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t):
-    """The item of an array that is output `output_nr` of a node, or has none."""
-    place = None if node is None else (<size_t><void*>node, output_nr)
-    return <size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t
-
-
-cdef tuple tensor_item(Tensor t):
-    cdef Array a
-    cdef Node node = node_of(t)
-    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t)
-
-
-cdef list calls_of(const Flags* f):
-    """The list of the thread's trace, or None if it makes none."""
-    return (<Trace>f.trace).calls if f.trace != NULL else None
-
-
-cdef int note(str kind, tuple what) except -1:
-    """Add to the list."""
-    cdef list calls = calls_of(flags())
-    if calls is not None: calls.append((kind, *what))
-    return 0
 
 
 # ---- begin and end ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport PLANNING, Trace, note, tensor_item, zeros_step
+from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.trace cimport PLANNING, Trace, zeros_step
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags

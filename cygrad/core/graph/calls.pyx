@@ -1,0 +1,36 @@
+"""What a traced program calls, as a list, from which a net is made (cygrad/graph/capture.py).
+
+With Trace.calls, a trace lists what it traces: tuples that begin with a kind. A tensor is an item: (address, dtype, shape,
+strides, place in the graph or None, the tensor itself if its memory is real)."""
+
+from cygrad.core.graph.tensor cimport node_of
+from cygrad.core.graph.trace cimport Trace
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport VIRTUAL
+from cygrad.core.thread_state cimport flags
+from cygrad.kernels.array cimport itemsize
+
+
+cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t):
+    """The item of an array that is output `output_nr` of a node, or has none."""
+    place = None if node is None else (<size_t><void*>node, output_nr)
+    return <size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t
+
+
+cdef tuple tensor_item(Tensor t):
+    cdef Array a
+    cdef Node node = node_of(t)
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t)
+
+
+cdef list calls_of(const Flags* f):
+    """The list of the thread's trace, or None if it makes none."""
+    return (<Trace>f.trace).calls if f.trace != NULL else None
+
+
+cdef int note(str kind, tuple what) except -1:
+    """Add to the list."""
+    cdef list calls = calls_of(flags())
+    if calls is not None: calls.append((kind, *what))
+    return 0
