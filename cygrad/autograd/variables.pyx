@@ -17,7 +17,8 @@ from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, reca
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
-from cygrad.core.graph.trace cimport Trace, Undo, leaf_step, refuse_trace, touch_leaf, zeros_step
+from cygrad.core.graph.undo cimport Undo
+from cygrad.core.graph.trace cimport Trace, leaf_step, refuse_trace, touch_leaf, zeros_step
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize

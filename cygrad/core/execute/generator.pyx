@@ -22,7 +22,8 @@ from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, Undo, preparing, refuse_trace
+from cygrad.core.graph.undo cimport Undo
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, preparing, refuse_trace
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel

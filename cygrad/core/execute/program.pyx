@@ -400,6 +400,7 @@ cdef class Program:
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
         self.running = True
         self.at = 0
+        self.held = []
         try:
             for s in self.varying:
                 if s.kind == GRADIENT: check_gradient(s)
@@ -410,6 +411,7 @@ cdef class Program:
             raise
         finally:
             self.running = False
+            self.held = None
         return self.results
 
     cdef int go(self) except -1:

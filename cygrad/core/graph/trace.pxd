@@ -60,11 +60,6 @@ cdef class LeafStep(Step):
     cdef bint fresh, none       # none: .grad becomes None
 
 
-cdef class Undo:
-    """What is restored when the trace ends. A subclass has the values."""
-    cdef int restore(self) except -1
-
-
 cdef class Trace:
     cdef readonly int purpose
     cdef int clock

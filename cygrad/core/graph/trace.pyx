@@ -4,11 +4,11 @@ cimport cython
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
-from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cygrad.core.graph.tensor cimport fill, put_grad, shell
+from cygrad.core.graph.undo cimport LeafUndo, Undo, VersionUndo
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
@@ -19,9 +19,6 @@ from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport UINT8, itemsize
 from cygrad.kernels.driver cimport gather
-
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
@@ -99,91 +96,6 @@ cdef class Step:
 
     cdef int run(self) except -1:
         raise NotImplementedError("a step has no run")
-
-
-# ---- restoring -------------------------------------------------------------------------------------------------------
-
-@cython.binding(False)
-@cython.embedsignature.format("clinic")
-cdef class Undo:
-    """What is restored when the trace ends. A subclass has the values."""
-
-    cdef int restore(self) except -1:
-        raise NotImplementedError("an Undo has no restore")
-
-    def check(self):
-        """Raise RuntimeError if the program cannot repeat what is undone."""
-
-
-cdef class VersionUndo(Undo):
-    """Of a real buffer that the program writes to."""
-    cdef Tensor tensor
-    cdef uint32_t version
-
-    cdef int restore(self) except -1:
-        self.tensor.buffer.version = self.version
-        return 0
-
-
-cdef class LeafUndo(Undo):
-    """Of a variable that receives a gradient. The memory of .grad is set aside: a virtual buffer stands in for it."""
-    cdef Leaf leaf
-    cdef Tensor grad
-    cdef object rows
-    cdef Buffer* memory     # that of `grad`, NULL if it is still there
-    cdef bint fresh, incomplete, given
-    cdef bint released      # the stand-in has gone
-    cdef bint uncounted     # the memory of `rows` does not count
-    cdef uint64_t collected
-
-    cdef bint take_back(self) except -1:
-        """Give `grad` its memory back, if it was set aside. It still counts nothing."""
-        cdef Buffer* stand_in = self.grad.buffer if self.grad is not None else NULL
-        if stand_in == NULL or self.memory == NULL: return False
-        self.grad.buffer, self.grad.rewrites = self.memory, self.memory.rewrites
-        self.memory = NULL
-        if self.leaf.grad is self.grad: stand_in.gradients -= 1
-        drop(stand_in)
-        return True
-
-    cdef int release_if_unused(self) except -1:
-        """Release the stand-in if another tensor is the .grad now, and only the trace refers to the old one. Rows are
-        real: they count nothing from then on."""
-        if self.rows is not None and self.rows is not self.leaf.rows and Py_REFCNT(<PyObject*>self.rows) == 1:
-            if not self.uncounted: self.count_rows(False)
-        if self.grad is None: return 0
-        if self.leaf.grad is self.grad or Py_REFCNT(<PyObject*>self.grad) > 1: return 0
-        self.released |= self.take_back()
-        return 0
-
-    cdef int count_rows(self, bint again) except -1:
-        """Count the memory of the old rows again, or do not count it."""
-        cdef Tensor x
-        self.uncounted = not again
-        for x in (self.rows.indices, self.rows.values):
-            if x.buffer.holders > 1 or x.buffer.flags & (EXTERNAL | ZEROS | VIRTUAL): continue
-            (count_again if again else set_aside)(x.buffer)
-        return 0
-
-    cdef int drop_new(self) except -1:
-        """Drop the .grad that the program has made."""
-        return put_grad(self.leaf, None) if self.leaf.grad is not self.grad else 0
-
-    cdef int restore(self) except -1:
-        cdef Leaf leaf = self.leaf
-        cdef Tensor now = leaf.grad
-        cdef bint aside = self.take_back() or self.released
-        if aside:
-            if not self.grad.buffer.flags & (ZEROS | EXTERNAL): count_again(self.grad.buffer)
-        if now is not self.grad and not aside: put_grad(leaf, self.grad)
-        elif now is not self.grad:
-            put_grad(leaf, None)
-            leaf.grad = self.grad                   # its memory still counts as the gradient of this variable
-        leaf.rows = self.rows
-        if self.uncounted: self.count_rows(True)
-        leaf.fresh, leaf.incomplete, leaf.given, leaf.collected = (
-            self.fresh, self.incomplete, self.given, self.collected)
-        return 0
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------
