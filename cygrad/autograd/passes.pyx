@@ -102,7 +102,7 @@ def _check_mode(train_mode, what):
 cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple arguments):
     """run_pass() during a trace that lists what is called: (kind, items of the outputs, of the head gradients or None,
     retain_graph, create_graph, items of the inputs or None, items of the results, items of the gradients of
-    variables as pairs). What the pass calls is not listed."""
+    variables as pairs). What the pass itself calls is not listed, unless Trace.formulas is set."""
     cdef Trace t = <Trace>flags().trace
     cdef list results
     ys = [tensor_item(y) for y in _listed(outputs)]
@@ -110,7 +110,7 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
     wanted = None if inputs is None else [tensor_item(x) if isinstance(x, Tensor) else None for x in inputs]
     if wanted is not None and None in wanted: refuse_trace("grad() of a GradientEdge")
     nodes, numbers, given, retain, graph, captures, strict, mode = arguments
-    t.calls = None
+    if not t.formulas: t.calls = None
     try: results = run_pass(nodes, numbers, given, retain, graph, captures, strict, mode)
     finally: t.calls = calls
     calls.append((kind, ys, heads, bool(retain), bool(graph), wanted,

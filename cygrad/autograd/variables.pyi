@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.graph.trace import Undo
+from cygrad.core.graph.undo import Undo
 _GradReq: TypeAlias = Literal['write', 'add', 'null']
 _Data: TypeAlias = Tensor | npt.ArrayLike
 

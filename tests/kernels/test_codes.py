@@ -255,6 +255,7 @@ def test_nothing_is_made_without_recording():
         assert cg.memory.stats()["peak_bytes"] - before <= y.nbytes + 10_000
         del y
         program = Program(f, x)
+        program.run(x)                              # (which takes the arena)
         with cg.memory.events() as log:
             program.run(x)
         assert log == []

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.core.execute.capture import executed
+from cygrad.core.dtypes import DTYPES
+from cygrad.core.execute.program import Program
+from cygrad.core.execute.run import apply
 from cygrad.ops import ROWS
 from cygrad.ops.calls import arguments_of, call, decode, encode, operands, parameters
 from cygrad.ops.table import PARTS
@@ -41,8 +43,40 @@ NEVER = {
 }
 
 
+# Rows whose shapes depend on values, so no trace has them.
+BY_VALUE = {"argwhere", "kept_mask", "mask_put", "select"}
+
+
 def is_tensor(v):
     return isinstance(v, cg.Tensor)
+
+
+def executed(f, *args, **kwargs):
+    """The operations that f executes: a list of (operator, attributes, inputs, outputs). f is traced, and then each
+    operation is executed. Arrays that no operator computes are ones, or zeros of integers. Empty if f cannot be traced,
+    because a shape depends on values."""
+    calls, values, done = [], {}, []
+    try: Program(lambda: (f(*args, **kwargs), None)[1], calls=calls, formulas=True)
+    except RuntimeError as e:
+        assert "whose shape depends on values" in str(e) or "where a mask is true" in str(e)
+        return []
+
+    def value(item):
+        if not isinstance(item, tuple): return item
+        if item[5] is not None: return item[5].detach()
+        if item[:4] in values: return values[item[:4]]
+        return cg.full(item[2], DTYPES[item[1]].kind == "f", dtype=DTYPES[item[1]].name)
+
+    with np.errstate(all="ignore"):
+        for kind, *call in calls:
+            if kind != "operator": continue
+            op, attributes, inputs, outputs = call[:4]
+            xs = [value(item) for item in inputs]
+            ys = apply(op, *[x.copy() if is_tensor(x) and call[4] else x for x in xs], attributes=attributes)
+            ys = ys if isinstance(ys, tuple) else (ys,)
+            values |= {item[:4]: y for item, y in zip(outputs, ys, strict=False)}
+            done.append((op, attributes, xs, ys))
+    return done
 
 
 def convert(op, attributes, inputs):
@@ -95,13 +129,16 @@ def gradients_of(y, leaves):
 def writes():
     """The operations of recorded writes in place, by value and gradient."""
     x, v = cg.tensor(np.arange(12.0).reshape(4, 3)).attach_grad(), cg.tensor(np.ones((2, 3))).attach_grad()
-    with cg.record():
-        y, z, w = x * 2, x * 3, x * 4
-        y[1:3] = v
-        z[np.array([0, 3])] = v
-        w[np.array([True, False, True, False])] = v
-        y += z * w
-        return cg.autograd.grad(y, [x, v], cg.ones(y.shape, dtype=y.dtype), create_graph=True)
+
+    def f():
+        with cg.record():
+            y, z = x * 2, x * 3
+            y[1:3] = v
+            z[np.array([0, 3])] = v
+            y += z
+            return cg.autograd.grad(y, [x, v], cg.ones(y.shape, dtype=y.dtype), create_graph=True)
+
+    return executed(f)
 
 
 # ---- each execution --------------------------------------------------------------------------------------------------
@@ -119,9 +156,9 @@ def test_each_execution_of_a_formula_is_called_again(row, args, kwargs, dtype):
 
 
 def test_in_place_operations_are_called_into_new_memory():
-    found = executed(writes)
+    found = writes()
     calls = [convert(op, attributes, inputs) for op, attributes, inputs, _ in found]
-    assert {"assign", "put", "mask_put", "add"} <= {type_ for type_, _ in calls}
+    assert {"assign", "put", "add"} <= {type_ for type_, _ in calls}
     x, v = cg.tensor(np.zeros((3, 2))), cg.tensor(np.ones(2))
     y = call("assign", [x, v], {"index": (1,)})
     assert y.tolist() == [[0, 0], [1, 1], [0, 0]] and x.tolist() == [[0, 0]] * 3
@@ -144,12 +181,22 @@ def reached():
             for of in (value_of, second_gradient_of) if row.operator.differentiable else (value_of,):
                 for op, attributes, inputs, _ in of(row, in_dtype(args, "float64"), kwargs):
                     types.add(arguments_of(op, attributes, len(inputs))[0])
-    return types | {arguments_of(op, a, len(inputs))[0] for op, a, inputs, _ in executed(writes)}
+    return types | {arguments_of(op, a, len(inputs))[0] for op, a, inputs, _ in writes()}
 
 
 def test_every_row_is_reached():
     """`NEVER` is exact, and all PARTS are needed."""
-    assert set(ROWS) - reached() == set(NEVER)
+    assert set(ROWS) - reached() == {*NEVER, *BY_VALUE}
+
+
+def test_rows_whose_shapes_depend_on_values():
+    x, mask, v = cg.tensor([[1.0, 0.0], [2.0, 3.0]]), cg.tensor([True, False]), cg.tensor([[5.0, 6.0]])
+    for type_, inputs, wanted in (
+        ("argwhere", [x], [[0, 0], [1, 0], [1, 1]]), ("select", [x, mask], [[1, 0]]),
+        ("mask_put", [x, v, mask], [[5, 6], [2, 3]]),
+    ):
+        assert arguments_of(ROWS[type_].operator, None, len(inputs)) == (type_, {})
+        assert call(type_, inputs, {}).tolist() == wanted
 
 
 def test_rows_of_parts():

@@ -5,7 +5,7 @@ from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.graph.trace import Step
-from cygrad.core.graph.trace import Undo
+from cygrad.core.graph.undo import Undo
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]

@@ -2,6 +2,8 @@
 makes a node, to which the tensor is attached from then on; if the tensor is a view, so are its base and other views
 (core/graph/views.pyx). Everything that can fail precedes the first write to memory."""
 
+cimport cython
+
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
@@ -215,20 +217,22 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     return target
 
 
-class writes_into:
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class writes_into:
     """`with writes_into(x):`, during a trace, the operation in the body that has x as its first operand writes to x,
-    as x += y does."""
+    as x += y does. Nothing changes outside of a trace."""
+    cdef Tensor target
 
-    def __init__(self, Tensor x):
+    def __cinit__(self, Tensor x not None):
         self.target = x
 
     def __enter__(self):
-        cdef Trace t = <Trace>flags().trace
-        t.into, t.write = <Tensor>self.target, <void*>run_into
+        cdef Trace t = <Trace>flags().trace if flags().trace != NULL else None
+        if t is not None: t.into, t.write = self.target, <void*>run_into
 
     def __exit__(self, *_):
-        cdef Trace t = <Trace>flags().trace
-        t.into = None
+        if flags().trace != NULL: (<Trace>flags().trace).into = None
 
 
 late_bound.apply_inplace = <apply_inplace_t>apply_inplace

@@ -26,7 +26,6 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -67,13 +66,23 @@ cdef object own_results(Trace t, result):
                     f"returned {described(result)}")
 
 
-class Place(NamedTuple):
+cdef class Place:
     """Where an output is in the arena. The offset and the strides count elements."""
+    cdef Py_ssize_t offset
+    cdef tuple shape, strides
+    cdef int dtype
 
-    offset: int
-    shape: tuple
-    strides: tuple
-    dtype: int
+
+cdef Place new_place(Py_ssize_t offset, const Layout* l, int dtype):
+    cdef Place p = Place.__new__(Place)
+    p.offset, p.shape, p.strides, p.dtype = offset, lay.shape_tuple(l), lay.strides_tuple(l), dtype
+    return p
+
+
+cdef Py_ssize_t place_bytes(place):
+    """The bytes of an output, which is a tensor or a place."""
+    if not isinstance(place, Place): return place.nbytes
+    return math.prod((<Place>place).shape) * itemsize((<Place>place).dtype)
 
 
 cdef int check_gradient(Storage s) except -1:
@@ -111,14 +120,14 @@ cdef class Program:
     would not repeat."""
 
     @cython.embedsignature.format("c")
-    def __init__(self, f, *arguments, calls=None, **named):
+    def __init__(self, f, *arguments, calls=None, formulas=False, **named):
         cdef Trace t
         cdef list given = []
         if self.steps is not None: raise RuntimeError("Program: __init__ was called before; make another program")
         self.inputs = []
         self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
-        t.calls = calls
+        t.calls, t.formulas = calls, formulas
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
@@ -150,7 +159,7 @@ cdef class Program:
             y = result
             if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
             offset = self.intervals[(<Life*>y.buffer.home).number].offset // itemsize(y.dtype)
-            return Place(y.layout.offset + offset, lay.shape_tuple(y.layout), lay.strides_tuple(y.layout), y.dtype)
+            return new_place(y.layout.offset + offset, y.layout, y.dtype)
         if isinstance(result, tuple): return tuple([self.place_outputs(part) for part in result])
         if isinstance(result, dict): return {key: self.place_outputs(part) for key, part in result.items()}
         return None
@@ -159,8 +168,7 @@ cdef class Program:
     def output_bytes(self):
         """If f returned a dict: the bytes of each tensor in it, by key."""
         if not isinstance(self.places, dict): return {}
-        return {key: math.prod(y.shape) * (itemsize(y.dtype) if isinstance(y, Place) else y.dtype.itemsize)
-                for key, y in self.places.items() if y is not None}
+        return {key: place_bytes(y) for key, y in self.places.items() if y is not None}
 
     @property
     def lives(self):
@@ -172,14 +180,17 @@ cdef class Program:
     cdef object placed(self, place):
         """What place_outputs() returned, with tensors in the arena."""
         cdef Layout* l
-        if isinstance(place, tuple) and not isinstance(place, Place): return tuple([self.placed(y) for y in place])
+        cdef Place p
+        cdef int d
+        if isinstance(place, tuple): return tuple([self.placed(y) for y in place])
         if isinstance(place, dict): return {key: self.placed(y) for key, y in place.items()}
         if not isinstance(place, Place): return place
-        l = lay.blank(len(place.shape))
-        for d in range(len(place.shape)): l.shape[d], l.strides[d] = place.shape[d], place.strides[d]
+        p = <Place>place
+        l = lay.blank(len(p.shape))
+        for d in range(l.ndim): l.shape[d], l.strides[d] = p.shape[d], p.strides[d]
         lay.finish(l)
-        l.offset = place.offset
-        try: return on_buffer(self.arena.buffer, l, place.dtype)
+        l.offset = p.offset
+        try: return on_buffer(self.arena.buffer, l, p.dtype)
         finally: lay.decref(l)
 
     # ---- memory

@@ -70,11 +70,12 @@ cdef class Trace:
     cdef dict remembered                # address of what is to be restored -> its Undo
     cdef list undo                      # in order
     cdef list calls                     # what operators were called, for a net; None: not wanted
+    cdef bint formulas                  # `calls` also has what the formulas of a backward pass execute
     cdef str within                     # the composed function that is running, or None
     cdef Tensor into                    # the next operation that reads this tensor first writes to it; None: none does
     cdef void* write                    # run_into() of core/execute/inplace.pyx, which that calls
     cdef int recording, training        # the thread's flags before
-    cdef size_t peak
+    cdef size_t peak, earlier_peak      # of the memory, before
 
     cdef Life* new_life(self, size_t nbytes) except NULL
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1

@@ -17,22 +17,13 @@ class Trace:
     @property
     def purpose(self) -> Any: ...
 @disjoint_base
-class Undo:
-    def check(self) -> Any: ...
-@disjoint_base
 class GatherStep(Step):
     pass
 @disjoint_base
 class LeafStep(Step):
     pass
 @disjoint_base
-class LeafUndo(Undo):
-    pass
-@disjoint_base
 class LoopStep(Step):
-    pass
-@disjoint_base
-class VersionUndo(Undo):
     pass
 @disjoint_base
 class ZeroStep(Step):

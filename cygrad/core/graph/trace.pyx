@@ -12,8 +12,8 @@ from cygrad.core.graph.undo cimport LeafUndo, Undo, VersionUndo
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, drop, forget_virtual, make, make_virtual, new_virtual, set_aside,
-    set_tracing, zeros,
+    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, counters, drop, earlier_peak, forget_virtual, make, make_virtual,
+    new_virtual, restore_peaks, set_aside, set_tracing, zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
@@ -442,7 +442,7 @@ cdef Trace begin_trace(int purpose):
         raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
     t.purpose = purpose
     t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {None: []}, []
-    t.recording, t.training = f.recording, f.training
+    t.recording, t.training, t.peak, t.earlier_peak = f.recording, f.training, counters.peak, earlier_peak()
     f.trace, f.recording, f.values = <void*>t, False, 0
     open_traces += 1
     set_tracing(True)
@@ -468,6 +468,7 @@ cdef int end_trace(Trace t) except -1:
         set_tracing(open_traces > 0)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
+        restore_peaks(t.earlier_peak, t.peak)
     return 0
 
 

@@ -82,6 +82,8 @@ cdef void forget_virtual(Buffer* b) noexcept
 cdef void set_aside(Buffer* b) noexcept
 cdef void count_again(Buffer* b) noexcept
 cdef void set_tracing(bint on) noexcept
+cdef size_t earlier_peak() noexcept
+cdef void restore_peaks(size_t earlier, size_t peak) noexcept
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
 cdef void release(Buffer* b) noexcept
 cdef void shrink(Buffer* b) noexcept

@@ -101,9 +101,11 @@ def inside(call):
     """A function that calls call(workspace, net) in an operator of a net that runs."""
     def f():
         workspace, made = Workspace(), Net("small")
-        made.create_python_operator(lambda x: call(workspace, made), "x", "y")
+        both = [workspace, made]                    # (emptied at the end, because the function of the net refers to it)
+        made.create_python_operator(lambda x: call(*both), "x", "y")
         workspace.feed("x", X)
-        workspace.run(made)
+        try: workspace.run(made)
+        finally: both.clear()
     return f
 
 
