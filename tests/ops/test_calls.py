@@ -44,7 +44,7 @@ NEVER = {
 
 
 # Rows whose shapes depend on values, so no trace has them.
-BY_VALUE = {"argwhere", "kept_mask", "mask_put", "select"}
+BY_VALUE = {"argwhere", "kept_mask", "select"}
 
 
 def is_tensor(v):

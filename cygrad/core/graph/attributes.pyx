@@ -10,6 +10,8 @@ The public function makes equal attributes again from `arguments()`, in which a 
 fields of a class are not arguments of the function, it overrides `arguments`, with binding(False), which checks the
 type of self; ops/arguments.py has the operators of one class that take them under other names."""
 
+cimport cython
+
 import numpy as np
 
 from cygrad.core.errors import described
@@ -35,6 +37,8 @@ def plain(value, int depth=0):
                     f"of these, got {described(value)}")
 
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Attributes:
     """The base class: equality, hash, printing and pickling by the readonly fields."""
 

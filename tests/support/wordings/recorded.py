@@ -27,7 +27,7 @@ def written():
 
 def packed():
     x = cg.ones(2).attach_grad()
-    with cg.record(), cg.autograd.saved_tensors_hooks(lambda t: t.numpy().copy(), cg.tensor): y = x * np.ones(2)
+    with cg.record(), cg.autograd.saved_tensors_hooks(lambda t: t.numpy().copy(), cg.tensor): y = x * np.ones(2, "f4")
     Net.from_graph(y)
 
 

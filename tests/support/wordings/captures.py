@@ -1,0 +1,124 @@
+"""The wording of errors: capturing nets, and operators that only captured nets have."""
+
+import numpy as np
+
+import cygrad as cg
+from cygrad.graph import Net, Operator, Workspace, register_gradient
+from cygrad.graph.capture import Reader
+from cygrad.ops import ROWS
+from cygrad.ops.running import move_statistics
+from cygrad.testing import check_gradients, compare_nets
+
+X = np.array([1.0, 2.0])
+
+
+def capture(f, *arrays):
+    return lambda: Net.capture(f, *(arrays or (cg.ones(3),)))
+
+
+def variable():
+    return cg.tensor([1.0, 2.0, 3.0]).attach_grad()
+
+
+def by_solver():
+    solver = cg.optim.Sgd(0.1)
+    solver.set_parameters([w := variable()])
+
+    def step(x):
+        with cg.record(): loss = (x * w).sum()
+        loss.backward()
+        solver.update(lambda: None)
+
+    Net.capture(step, cg.ones(3))
+
+
+def without_solver():
+    net = Net("small")
+    net.add_operator("solver", ["x"], "x", solver="solver", method="scale_grad", arguments=(1.0,))
+    workspace = Workspace()
+    workspace.feed("x", X)
+    workspace.run(net)
+
+
+def with_law(law):
+    net = Net("small")
+    net.add_operator("random", [], "y", law=law, shape=(3,), numbers=(0.5,), dtype="float32", generator="g")
+    net._objects["g"] = None
+    Workspace().run(net)
+
+
+def with_number_as_head(x):
+    with cg.record(): y = x * VARIABLE
+    cg.backward(y, [2.0])
+
+
+def with_rows(x):
+    with cg.record(): y = cg.embedding(INDEX, TABLE, sparse=True).sum() * x.sum()
+    y.backward()
+
+
+def registered_as(gradient):
+    """check_gradients() of a net with a gradient that is registered meanwhile."""
+    def f():
+        register_gradient("square")(gradient)
+        try:
+            net = Net("small")
+            net.square("x", "y")
+            check_gradients(net, {"x": X})
+        finally: register_gradient("square")(None)
+    return f
+
+
+def head_alone(operator, gradients):
+    return [Operator("mul", [operator.inputs[0], gradients[0]], "dx")], ["dx"]
+
+
+def moved(*shapes, dtype="float32"):
+    return lambda: move_statistics(*[cg.zeros(s, dtype=dtype) for s in shapes], 0.1)
+
+
+VARIABLE, TABLE, INDEX = None, None, None
+
+
+def with_globals(f):
+    """A case whose variables live no longer than it."""
+    def case():
+        global VARIABLE, TABLE, INDEX
+        VARIABLE, TABLE, INDEX = variable(), cg.ones((3, 2)).attach_grad(), cg.tensor([0, 2])
+        try: f()
+        finally: VARIABLE = TABLE = INDEX = None
+    return case
+
+
+CASES = [
+    (lambda: Net.capture(3), TypeError, "Net.capture takes a function and its arguments, got 3"),
+    (capture(lambda x: [x, 3]), TypeError,
+     "Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; this one returned 3"),
+    (lambda: Net.capture(lambda x: x * 2, cg.ones(3), names={"w": 3}), TypeError,
+     "Net.capture: names['w'] must be a tensor, got 3"),
+    (lambda: Reader(Net("small"), [], {}).name((1, 9, (3,), (1,), None, None)), RuntimeError,
+     "capture: an array of shape (3,) that no operator computed cannot be captured"),
+    (lambda: Reader(Net("small"), [], {}).call_of(type(ROWS["exp"].operator)(), None, 1), RuntimeError,
+     "capture: exp cannot be captured: arguments_of: the operator exp is not in the table of operators, so no net can "
+     "name it"),
+    (by_solver, RuntimeError, "capture: update() of a solver with hooks cannot be captured"),
+    (with_globals(lambda: Net.capture(with_number_as_head, cg.ones(3))), RuntimeError,
+     "capture: a backward pass whose head gradient is a number cannot be captured; pass a tensor"),
+    (with_globals(lambda: Net.capture(with_rows, cg.ones(3))), RuntimeError,
+     "capture: the row-sparse gradient of parameter cannot be captured"),
+    (without_solver, RuntimeError,
+     "the net has no 'solver': a file of a net holds no solvers and generators; capture the function again"),
+    (lambda: with_law("poisson"), ValueError,
+     "random: law must be one of normal, uniform, bernoulli, with its numbers, got 'poisson' and (0.5,)"),
+    (moved(2, 3, (2, 2)), ValueError,
+     "move_running: the statistics are (2, 2), running_mean (2,) and running_var (3,); wanted (2, channels) and "
+     "(channels,)"),
+    (moved(2, 2, (2, 2), dtype="int64"), TypeError,
+     "move_running: running_mean, running_var and the statistics must be floating"),
+    (registered_as(head_alone), AssertionError,
+     "check_gradients: the gradient of 'x', of shape (2,), is wrong at element <*>: net small gives <*>, finite "
+     "differences give <*>"),
+    (lambda: compare_nets([lambda x: x, lambda x: x + 1.0], {"x": X}, ["y"]), AssertionError,
+     "compare_nets: the output 'y' of net 1 (<lambda>) differs from that of net 0 (<lambda>) at 2 of 2 elements, first "
+     "at (0,): 2.0 and 1.0"),
+]
