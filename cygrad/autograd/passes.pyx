@@ -167,8 +167,9 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
     retain = create_graph if retain_graph is None else retain_graph
     calls = calls_of(flags())
     if calls is None: run_pass(nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode))
-    else: note_pass(calls, "backward", outputs, gradients, inputs, (nodes, numbers, heads, retain, create_graph, captures,
-                                                                  None, _mode(train_mode)))
+    else:
+        arguments = nodes, numbers, heads, retain, create_graph, captures, None, _mode(train_mode)
+        note_pass(calls, "backward", outputs, gradients, inputs, arguments)
 
 
 def grad(
@@ -204,10 +205,11 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     strict = None if allow_unused else "grad"
     calls = calls_of(flags())
-    if calls is None: results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict,
-                                         _mode(train_mode))
-    else: results = note_pass(calls, "grad", outputs, gradients, inputs, (nodes, numbers, heads, retain, create_graph,
-                                                                        captures, strict, _mode(train_mode)))
+    if calls is None:
+        results = run_pass(nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode))
+    else:
+        arguments = nodes, numbers, heads, retain, create_graph, captures, strict, _mode(train_mode)
+        results = note_pass(calls, "grad", outputs, gradients, inputs, arguments)
     for g in results:
         if isinstance(g, Tensor) and not is_tracked(<Tensor>g): (<Tensor>g).buffer.flags |= GRAPHLESS
     results += [None] * (len(inputs) - len(results))
@@ -217,7 +219,7 @@ def grad(
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:     # fewer checks
+    if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:
         ready(y)
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:

@@ -1,8 +1,8 @@
 """Nets from eager code: a function is traced, and what it called becomes operators.
 
 The trace lists operators, backward passes, updates of solvers and random draws, with the addresses of the arrays that
-they read and wrote (core/graph/trace.pyx). Here each array gets the name of a blob. Arrays from outside become bindings:
-the net uses their memory."""
+they read and wrote (core/graph/calls.pyx). Here each array gets the name of a blob. Arrays from outside become
+bindings: the net uses their memory."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -58,8 +58,8 @@ def results(result: Any) -> list[Tensor]:
     if isinstance(result, Tensor): return [result]
     if isinstance(result, Mapping): result = list(result.values())
     if isinstance(result, (tuple, list)): return [y for part in result for y in results(part)]
-    raise TypeError(f"Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; this "
-                    f"one returned {described(result)}")
+    raise TypeError(f"Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; "
+                    f"this one returned {described(result)}")
 
 
 class Reader:
@@ -72,7 +72,8 @@ class Reader:
         self.records = any(call[0] in ("backward", "grad") or call[0] == "operator" and call[6] for call in calls)
         self.wanted: dict[int, str] = {}            # the names that the caller wants, by address
         for name, x in names.items():
-            if not isinstance(x, Tensor): raise TypeError(f"Net.capture: names[{name!r}] must be a tensor, got {described(x)}")
+            if not isinstance(x, Tensor):
+                raise TypeError(f"Net.capture: names[{name!r}] must be a tensor, got {described(x)}")
             self.wanted[address(x)] = name
         self.training = False
 
@@ -81,12 +82,12 @@ class Reader:
         try: words = [p.name for p in inspect.signature(f).parameters.values() if p.kind in (
             p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         except (TypeError, ValueError): words = []
-        for k, item in enumerate(items):
+        for k, given in enumerate(items):
             name = self.net._fresh(words[k] if k < len(words) else "x")
             self.net._known.add(name)
             self.net._arguments += name,
-            self.set_name(item, name)
-            self.net.shapes[name] = item[2], DTYPES[item[1]].name
+            self.set_name(given, name)
+            self.net.shapes[name] = given[2], DTYPES[given[1]].name
 
     def take(self, call: tuple[Any, ...]) -> None:
         kind = call[0]
@@ -147,8 +148,8 @@ class Reader:
         self.net._given -= set(made)
         return tuple(made)
 
-    def add(self, type: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...], arguments: Mapping[str, Any] | None = None,
-            again: bool = False) -> None:
+    def add(self, type: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+            arguments: Mapping[str, Any] | None = None, again: bool = False) -> None:
         """Add an operator on arrays. With `again`, the outputs are blobs that exist."""
         reads = tuple(x if isinstance(x, str) else self.name(x) for x in inputs)
         if again: self.emit(type, reads, tuple(self.name(y) for y in outputs), arguments)
@@ -156,8 +157,8 @@ class Reader:
             for y, name in zip(outputs, self.emit(type, reads, len(outputs), arguments), strict=True):
                 self.set_name(y, name)
 
-    def take_operator(self, op: Any, attributes: Any, inputs: list[Any], outputs: list[Item], into: bool, recorded: bool,
-                      tracked: bool, within: str | None, training: bool) -> None:
+    def take_operator(self, op: Any, attributes: Any, inputs: list[Any], outputs: list[Item], into: bool,
+                      recorded: bool, tracked: bool, within: str | None, training: bool) -> None:
         self.training = self.training or training
         type, arguments = self.call_of(op, attributes, len(inputs))
         reads = tuple(self.name(x) for x in inputs)
@@ -189,12 +190,14 @@ class Reader:
     def take_random(self, g: Generator, law: str, a: float, b: float, c: float, y: Item) -> None:
         dtype = DTYPES[y[1]].name
         numbers = {"normal": (a, b), "uniform": (a, c), "bernoulli": (a,)}[law]
-        self.add("random", (), (y,), {"law": law, "shape": y[2], "numbers": numbers, "dtype": dtype} | self.generator(g))
+        arguments = {"law": law, "shape": y[2], "numbers": numbers, "dtype": dtype}
+        self.add("random", (), (y,), arguments | self.generator(g))
 
     def take_solver(self, solver: Any, method: str, arguments: tuple[Any, ...],
                     found: list[tuple[Tensor, Item | None]]) -> None:
         """One operator for a method of a solver, which changes parameters or gradients."""
-        if any(callable(a) for a in arguments): raise RuntimeError(f"capture: {method}() of a solver with hooks cannot be captured")
+        if any(callable(a) for a in arguments):
+            raise RuntimeError(f"capture: {method}() of a solver with hooks cannot be captured")
         gradients = tuple(self.name(g) for _, g in found if g is not None)
         written = tuple(self.binding(x) for x, _ in found) if method == "update" else gradients
         values = {"solver": self.net._object("solver", solver), "method": method,
@@ -204,15 +207,15 @@ class Reader:
 
     # ---- backward passes
 
-    def take_pass(self, kind: str, ys: list[Item], heads: list[Any], retain: bool, graph: bool, wanted: list[Item] | None,
-                  found: list[Item | None], gradients: list[tuple[Tensor, Item]]) -> None:
+    def take_pass(self, kind: str, ys: list[Item], heads: list[Any], retain: bool, graph: bool,
+                  wanted: list[Item] | None, found: list[Item | None], gradients: list[tuple[Tensor, Item]]) -> None:
         """The operators of a backward pass."""
         net = self.net
         named: dict[Any, Any] = {}
         for y, head in zip(ys, heads, strict=True):
             if head is not None and not isinstance(head, tuple):
-                raise RuntimeError("capture: a backward pass whose head gradient is a number cannot be captured; pass a "
-                                   "tensor")
+                raise RuntimeError("capture: a backward pass whose head gradient is a number cannot be captured; pass "
+                                   "a tensor")
             named[self.name(y)] = None if head is None else self.name(head)
         frozen = {*net._arguments, *(n for n, x in net.bindings.items() if not x.requires_grad)}
         targets = [self.name(x) for x in wanted] if wanted is not None else []

@@ -66,9 +66,10 @@ cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) e
 
 def move_statistics(Tensor average, Tensor var, Tensor stats, double factor):
     """move_running() for nets: the running statistics move towards those of a batch, `stats` of shape (2, channels)."""
-    if stats.layout.ndim != 2 or not stats.layout.dense or average.shape != stats.shape[1:] or var.shape != average.shape:
-        raise ValueError(f"move_running: the statistics are {stats.shape}, running_mean {average.shape} and running_var "
-                         f"{var.shape}; wanted (2, channels) and (channels,)")
+    fits = stats.layout.ndim == 2 and stats.layout.dense
+    if not fits or average.shape != stats.shape[1:] or var.shape != average.shape:
+        raise ValueError(f"move_running: the statistics are {stats.shape}, running_mean {average.shape} and "
+                         f"running_var {var.shape}; wanted (2, channels) and (channels,)")
     for r in (average, var):
         if not is_floating((<Tensor>r).dtype) or stats.dtype not in (FLOAT32, FLOAT64):
             raise TypeError("move_running: running_mean, running_var and the statistics must be floating")

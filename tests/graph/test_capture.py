@@ -1,4 +1,4 @@
-"""Net.capture: a net does what the function did, in the same memory, and refuses by name what a run would not repeat."""
+"""Net.capture: a net does what the function did, in the same memory, and refuses what a run would not repeat."""
 
 import numpy as np
 import pytest

@@ -127,8 +127,8 @@ cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double
     s.name, s.generator, s.law, s.dtype, s.a, s.b, s.c = "random", g, law, t.dtype, a, b, c
     s.n, s.data = t.layout.size, t.buffer.data
     s.point(trace, &s.data, t.buffer)
-    note("random", (g, "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli", a, b, c,
-                    tensor_item(t)))
+    name = "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli"
+    note("random", (g, name, a, b, c, tensor_item(t)))
     return trace.emit(s)
 
 

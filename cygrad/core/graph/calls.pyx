@@ -1,7 +1,7 @@
 """What a traced program calls, as a list, from which a net is made (cygrad/graph/capture.py).
 
-With Trace.calls, a trace lists what it traces: tuples that begin with a kind. A tensor is an item: (address, dtype, shape,
-strides, place in the graph or None, the tensor itself if its memory is real)."""
+With Trace.calls, a trace lists what it traces: tuples that begin with a kind. A tensor is an item: (address, dtype,
+shape, strides, place in the graph or None, the tensor itself if its memory is real)."""
 
 from cygrad.core.graph.tensor cimport node_of
 from cygrad.core.graph.trace cimport Trace

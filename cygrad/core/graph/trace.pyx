@@ -1,7 +1,5 @@
 """Traces (trace.pxd): virtual memory, the steps of a program, and restoring what a traced program has changed."""
 
-cimport cython
-
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from libc.stdint cimport uintptr_t
@@ -12,8 +10,8 @@ from cygrad.core.graph.undo cimport LeafUndo, Undo, VersionUndo
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, ZEROS, count_again, counters, drop, earlier_peak, forget_virtual, make, make_virtual,
-    new_virtual, restore_peaks, set_aside, set_tracing, zeros,
+    EXTERNAL, OTHER, VIRTUAL, ZEROS, counters, earlier_peak, forget_virtual, make, make_virtual, new_virtual,
+    restore_peaks, set_aside, set_tracing, zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
@@ -294,7 +292,8 @@ cdef class Trace:
 
     cdef list changed_leaves(self):
         """The accumulators of variables from outside whose gradients have changed."""
-        return [(<LeafUndo>u).leaf for u in self.undo if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf)]
+        return [(<LeafUndo>u).leaf for u in self.undo
+                if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf)]
 
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether every other life in the storage has ended before the first use of `life`."""

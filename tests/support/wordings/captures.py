@@ -93,7 +93,8 @@ def with_globals(f):
 CASES = [
     (lambda: Net.capture(3), TypeError, "Net.capture takes a function and its arguments, got 3"),
     (capture(lambda x: [x, 3]), TypeError,
-     "Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; this one returned 3"),
+     "Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; this one returned "
+     "3"),
     (lambda: Net.capture(lambda x: x * 2, cg.ones(3), names={"w": 3}), TypeError,
      "Net.capture: names['w'] must be a tensor, got 3"),
     (lambda: Reader(Net("small"), [], {}).name((1, 9, (3,), (1,), None, None)), RuntimeError,
