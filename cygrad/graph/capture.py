@@ -42,7 +42,7 @@ def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, 
 
     inputs: list[Item] = []
     recording = autograd.is_recording()             # (a trace begins without)
-    Program(run, *examples, calls=calls)
+    Program(run, *examples, _calls=calls)
     net = Net(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
     reader = Reader(net, calls, names or {})
     reader.take_inputs(f, inputs, examples)

@@ -135,7 +135,11 @@ class GradientRegistry:
         for o in found.operators[:1]: object.__setattr__(o, "begins", begins)
         return list(found.operators), dict(found.gradients)
 
-    register_gradient = staticmethod(register_gradient)
+    @staticmethod
+    def register_gradient(type: str) -> Callable[[Registered], Registered]:
+        """As the function of this name."""
+        return register_gradient(type)
+
 
 
 def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,

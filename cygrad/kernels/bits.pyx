@@ -191,8 +191,10 @@ cdef void places_(const Array* mask, Py_ssize_t max_places, place* places) noexc
 
 cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
     cdef Py_ssize_t i
+    cdef uint64_t at                                # (of a negative position a number that is too large)
     for i in range(k):
-        if 0 <= <int64_t>places[i] < n: mask[places[i]] = 1
+        at = <uint64_t>places[i]
+        if at < <uint64_t>n: mask[at] = 1
 
 
 cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil:

@@ -56,7 +56,7 @@ def executed(f, *args, **kwargs):
     operation is executed. Arrays that no operator computes are ones, or zeros of integers. Empty if f cannot be traced,
     because a shape depends on values."""
     calls, values, done = [], {}, []
-    try: Program(lambda: (f(*args, **kwargs), None)[1], calls=calls, formulas=True)
+    try: Program(lambda: (f(*args, **kwargs), None)[1], _calls=calls, _formulas=True)
     except RuntimeError as e:
         assert "whose shape depends on values" in str(e) or "where a mask is true" in str(e)
         return []

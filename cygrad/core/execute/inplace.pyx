@@ -224,7 +224,8 @@ cdef class writes_into:
     as x += y does. Nothing changes outside of a trace."""
     cdef Tensor target
 
-    def __cinit__(self, Tensor x not None):
+    @cython.embedsignature.format("c")
+    def __init__(self, Tensor x not None):
         self.target = x
 
     def __enter__(self):

@@ -120,14 +120,14 @@ cdef class Program:
     would not repeat."""
 
     @cython.embedsignature.format("c")
-    def __init__(self, f, *arguments, calls=None, formulas=False, **named):
+    def __init__(self, f, *arguments, **named):
         cdef Trace t
         cdef list given = []
         if self.steps is not None: raise RuntimeError("Program: __init__ was called before; make another program")
         self.inputs = []
         self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
-        t.calls, t.formulas = calls, formulas
+        t.calls, t.formulas = named.pop("_calls", None), named.pop("_formulas", False)     # (core/graph/calls.pyx)
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
