@@ -397,8 +397,7 @@ cdef void recategorise(Buffer* b) noexcept:
 
 
 # ---- virtual memory --------------------------------------------------------------------------------------------------
-# A trace (core/graph/trace.pyx) runs a program without its kernels. Its buffers have addresses and are counted like
-# others, but they have no memory, so the counters show what the program would allocate.
+# The buffers of a trace (core/graph/trace.pyx) have addresses and are counted like others, but have no memory.
 
 cdef inline bint is_virtual() noexcept:
     """Whether allocations of this thread are virtual."""
@@ -407,16 +406,13 @@ cdef inline bint is_virtual() noexcept:
     if f.trace != NULL: real_allocations += f.values > 0
     return f.trace != NULL and not f.values
 
-
 def real_allocations_of_traces():
     """The number of allocations of real memory in all traces so far, for tests."""
     return real_allocations
 
-
 cdef int refuse_virtual() except -1:
     raise RuntimeError("this tensor has no values: it was made while a program was traced (by memory.plan, or to "
                        "capture a net), which computes nothing; read it after a run")
-
 
 cdef Buffer* new_virtual(Life* life, int category) except NULL:
     """A virtual buffer of life.nbytes at life.data, whose only holder is the caller."""
@@ -431,7 +427,6 @@ cdef Buffer* new_virtual(Life* life, int category) except NULL:
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
     return b
 
-
 cdef void make_virtual(Buffer* b, Life* life) noexcept:
     """Give virtual memory to a buffer of zeros."""
     global virtual_bytes
@@ -441,7 +436,6 @@ cdef void make_virtual(Buffer* b, Life* life) noexcept:
     add_to_counters(b, life.nbytes)
     virtual_bytes += life.nbytes
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
-
 
 cdef void forget_virtual(Buffer* b) noexcept:
     """End the life of a virtual buffer: it counts nothing from now on. Its holders keep the header. Its version rises,
@@ -456,19 +450,16 @@ cdef void forget_virtual(Buffer* b) noexcept:
     b.version += 1
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
 
-
 cdef void release_virtual(Buffer* b) noexcept:
     global headers
     forget_virtual(b)
     b.link = headers
     headers = b
 
-
 cdef void set_aside(Buffer* b) noexcept:
     """Do not count a buffer of the pool while a virtual one takes its place."""
     subtract_from_counters(b)
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
-
 
 cdef void count_again(Buffer* b) noexcept:
     """Undo set_aside(). The peak does not change."""
@@ -476,7 +467,6 @@ cdef void count_again(Buffer* b) noexcept:
     add_to_counters(b, b.nbytes)
     counters.peak = peak
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
-
 
 cdef void set_tracing(bint on) noexcept:
     """Whether any thread traces."""
@@ -510,9 +500,7 @@ def stats() -> dict[str, Any]:
     }
 
 
-cdef size_t earlier_peak() noexcept:
-    """The peak before counters.peak was last reset."""
-    return highest
+cdef size_t earlier_peak() noexcept: return highest
 
 
 cdef void restore_peaks(size_t earlier, size_t peak) noexcept:
