@@ -32,6 +32,7 @@ def register_post_accumulate_grad_hook(Tensor self, f: Callable[[Tensor], object
     handle with `remove()`; until it is removed, a reference from `f` to this tensor keeps the tensor alive. Raises
     TypeError if `f` is not callable, RuntimeError unless the tensor is a variable."""
     check_function(f, "register_post_accumulate_grad_hook")
+    if calls_of(flags()) is not None: refuse_trace("register_post_accumulate_grad_hook()")
     if not is_variable(self):
         raise RuntimeError(f"register_post_accumulate_grad_hook: this tensor of shape {self.shape} is not a "
                            f"variable; call attach_grad() or requires_grad_() on it")
@@ -43,6 +44,7 @@ def register_prehook(Node self, f):
     the gradients. Returns a handle with `remove()`. Raises TypeError if `f` is not callable, RuntimeError for the node
     of a variable: use the variable's register_hook instead."""
     check_function(f, "register_prehook")
+    if calls_of(flags()) is not None: refuse_trace("register_prehook()")
     if self.op is None:
         raise RuntimeError("register_prehook: this is the node of a variable, which has no backward; use the "
                            "variable's own register_hook, which may replace the gradient")
@@ -55,6 +57,7 @@ def register_node_hook(Node self, f):
     inputs: its first tuple is empty, and `f` is called when the second is stored in .grad. Returns a handle with
     `remove()`. Raises TypeError if `f` is not callable."""
     check_function(f, "register_hook")
+    if calls_of(flags()) is not None: refuse_trace("register_hook()")
     return register(self, "after", f)
 
 

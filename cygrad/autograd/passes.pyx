@@ -105,6 +105,7 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
     variables as pairs). What the pass itself calls is not listed, unless Trace.formulas is set."""
     cdef Trace t = <Trace>flags().trace
     cdef list results
+    if flags().collector != NULL: refuse_trace("a backward pass in a GradientCollector")
     ys = [tensor_item(y) for y in _listed(outputs)]
     heads = [None] * len(ys) if gradients is None else [item_or_number(g) for g in _listed(gradients)]
     wanted = None if inputs is None else [tensor_item(x) if isinstance(x, Tensor) else None for x in inputs]
@@ -119,9 +120,11 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
 
 
 cdef list gradients_of(Trace t):
-    """(variable, item of its gradient) for each variable from outside whose gradient has changed."""
+    """(variable, item of its gradient) for each variable whose gradient has changed; None for one that the program has
+    made."""
     cdef Leaf leaf
-    return [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in t.changed_leaves() if leaf.grad is not None]
+    found = [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in t.changed_leaves() if leaf.grad is not None]
+    return found + [(None, tensor_item(leaf.grad)) for leaf in t.inside if leaf.grad is not None]
 
 
 cdef object item_or_number(g):

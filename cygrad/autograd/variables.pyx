@@ -3,6 +3,7 @@
 cimport cython
 
 from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -85,10 +86,20 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     return 0
 
 
+cdef uint64_t role_changes = 0
+
+
+def count_role_changes():
+    """How many times the grad_req of a tensor has changed so far."""
+    return role_changes
+
+
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change its grad_req. Graphs recorded before still lead to it."""
     cdef Leaf leaf = leaf_of(x)
     cdef bint before = is_tracked(x), wanted = req != NULL_REQ
+    global role_changes
+    if flags().trace != NULL and (leaf is None or leaf.req != req): check_role(x)
     if is_result(x): return keep_gradient(x, req)
     if wanted and not before and x.buffer.parameters == MAX_ROLES:
         raise ValueError(f"attach_grad: {MAX_ROLES} variables share the memory of this tensor of shape {x.shape}, "
@@ -100,6 +111,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
         x._output_nr = 0
         if flags().trace != NULL: remember_role(x, leaf, True, NULL_REQ)
     elif flags().trace != NULL: remember_role(x, leaf, False, leaf.req)
+    if leaf.req != req: role_changes += 1
     leaf.req = req
     x._tracked = wanted
     if wanted and not before: x.buffer.parameters += 1
@@ -127,16 +139,26 @@ cdef class RoleUndo(Undo):
         return set_leaf(<Tensor>self.leaf.tensor, self.req)
 
 
+cdef int check_role(Tensor x) except -1:
+    """Raise RuntimeError if a program that becomes a net changes the role of a tensor from outside."""
+    cdef Trace t = <Trace>flags().trace
+    if t.calls is not None and t.is_outside(x):
+        refuse_trace("attach_grad(), requires_grad_() or drop_grad() of a tensor from outside")
+    return 0
+
+
 cdef int remember_role(Tensor x, Leaf leaf, bint made, int req) except -1:
     """Before a change of a variable's role during a trace. `made`: it has just got its accumulator."""
     cdef Trace t = <Trace>flags().trace
     cdef RoleUndo u
-    key = <size_t><void*>leaf if made else ("role", <size_t><void*>leaf)
-    if not t.is_outside(x) or key in t.remembered: return 0
-    if not made and isinstance(t.remembered.get(<size_t><void*>leaf), RoleUndo): return 0
+    key = <size_t><void*>leaf
+    if not t.is_outside(x) or key in t.roles: return 0
     u = RoleUndo.__new__(RoleUndo)
     u.leaf, u.req, u.made = leaf, req, made
-    return t.remember(key, u)
+    t.roles.add(key)
+    if made: return t.remember(key, u)             # (so that no gradient of it is remembered)
+    t.undo.append(u)
+    return 0
 
 
 cdef int check_floating(Tensor x) except -1:
@@ -345,7 +367,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
             clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
-    if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor,))
+    if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor, "zeros"))
     return leaf_step(leaf, False)
 
 
@@ -361,10 +383,26 @@ def stop_gradient(x: Data) -> Tensor:
     return detach(ensure_tensor(x))
 
 
+cdef bint lists_calls() noexcept:
+    """Whether this thread traces a program that becomes a net."""
+    cdef Flags* f = flags()
+    return f.trace != NULL and (<Trace>f.trace).lists
+
+
+def remove_grad(Tensor self):
+    """Set .grad to None and fresh_grad to False."""
+    cdef Leaf leaf = leaf_of(self)
+    if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and flags().trace == NULL): return
+    touch_leaf(leaf)
+    if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", (self, "removed"))
+    put_grad(leaf, None)
+    leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
+
+
 def _grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: return None
-    if leaf.grad is not None: touch_leaf(leaf)      # (a program reads the .grad that there is when it runs)
+    if leaf.grad is not None or lists_calls(): touch_leaf(leaf)     # (a program reads the .grad of the time it runs)
     return leaf.grad if leaf.rows is None else leaf.rows
 
 
@@ -377,6 +415,7 @@ def _set_grad(Tensor self, value):
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     if value is not None and (value is leaf.grad or value is leaf.rows): return     # (incomplete ones stay incomplete)
     touch_leaf(leaf)
+    if calls_of(flags()) is not None: note_assignment(self, value)
     if type(value) is GradientSlice:
         if is_result(self):
             raise TypeError("the gradient of a recorded result cannot be a GradientSlice; assign its to_dense()")
@@ -390,6 +429,13 @@ def _set_grad(Tensor self, value):
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
     put_grad(leaf, value)
     leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (a running pass may still add contributions)
+
+
+cdef int note_assignment(Tensor x, value) except -1:
+    """An assignment to x.grad in a program that becomes a net."""
+    if value is not None: refuse_trace("an assignment to .grad")
+    if (<Trace>flags().trace).is_outside(x): note("zero_grad", (x, "none"))
+    return 0
 
 
 def _del_grad(Tensor self):
@@ -426,6 +472,7 @@ def _set_fresh_grad(Tensor self, bint value):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     touch_leaf(leaf)
+    if calls_of(flags()) is not None: refuse_trace("an assignment to fresh_grad")
     leaf.fresh = value
     leaf_step(leaf, value)
 

@@ -7,6 +7,7 @@ from inspect import getattr_static
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cygrad.autograd.variables import remove_grad
 from cygrad.core.answers import METHODS, NoSuch
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
@@ -264,7 +265,7 @@ class Module(CallBase):
                 x = module.__dict__[name]
                 if x is None: continue
                 if not set_to_none: x.zero_grad()
-                elif x.grad is not None: x.grad, x.fresh_grad = None, False
+                else: remove_grad(x)
 
     def astype(self, dtype: Any) -> Module:
         """Convert all floating parameters and buffers to `dtype`, float32 or float64. Those of another dtype are

@@ -106,18 +106,25 @@ def call(type, inputs, arguments):
     function has, and the errors of the function."""
     row_of(type)
     given = bind(type, inputs)
-    names = {name.strip("?*[]") for name in operands(type)}
-    known = {name: p for name, p in parameters(type).items() if name not in names}
     if not isinstance(arguments, dict):
         raise TypeError(f"{type}: the arguments must be a dict, got {described(arguments)}")
-    for name, value in arguments.items():
-        if name not in known and Parameter.VAR_KEYWORD not in [p.kind for p in known.values()] or name in names:
-            raise TypeError(f"{type}: there is no argument {described(name)}; {listed('the arguments are', known)}")
-        given[name] = plain(value)
+    known = check_names(type, arguments)
+    for name, value in arguments.items(): given[name] = plain(value)
     for name, p in known.items():
         if name not in given and p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise TypeError(f"{type}: the argument {name!r} is missing")
     return run(type, given)
+
+
+def check_names(type, arguments):
+    """Raise TypeError for an argument that the row `type` does not have. Returns the parameters that are no operands,
+    by name."""
+    names = {name.strip("?*[]") for name in operands(type)}
+    known = {name: p for name, p in parameters(type).items() if name not in names}
+    for name in arguments:
+        if name not in known and Parameter.VAR_KEYWORD not in [p.kind for p in known.values()] or name in names:
+            raise TypeError(f"{type}: there is no argument {described(name)}; {listed('the arguments are', known)}")
+    return known
 
 
 def run(type, given):
@@ -161,7 +168,21 @@ def check_count(type, n):
     if not rest: least = len([name for name in names if name[-1] != "?"])
     else: least = len(names) if names[-1] not in rest else len(names) - 1
     if n >= least and (rest or n <= len(names)): return
-    raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', names)}")
+    raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', in_words(type))}")
+
+
+def in_words(type):
+    """The operands of a row, for people."""
+    return [f"{name[:-1]} (optional)" if name[-1] == "?" else f"any number of {name.strip('*[]')}"
+            if name[0] in "*[" else name for name in operands(type)]
+
+
+def described_row(type):
+    """The operands of a row and its other arguments with their defaults, in words."""
+    known = check_names(type, ())
+    lines = f"Inputs: {', '.join(in_words(type)) or 'none'}."
+    shown = [name if p.default is p.empty else f"{name}={p.default!r}" for name, p in known.items()]
+    return f"{lines} Arguments: {', '.join(shown) or 'none'}."
 
 
 def listed(start, names):

@@ -241,6 +241,11 @@ cdef class Solver:
         for p in self.parameters.values():
             x = (<Parameter>p).tensor
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
+        if self.fuses: self._drop_decay()
+
+    def _drop_decay(self):
+        """Drop a fused weight_decay() that waits for an update."""
+        if is_traced(self, {}, "_drop_decay", None, ()): return
         if self.pending >= 0: self.set_pending(-1)
 
     def update(self, update_pre_hook=None, update_post_hook=None):

@@ -16,7 +16,7 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life, refuse_virtual
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
@@ -71,6 +71,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except
             set_rows(&sum, <GradientSlice>leaf.rows)
             add_gradient(g, &sum)                   # (`g` stays DENSE)
         grad = leaf.grad
+        if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (another thread's)
         if grad is not None and is_tracked(grad):   # it has a graph, so it must not be written to
             grad = made = None if overwrite else copy_plain(grad)
         if grad is not None and grad.buffer.flags & ZEROS:
@@ -134,7 +135,7 @@ cdef Tensor grad_in_trace(Leaf leaf, bint overwrite):
     cdef GradientSlice rows = <GradientSlice>leaf.rows
     if t is None: return grad
     stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
-              and t.remembered.get(("none", <size_t><void*>leaf)) == (<Life*>grad.buffer.home).number)
+              and t.of_none.get(<size_t><void*>leaf) == (<Life*>grad.buffer.home).number)
     before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
     if not overwrite and (stands or before):
         refuse_trace("adding a row-sparse gradient to the .grad of an earlier run")

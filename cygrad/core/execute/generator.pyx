@@ -53,20 +53,20 @@ cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
 
 cdef class GeneratorUndo(Undo):
     cdef Generator generator
-    cdef uint64_t counter
+    cdef uint64_t key, counter
 
     cdef int restore(self) except -1:
-        self.generator.counter = self.counter
+        self.generator.key, self.generator.counter = self.key, self.counter
         return 0
 
 
 cdef int remember_generator(Generator g) except -1:
-    """Before a draw during a trace, whose end restores the counter."""
+    """Before a draw during a trace, whose end restores the state."""
     cdef Trace t = <Trace>flags().trace
     cdef GeneratorUndo u
     if <size_t><void*>g in t.remembered: return 0
     u = GeneratorUndo.__new__(GeneratorUndo)
-    u.generator, u.counter = g, g.counter
+    u.generator, u.key, u.counter = g, g.key, g.counter
     return t.remember(<size_t><void*>g, u)
 
 
@@ -293,6 +293,7 @@ cdef class Generator:
 
     @cython.embedsignature.format("c")
     def __init__(self, seed=None):
+        if preparing(flags()) is not None: refuse_trace("making a random generator")
         self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "a seed")
         self.counter = 0
 
@@ -306,6 +307,8 @@ cdef class Generator:
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             raise TypeError(f"a generator's state must be a pair (key, counter), got {described(value)}")
         key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
+        if preparing(flags()) is not None: refuse_trace("setting the state of a random generator")
+        if flags().trace != NULL: remember_generator(self)
         self.key, self.counter = key, counter
 
     def __setstate__(self, state):

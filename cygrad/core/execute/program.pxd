@@ -19,14 +19,14 @@ cdef class Program:
     cdef list inputs            # numbers of the storages of the arguments
     cdef list spans             # (bytes, first step, last step, storage) of each virtual buffer
     cdef list signature         # (shape, dtype) of each argument
-    cdef bint writes_arguments  # a step writes to an argument
     cdef list held              # the arguments of this run
-    cdef list leaves            # (storage, first step that uses it, last step that completes it) of each GRADIENT
+    cdef list leaves            # of each GRADIENT: (storage, step that zeroes it, first that uses it, last that writes)
     cdef list varying           # the storages outside whose addresses or contents are set at each run
     cdef object places          # where the outputs are in the arena
     cdef object results         # what run() returns; None: there was no run
     cdef bint running
     cdef readonly bint ran
+    cdef readonly Py_ssize_t split      # begin() stops before this step
     cdef Py_ssize_t at          # the step that runs, or ran last
     cdef object __weakref__
 
@@ -34,10 +34,12 @@ cdef class Program:
     cdef int take_arena(self) except -1
     cdef int bind(self, int number, char* address) noexcept
     cdef int point(self, int number, char* address) noexcept
-    cdef int bind_all(self) except -1
-    cdef int bind_outside(self) except -1
+    cdef int bind_arguments(self) except -1
+    cdef object run_part(self, tuple arguments, int first, int stop)
+    cdef int bind_gradients(self) except -1
+    cdef int restore_constants(self) except -1
     cdef int read_arguments(self, tuple arguments) except -1
-    cdef int go(self) except -1
+    cdef int go(self, Py_ssize_t stop) except -1
     cdef object place_outputs(self, result)
     cdef object placed(self, place)
     cdef int find_leaves(self, Trace t) except -1

@@ -8,13 +8,13 @@ cimport cython
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.tensor cimport array_of, ensure_tensor, is_tracked, put_grad, ready
+from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.graph.trace cimport (
     CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
     refuse_trace, virtual_tensor,
@@ -96,6 +96,14 @@ cdef int check_gradient(Storage s) except -1:
     return 0
 
 
+cdef int fill_zeros(Tensor g) except -1:
+    """Fill a gradient that zero_grad() has set to zeros: the steps leave the old values there until they write it."""
+    ready(g)
+    memset(data_of(g), 0, g.layout.size * itemsize(g.dtype))
+    g.buffer.version += 1
+    return 0
+
+
 cdef bint meet(Tensor x, Tensor y) except -1:
     """Whether the memory of two tensors overlaps."""
     cdef Array a, b
@@ -128,6 +136,7 @@ cdef class Program:
         self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
         t.calls, t.formulas = named.pop("_calls", None), named.pop("_formulas", False)     # (core/graph/calls.pyx)
+        t.lists = t.calls is not None
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
@@ -163,6 +172,11 @@ cdef class Program:
         if isinstance(result, tuple): return tuple([self.place_outputs(part) for part in result])
         if isinstance(result, dict): return {key: self.place_outputs(part) for key, part in result.items()}
         return None
+
+    @property
+    def failed_at(self):
+        """The source of the step in which the last run failed (core/graph/planning.pyx); None: not in a step."""
+        return (<Step>self.steps[self.at]).source if 0 <= self.at < len(self.steps) else None
 
     @property
     def output_bytes(self):
@@ -203,8 +217,10 @@ cdef class Program:
         cdef Storage storage
         cdef Pointer* p
         cdef int i, k, n = 0, number, arena = len(t.storages)
+        cdef bint again
         cdef int* next_spot
         self.steps, self.storages, self.n_intervals = tuple(t.steps), tuple(t.storages), t.n_lives
+        self.split = t.split if t.split >= 0 else t.clock
         self.intervals = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
         packed = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
         self.first_spot = <int*>PyMem_Calloc(arena + 3, sizeof(int))
@@ -216,7 +232,8 @@ cdef class Program:
                 if not in_arena(life): continue
                 packed[n].nbytes = (life.nbytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
                 packed[n].birth = life.first_use
-                packed[n].death = t.clock + 1 if life.buffer != NULL else life.last_use + 1
+                again = t.split >= 0 and life.first_use < t.split <= life.last_use      # (each resume() reads it)
+                packed[n].death = t.clock + 1 if life.buffer != NULL or again else life.last_use + 1
                 n += 1
             self.bound_bytes = bound(packed, n)
             self.arena_bytes = place(packed, n)
@@ -260,14 +277,18 @@ cdef class Program:
         cdef Storage storage
         cdef Step s
         cdef int k, number
-        first, last = {}, {}
+        first, last, zeroed = {}, {}, {}
         for i, step in enumerate(self.steps):
             s = step
-            if isinstance(s, LeafStep): last[t.storage_of[<size_t><void*>(<LeafStep>s).leaf]] = i
+            if isinstance(s, LeafStep):
+                number = t.storage_of[<size_t><void*>(<LeafStep>s).leaf]
+                last[number] = i
+                if not (<LeafStep>s).fresh: zeroed.setdefault(number, i)
             for k in range(s.n_pointers):
                 number = t.lives[s.pointers[k].life].storage if s.pointers[k].life >= 0 else s.pointers[k].storage
                 if number >= 0: first.setdefault(number, i)
-        self.leaves = [(storage, first.get(storage.number, len(self.steps)), last.get(storage.number, -1))
+        self.leaves = [(storage, zeroed.get(storage.number, len(self.steps)),
+                        first.get(storage.number, len(self.steps)), last.get(storage.number, -1))
                        for storage in self.storages if storage.kind == GRADIENT]
         return 0
 
@@ -313,25 +334,22 @@ cdef class Program:
         for i in range(len(held)): self.check_apart(i)
         return 0
 
-    cdef int bind_all(self) except -1:
-        """Set the addresses that may have changed since the last run: of arguments and of gradients."""
+    cdef int bind_arguments(self) except -1:
+        """Set the addresses of arguments."""
         cdef Storage s
         cdef Tensor x
         for number, argument in zip(self.inputs, tuple(self.held), strict=True):
             s, x = self.storages[number], argument
             self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
             x.buffer.version += s.writes
-        return self.bind_outside()
+        return 0
 
-    cdef int bind_outside(self) except -1:
-        """Set the addresses of gradients, and restore constants that steps write to."""
+    cdef int bind_gradients(self) except -1:
+        """Set the addresses of gradients."""
         cdef Storage s
         cdef Tensor g
         for s in self.varying:
-            if s.kind == CONSTANT:
-                memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
-                continue
-            if not self.uses(s): continue
+            if s.kind != GRADIENT or not self.uses(s): continue
             g = s.leaf.grad
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
@@ -339,6 +357,13 @@ cdef class Program:
             ready(g)
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
+        return 0
+
+    cdef int restore_constants(self) except -1:
+        """Restore the constants that steps write to."""
+        cdef Storage s
+        for s in self.varying:
+            if s.kind == CONSTANT: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
         return 0
 
     cdef bint uses(self, Storage s) noexcept:
@@ -386,15 +411,41 @@ cdef class Program:
         """Make all calls again, on other arguments, and return `outputs`. Raises RuntimeError if another thread is
         running this program, ValueError or TypeError for arguments of other shapes or dtypes; then nothing has
         changed. An error of a step has a note that lists the operators that ran."""
+        return self.run_part(arguments, 0, len(self.steps))
+
+    def again(self):
+        """run() on the arguments of the last run, whose memory must still be where it was."""
+        return self.run_part(None, 0, len(self.steps))
+
+    def begin(self, *arguments):
+        """The first part of run(), up to step `split`: where split_here() was called in f."""
+        return self.run_part(arguments, 0, self.split)
+
+    def resume(self):
+        """The rest of run() after begin(). It can be called again: its first part and what it reads of the other are
+        as before. (The arguments and the tensors outside must not have changed meanwhile.)"""
+        return self.run_part(None, self.split, len(self.steps))
+
+    cdef object run_part(self, tuple arguments, int first, int stop):
+        """Make the calls from step `first` to before step `stop`; arguments: None for those of the last run."""
+        cdef Storage s
         if flags().trace != NULL: refuse_trace("run() of another program")
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
         self.running = True
-        self.at = 0
+        self.at = -1
+        self.held = []
         try:
-            self.read_arguments(arguments)
-            self.take_arena()
-            self.bind_all()
-            self.go()
+            if arguments is not None:
+                self.read_arguments(arguments)
+                self.take_arena()
+                self.bind_arguments()
+            else:
+                for s in self.varying:
+                    if s.kind == GRADIENT: check_gradient(s)
+            if first == 0: self.restore_constants()
+            self.bind_gradients()
+            self.at = first
+            self.go(stop)
             self.ran = True
         except BaseException as e:
             self.explain(e)
@@ -404,31 +455,9 @@ cdef class Program:
             self.held = None
         return self.results
 
-    def again(self):
-        """run() on the arguments of the last run, whose memory must still be where it was."""
-        cdef Storage s
-        if flags().trace != NULL: refuse_trace("run() of another program")
-        if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
-        self.running = True
-        self.at = 0
-        self.held = []
-        try:
-            for s in self.varying:
-                if s.kind == GRADIENT: check_gradient(s)
-            self.bind_outside()
-            self.go()
-        except BaseException as e:
-            self.explain(e)
-            raise
-        finally:
-            self.running = False
-            self.held = None
-        return self.results
-
-    cdef int go(self) except -1:
+    cdef int go(self, Py_ssize_t stop) except -1:
         cdef Step s
-        cdef Py_ssize_t n = len(self.steps)
-        while self.at < n:
+        while self.at < stop:
             s = <Step>self.steps[self.at]
             s.run()
             PyErr_CheckSignals()
@@ -439,11 +468,12 @@ cdef class Program:
         """After an error, add a note to it and mark the gradients that are incomplete."""
         cdef Storage s
         cdef Step step
-        for s, first, last in self.leaves:
+        for s, zeroed, first, last in self.leaves:
             if first <= self.at <= last:
                 s.leaf.incomplete = True
                 s.leaf.fresh = False
-        if self.at >= len(self.steps): return 0
+            elif zeroed < self.at < first and s.leaf.grad is not None: fill_zeros(s.leaf.grad)
+        if not 0 <= self.at < len(self.steps): return 0
         step = self.steps[self.at]
         if step.within is not None: rename(e, step.within)
         names = [(<Step>x).name for x in self.steps[max(self.at - SHOWN, 0):self.at]]

@@ -1,7 +1,8 @@
 """What a traced program calls, as a list, from which a net is made (cygrad/graph/capture.py).
 
 With Trace.calls, a trace lists what it traces: tuples that begin with a kind. A tensor is an item: (address, dtype,
-shape, strides, place in the graph or None, the tensor itself if its memory is real)."""
+shape, strides, place in the graph or None, the tensor itself if its memory is real, whether the program has made it,
+the address of its buffer, whether it is a gradient, whether it is a variable)."""
 
 from cygrad.core.graph.tensor cimport node_of
 from cygrad.core.graph.trace cimport Trace
@@ -11,17 +12,20 @@ from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport itemsize
 
 
-cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t):
+cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t, bint made, const Buffer* b):
     """The item of an array that is output `output_nr` of a node, or has none."""
     place = None if node is None else (<size_t><void*>node, output_nr)
-    return <size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t
+    return (<size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t, made,
+            <size_t>b.data, b.gradients > 0, node is not None and node.op is None)
 
 
 cdef tuple tensor_item(Tensor t):
     cdef Array a
+    cdef Flags* f = flags()
     cdef Node node = node_of(t)
     a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t)
+    made = f.trace != NULL and not (<Trace>f.trace).is_outside(t)
+    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t, made, t.buffer)
 
 
 cdef list calls_of(const Flags* f):

@@ -426,10 +426,9 @@ cdef int trace_put(Leaf leaf, GradientSlice s) except -1:
         memset(indices.buffer.data, 0, indices.buffer.nbytes)
         step.own = new_slice(indices, computed(lay.dense_like(s.values.layout), s.values.dtype, OTHER), s.layout)
     finally: f.trace = <void*>t
-    key = "rows", <size_t><void*>leaf
-    t.remembered.pop(key, None)
+    t.empty_rows.pop(<size_t><void*>leaf, None)
     if s.indices.layout.size == 0:                  # (emitted by settle(), unless a gradient follows)
-        t.remembered[key] = step
+        t.empty_rows[<size_t><void*>leaf] = step
         return 0
-    t.remembered["put", <size_t><void*>leaf] = True
+    t.with_rows.add(<size_t><void*>leaf)
     return t.emit(step)

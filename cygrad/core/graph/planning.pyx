@@ -9,14 +9,23 @@ from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace
 
 
 def item(Tensor t):
-    """What a trace lists for a tensor: (address, dtype, shape, strides, whether it is detached, the tensor itself if it
-    has real memory)."""
+    """What a trace lists for a tensor (core/graph/calls.pyx)."""
     return tensor_item(t)
 
 
 def is_tracing():
     """Whether this thread traces."""
     return flags().trace != NULL
+
+
+def set_source(source):
+    """The steps that a program makes from here on have this `source`, if the thread traces."""
+    if flags().trace != NULL: (<Trace>flags().trace).source = source
+
+
+def split_here():
+    """Program.begin() stops here, if the thread traces, and Program.resume() begins here."""
+    if flags().trace != NULL: (<Trace>flags().trace).split = (<Trace>flags().trace).clock
 
 
 @cython.binding(False)

@@ -47,6 +47,7 @@ cdef class Step:
     cdef int n_pointers, n_layouts
     cdef readonly str name  # of the operator, for errors
     cdef str within         # the composed function that called it, or None
+    cdef readonly object source     # Trace.source at that time
 
     cdef int take(self, int n_pointers, int n_layouts) except -1
     cdef const Layout* hold(self, const Layout* l) noexcept
@@ -69,7 +70,16 @@ cdef class Trace:
     cdef dict storage_of                # address of a real buffer, or of a Leaf -> number of a storage
     cdef dict remembered                # address of what is to be restored -> its Undo
     cdef list undo                      # in order
+    cdef list replaced                  # the LeafUndos whose old gradients may be released early
+    cdef dict of_none                   # address of a Leaf whose .grad was None -> number of the life of its zeros
+    cdef dict empty_rows                # address of a Leaf -> the step that gives it a GradientSlice without rows
+    cdef set with_rows                  # addresses of Leafs that a step gives a GradientSlice
+    cdef object source                  # where the program is, as set_source() says
+    cdef int split                      # the step before which the program can stop, or -1
+    cdef list inside                    # the Leafs of variables that the program has made and that have gradients
+    cdef set roles                      # addresses of Leafs whose grad_req has changed
     cdef list calls                     # what operators were called, for a net; None: not wanted
+    cdef bint lists                     # `calls` is wanted (it is None during a backward pass)
     cdef bint formulas                  # `calls` also has what the formulas of a backward pass execute
     cdef str within                     # the composed function that is running, or None
     cdef Tensor into                    # the next operation that reads this tensor first writes to it; None: none does

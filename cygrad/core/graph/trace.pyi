@@ -6,6 +6,8 @@ from typing_extensions import disjoint_base
 class Step:
     @property
     def name(self) -> Any: ...
+    @property
+    def source(self) -> Any: ...
 @disjoint_base
 class Storage:
     @property

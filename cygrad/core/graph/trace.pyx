@@ -18,12 +18,15 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport UINT8, itemsize
 from cygrad.kernels.driver cimport gather
 
+import os
+from threading import Lock
+
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
 
 cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
-cdef int open_traces = 0
+cdef object lock = Lock()           # of the only open trace: traces set aside gradients that threads may share
 
 
 cdef int refuse_trace(str action) except -1:
@@ -114,15 +117,15 @@ cdef class Trace:
         cdef Life** lives
         cdef LeafUndo u
         global cursor
-        for u in <list>self.remembered[None]: u.release_if_unused()
+        for u in self.replaced: u.release_if_unused()
         if self.n_lives == self.capacity:
             lives = <Life**>PyMem_Realloc(self.lives, (2 * self.capacity + 64) * sizeof(Life*))
             if lives == NULL: raise MemoryError("no memory for a trace")
             self.lives, self.capacity = lives, 2 * self.capacity + 64
         life = <Life*>PyMem_Calloc(1, sizeof(Life))
         if life == NULL: raise MemoryError("no memory for a trace")
-        life.data, life.nbytes, life.birth, life.death = <char*>cursor, nbytes, self.clock, -1
-        life.storage, life.number, life.clock, life.trace = -1, self.n_lives, &self.clock, <void*>self
+        life.data, life.nbytes, life.storage, life.number = <char*>cursor, nbytes, -1, self.n_lives
+        life.trace = <void*>self
         life.first_use = life.last_use = -1
         cursor += (nbytes + 255) // 128 * 128       # (a gap, so that no address belongs to two)
         self.lives[self.n_lives] = life
@@ -131,7 +134,7 @@ cdef class Trace:
 
     cdef int emit(self, Step s) except -1:
         """Append a step."""
-        s.within = self.within
+        s.within, s.source = self.within, self.source
         self.steps.append(s)
         self.clock += 1
         return 0
@@ -183,7 +186,10 @@ cdef class Trace:
         cdef Buffer* stand_in
         cdef Life* life
         cdef int number = -1
-        if <size_t><void*>leaf in self.remembered or not self.has_outside(leaf): return 0
+        if not self.has_outside(leaf):
+            if self.lists and leaf not in self.inside: self.inside.append(leaf)
+            return 0
+        if <size_t><void*>leaf in self.remembered: return 0
         u = LeafUndo.__new__(LeafUndo)
         u.leaf, u.grad, u.rows, u.fresh, u.incomplete = leaf, grad, leaf.rows, leaf.fresh, leaf.incomplete
         u.given, u.collected = leaf.given, leaf.collected
@@ -202,9 +208,9 @@ cdef class Trace:
                 stand_in.version, stand_in.rewrites = b.version, b.rewrites
                 u.memory = b
                 grad.buffer = stand_in
-                (<list>self.remembered[None]).append(u)
+                self.replaced.append(u)
             elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
-        elif leaf.rows is not None: (<list>self.remembered[None]).append(u)
+        elif leaf.rows is not None: self.replaced.append(u)
         elif number >= 0: self.stand_for_none(leaf, number)
         return self.remember(<size_t><void*>leaf, u)
 
@@ -215,7 +221,7 @@ cdef class Trace:
         (<Storage>self.storages[number]).lives.append(life.number)
         cdef Tensor t = shell()
         fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
-        self.remembered["none", <size_t><void*>leaf] = life.number
+        self.of_none[<size_t><void*>leaf] = life.number
         return put_grad(leaf, t)
 
     cdef bint is_outside(self, Tensor x):
@@ -266,9 +272,9 @@ cdef class Trace:
         cdef Buffer* b
         cdef int number
         if self.purpose != PREPARING or not self.has_outside(leaf): return 0
-        step = self.remembered.pop(("rows", <size_t><void*>leaf), None)
+        step = self.empty_rows.pop(<size_t><void*>leaf, None)
         if leaf.rows is not None: return 0 if step is None else self.emit(step)
-        if grad is not None and ("put", <size_t><void*>leaf) in self.remembered:
+        if grad is not None and <size_t><void*>leaf in self.with_rows:
             refuse_trace("a .grad that is first a GradientSlice and then a tensor")
         if grad is None:
             leaf_step(leaf, leaf.fresh)
@@ -436,14 +442,14 @@ cdef Trace begin_trace(int purpose):
     """Open a trace in this thread and pause recording. The traced function may open record()."""
     cdef Flags* f = flags()
     cdef Trace t = Trace.__new__(Trace)
-    global open_traces
     if f.trace != NULL:
         raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
-    t.purpose = purpose
-    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {None: []}, []
+    t.purpose, t.split = purpose, -1
+    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {}, []
+    t.replaced, t.of_none, t.empty_rows, t.with_rows, t.roles, t.inside = [], {}, {}, set(), set(), []
+    lock.acquire()                                  # (nothing below can fail)
     t.recording, t.training, t.peak, t.earlier_peak = f.recording, f.training, counters.peak, earlier_peak()
     f.trace, f.recording, f.values = <void*>t, False, 0
-    open_traces += 1
     set_tracing(True)
     return t
 
@@ -452,23 +458,33 @@ cdef int end_trace(Trace t) except -1:
     """Close the trace and restore what the program has changed outside. Also after an error."""
     cdef Flags* f = flags()
     cdef int i
-    global open_traces
     try:
         for undo in t.undo:                         # first what the program made, so that the live bytes do not rise
             if isinstance(undo, LeafUndo): (<LeafUndo>undo).drop_new()
         for i in range(t.n_lives):
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
         while t.undo: (<Undo>t.undo.pop()).restore()
-        t.remembered = {None: []}
+        t.remembered, t.replaced, t.empty_rows, t.inside = {}, [], {}, []
     finally:
         f.trace, f.values = NULL, 0
         f.recording, f.training = t.recording, t.training
-        open_traces -= 1
-        set_tracing(open_traces > 0)
+        set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
         restore_peaks(t.earlier_peak, t.peak)
+        lock.release()
     return 0
+
+
+def _after_fork():
+    """The child of a fork has none of the traces of other threads."""
+    global lock
+    lock = Lock()
+    set_tracing(flags().trace != NULL)
+    if flags().trace != NULL: lock.acquire()
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind):

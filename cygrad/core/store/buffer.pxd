@@ -57,11 +57,9 @@ cdef struct Life:           # of a virtual buffer. A trace owns it.
     char* data
     size_t nbytes
     Buffer* buffer          # NULL once that is released
-    int birth, death        # the number of steps before its allocation, and before its release
     int first_use, last_use     # the steps that use it; -1: none
     int storage             # the memory outside the arena that it stands for, or -1
     int number              # its place among the lives of the trace
-    const int* clock        # the number of steps so far
     void* trace             # the Trace
 
 cdef struct Shaping:        # the layout and dtype of the buffer being allocated, for an observer

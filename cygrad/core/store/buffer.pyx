@@ -443,7 +443,7 @@ cdef void forget_virtual(Buffer* b) noexcept:
     cdef Life* life = <Life*>b.home
     global virtual_bytes
     if life == NULL: return
-    life.buffer, life.death = NULL, life.clock[0]
+    life.buffer = NULL
     subtract_from_counters(b)
     virtual_bytes -= b.nbytes
     b.home = NULL
