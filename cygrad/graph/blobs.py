@@ -8,6 +8,7 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Blob, GradientSlice, Operator, check_name, check_names
 from cygrad.graph.gradients import Pass
+from cygrad.graph.turns import Lock
 
 Names = str | list[str] | tuple[str, ...]
 
@@ -41,7 +42,9 @@ class Blobs:
         self._passes: tuple[Pass, ...] = ()
         self._gradients: dict[str, Blob | GradientSlice] | None = None
         self._bindings: dict[str, Tensor] = {}      # blobs that stand for tensors from outside
+        self._variables: set[str] = set()           # those that were variables at the capture
         self._objects: dict[str, Any] = {}          # solvers and generators that operators name
+        self._turn: Lock = {}                       # of a run
         self._arguments: tuple[Blob, ...] = ()      # the inputs of a captured function
         self._shared: frozenset[str] | None = None  # (blobs that are kept although others may share memory)
         self.shapes = {}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import cygrad.autograd as autograd
+from cygrad.autograd.variables import remove_grad
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
 from cygrad.core.execute.inplace import writes_into
@@ -13,7 +14,7 @@ from cygrad.core.interop.creation import ones_like, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.graph.definition import PYTHON, Operator
 from cygrad.graph.gradients import (
-    ADD_ROWS, DENSE, DROPOUT, MOVE, NEGATE, ONES, RANDOM, SOLVER, STOP, WRITE, ZERO, ZERO_GRAD, ZEROS,
+    ADD_ROWS, DEDUPLICATE, DENSE, DROPOUT, MOVE, NEGATE, ONES, RANDOM, SOLVER, STOP, ZERO, ZERO_GRAD, ZEROS,
 )
 from cygrad.ops.calls import call
 from cygrad.ops.gradient import scale_gradient
@@ -23,6 +24,9 @@ from cygrad.ops.table import ROWS
 
 # Types that have further outputs for their formula if they are recorded: how many results they have.
 RESULTS = {"lstm_layer": 3, "gru_layer": 2, "rnn_layer": 2, "rnn_relu_layer": 2}
+REQUIRED = {"zeros": ("shape", "dtype"), "random": ("law", "shape", "numbers", "dtype"),
+            "solver": ("solver", "method", "arguments"), "move_running": ("factor",)}
+DEFAULT = "default"         # the name of the default generator
 LAWS = {"normal": 2, "uniform": 2, "bernoulli": 1}          # the numbers that each takes
 
 
@@ -30,17 +34,23 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
     """The outputs of an operator, by eager code: a tensor, or a tuple. `objects` are the solvers and generators that
     its arguments name."""
     type, arguments = operator.type, dict(operator.arguments)
-    if "generator" in arguments: arguments["generator"] = named(objects, arguments["generator"]) or default_generator
+    arguments.pop("recorded", None)                 # (lowering.py does not record it)
+    if "generator" in arguments: arguments["generator"] = named(objects, arguments["generator"])
     if arguments.pop("inplace", False):
         out = operator.inputs.index(operator.outputs[0])
-        if not is_tracing(): return inputs[out].copy_(call(type, inputs, arguments))
+        if not is_tracing():                        # (a formula may save the old value, so it reads a copy)
+            old = [x.copy() if x is inputs[out] else x for x in inputs] if autograd.is_recording() else inputs
+            return inputs[out].copy_(call(type, old, arguments))
         with writes_into(inputs[out]): call(type, inputs, arguments)
         return inputs[out]
     if type == PYTHON and operator.function is not None:
         made = operator.function[0](*inputs)
         if made is None: return ()                  # (no outputs)
         return tuple(asarray(y) for y in made) if isinstance(made, (tuple, list)) else asarray(made)
-    if type in OPERATORS: return OPERATORS[type](inputs, arguments, objects)
+    if type in OPERATORS:
+        for name in REQUIRED.get(type, ()):
+            if name not in arguments: raise TypeError(f"{type}: the argument {name!r} is missing")
+        return OPERATORS[type](inputs, arguments, objects)
     if type not in ROWS:
         raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
                            f"types are the names of the table, and net.create_python_operator() adds a function")
@@ -52,6 +62,7 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
 
 def named(objects: Mapping[str, Any], name: Any) -> Any:
     """The solver or generator of a name."""
+    if name == DEFAULT: return default_generator
     if name not in objects:
         raise RuntimeError(f"the net has no {described(name)}: a file of a net holds no solvers and generators; "
                            f"capture the function again")
@@ -66,13 +77,18 @@ def add_rows(inputs: list[Any], arguments: Any, objects: Any) -> Any:
     return dense + rows(indices, values, dense.shape).to_dense()
 
 
-def write(inputs: list[Any], arguments: Any, objects: Any) -> Any:
-    """The first input, in whose memory the elements of the second are now."""
-    return inputs[0].copy_(inputs[1])
+def deduplicate(inputs: list[Any], arguments: Any, objects: Any) -> Any:
+    """The indices and the values of a GradientSlice, each index once."""
+    rows: Any = GradientSlice
+    found = rows(*inputs).deduplicate(arguments.get("op", "sum"))
+    return found.indices, found.values
 
 
 def zero_grad(inputs: list[Any], arguments: Any, objects: Any) -> Any:
-    for x in inputs: x.zero_grad()
+    for x in inputs:
+        if arguments.get("to") == "none": x.grad = None
+        elif arguments.get("to") == "removed": remove_grad(x)
+        else: x.zero_grad()
     return ()
 
 
@@ -86,7 +102,8 @@ def random(inputs: list[Any], arguments: Any, objects: Any) -> Any:
     if LAWS.get(law) != len(numbers):
         raise ValueError(f"random: law must be one of {', '.join(LAWS)}, with its numbers, got {described(law)} and "
                          f"{described(numbers)}")
-    return getattr(arguments["generator"], law)(arguments["shape"], *numbers, dtype=arguments["dtype"])
+    draw = getattr(arguments.get("generator", default_generator), law)
+    return draw(arguments["shape"], *numbers, dtype=arguments["dtype"])
 
 
 def drop(inputs: list[Any], arguments: Any, objects: Any) -> Any:
@@ -102,7 +119,7 @@ def solve(inputs: list[Any], arguments: Any, objects: Any) -> Any:
 
 
 METHODS = {name: name for name in ("update", "weight_decay", "clip_grad_by_norm", "clip_grad_by_global_norm",
-                                   "clip_grad_by_value", "scale_grad")}
+                                   "clip_grad_by_value", "scale_grad", "_drop_decay")}
 OPERATORS: dict[str, Callable[[list[Any], Any, Any], Any]] = {
     ONES: lambda inputs, arguments, objects: ones_like(inputs[0]),
     STOP: lambda inputs, arguments, objects: inputs[0].detach(),
@@ -110,5 +127,6 @@ OPERATORS: dict[str, Callable[[list[Any], Any, Any], Any]] = {
     NEGATE: lambda inputs, arguments, objects: scale_gradient(inputs[0], -1.0),
     DENSE: lambda inputs, arguments, objects: scale_gradient(inputs[0], 1.0),
     ZEROS: lambda inputs, arguments, objects: zeros(arguments["shape"], dtype=arguments["dtype"]),
-    ADD_ROWS: add_rows, WRITE: write, ZERO_GRAD: zero_grad, MOVE: move, RANDOM: random, DROPOUT: drop, SOLVER: solve,
+    ADD_ROWS: add_rows, DEDUPLICATE: deduplicate, ZERO_GRAD: zero_grad, MOVE: move, RANDOM: random, DROPOUT: drop,
+    SOLVER: solve,
 }

@@ -15,11 +15,11 @@ from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"
 STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
+DEDUPLICATE = "deduplicate"
 ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
-WRITE, ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = ("write", "zeros", "zero_grad", "move_running", "random",
-                                                          "dropout", "solver")
-MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER}             # nothing flows through them
-BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, WRITE, DROPOUT, *MADE}   # types that are no rows of the table
+ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = "zeros", "zero_grad", "move_running", "random", "dropout", "solver"
+MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE}        # nothing flows through them
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, DROPOUT, *MADE}   # types that are no rows of the table
 
 # Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
 NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
@@ -44,6 +44,8 @@ ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE,
 
 Version = tuple[str, int]   # a blob, and how many operators have written it
 Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
+
+CAPTURE = "capture"         # who asks for the pass of a captured function
 
 registered: dict[str, Registered] = {}
 
@@ -139,7 +141,6 @@ class GradientRegistry:
     def register_gradient(type: str) -> Callable[[Registered], Registered]:
         """As the function of this name."""
         return register_gradient(type)
-
 
 
 def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,
@@ -274,8 +275,10 @@ class Walk:
         for y in heads: self.count[y, self.versions.now.get(y, 0)] = 1
         for k in range(len(self.operators) - 1, self.skip - 1, -1):
             if not self.is_reached(k): continue
-            for i in self.targets(k):
-                version = self.versions.read[k][i]
+            reached = [self.versions.read[k][i] for i in self.targets(k)]
+            reached += [self.versions.read[k][i] for i, j in kept_graphs(self.operators[k])
+                        if self.versions.written[k][j] in self.count]
+            for version in reached:
                 assert version is not None
                 self.count[version] = self.count.get(version, 0) + 1
 
@@ -312,6 +315,8 @@ class Walk:
     def differentiate(self, k: int, outputs: list[Any]) -> None:
         """Emit the gradient of operator k."""
         operator, targets = self.operators[k], self.targets(k)
+        for i, j in kept_graphs(operator):
+            if outputs[j] is not None: self.add(self.versions.read[k][i], outputs[j])
         who = f"{self.who}: the gradient of operator {k}, {cut(repr(operator))},"
         if not targets: return
         if operator.type in registered:
@@ -326,7 +331,8 @@ class Walk:
         if operator.type not in READS_OUTPUTS | READS_NOTHING: read += self.versions.read[k]
         if operator.type in READS_OUTPUTS or operator.type == PYTHON: read += self.versions.written[k]
         needed = [version for version in read if version is not None and version[0] not in self.constants]
-        for version in needed: self.versions.check(version, who)
+        if self.who != CAPTURE:                     # (the eager pass that was traced has checked)
+            for version in needed: self.versions.check(version, who)
         inputs = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
         made = [self.contribution(operator, self.versions.read[k][i]) for i in targets]
         names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
@@ -385,9 +391,16 @@ class Walk:
             self.add(version, GradientSlice(*names) if isinstance(g, tuple) else names[0])
 
 
+def kept_graphs(operator: Operator) -> list[tuple[int, int]]:
+    """(input, output) of each blob that an operator writes without recording that: a gradient of the new version is one
+    of the version before."""
+    if operator.type != SOLVER and operator.arguments.get("recorded", True): return []
+    return [(operator.inputs.index(name), j) for j, name in enumerate(operator.outputs) if name in operator.inputs]
+
+
 def targets_of(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
-    if operator.type in (STOP, ONES) or operator.type in MADE: return []
+    if operator.type in (STOP, ONES) or operator.type in MADE or not operator.arguments.get("recorded", True): return []
     names = [""] * len(operator.inputs)
     if operator.type in ROWS and operator.type not in registered:
         if not ROWS[operator.type].operator.differentiable and operator.type not in OF_PLACES: return []

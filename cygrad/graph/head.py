@@ -52,6 +52,8 @@ def head(net: "Net", blob: Any) -> Head:
                              f"{cut(', '.join(net.outputs)) or 'none'}; name the one that is the loss")
         blob = net.outputs[0]
     name = net._need(blob, "Net.head")
+    if not net.versions(name):
+        raise ValueError(f"Net.head: no operator of net {cut(net.name)} writes {described(str(name))}; name its loss")
     gradient = next((o for o in net.operators if o.is_gradient), None)
     if gradient is not None:
         raise RuntimeError(f"Net.head: net {cut(net.name)} has the gradient operator {cut(repr(gradient))}; an Updater "

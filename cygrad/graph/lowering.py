@@ -11,10 +11,12 @@ import numpy as np
 import cygrad.autograd as autograd
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
+from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.graph.definition import GradientSlice, Operator
 from cygrad.graph.gradients import ZERO, Pass, Version, Versions
+from cygrad.graph.hooks import Hooks
 from cygrad.graph.operators import Operators
 
 SHOWN = 24                  # operators that an error lists
@@ -23,10 +25,12 @@ SHOWN = 24                  # operators that an error lists
 class Run(Operators):
     """One run of the operators of a net on tensors.
 
-    net: the Net. values: a tensor for each input. kept: the names of the blobs whose last versions are results.
-    After execute(), `values` has the kept blobs."""
+    net: the Net. values: a tensor for each input. kept: the names of the blobs whose last versions are results. hooks:
+    functions that are called with each operator and the values before and after it. split: the operator before which a
+    program can stop and from which it can run again. After execute(), `values` has the kept blobs."""
 
-    def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str]):
+    def __init__(self, net: Any, values: Mapping[str, Any], kept: Iterable[str],
+                 hooks: Hooks | None = None, split: int | None = None):
         super().__init__({**net.constants, **net.bindings, **values}, net.constants, net.objects)
         self.net, self.operators = net, net.operators
         self.kept = {*kept}
@@ -43,7 +47,7 @@ class Run(Operators):
             for version in (*(v for v, _ in p.heads), *(p.whole[name] for name in self.used[k] if name in p.whole)):
                 self.wanted[version] = k
         self.tensors: dict[Version, Any] = {}   # their values
-        self.at = 0
+        self.at, self.hooks, self.split = 0, hooks, split
 
     def used_after(self, k: int, p: Pass) -> set[str]:
         """The blobs of a pass that are results or that later operators read."""
@@ -62,32 +66,32 @@ class Run(Operators):
                     if n is not None: last[n] = max(last.get(n, 0), k)
         return last
 
-    def begins(self) -> list[int]:
-        """The operators at which execute() begins a step: all but those inside a pass."""
-        return [k for k in range(len(self.operators)) if k in self.passes or k not in self.inside]
-
-    def execute(self, end: int | None = None) -> dict[str, Any]:
-        """Run all operators, or those before `end`. Returns the kept values that exist, by name."""
+    def execute(self) -> dict[str, Any]:
+        """Run all operators. Returns the kept values that exist, by name, in the order of the blobs of the net."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
         for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
-        while self.at < (len(self.operators) if end is None else end):
+        while self.at < len(self.operators):
             k = self.at
+            if k == self.split: split_here()
+            set_source(k)
+            if self.hooks is not None and k not in self.passes: self.hooks.begin(k, self.values)
             try:
                 if k in self.passes: self.run_pass(k, self.passes[k])
                 else: self.run_operator(k)
             except Exception as e:
-                e.add_note(self.progress())
+                if self.hooks is None or not self.hooks.raised: e.add_note(self.progress())
                 e.operator = self.at    # type: ignore[attr-defined]  # for plan.py
                 raise
             self.at = k + (len(self.passes[k].operators) if k in self.passes else 1)
+            if self.hooks is not None: self.hooks.end(self.values)
             self.forget(k)
-        found = {name: y for name in self.kept if isinstance(y := self.values.get(name), Tensor)}
+        found = {str(name): y for name in self.net.blobs
+                 if name in self.kept and isinstance(y := self.values.get(name), Tensor)}
         return found if autograd.is_recording() else {name: y.detach() for name, y in found.items()}
 
     def progress(self) -> str:
         """The operators that ran and the one that failed, with what it read."""
-        return progress(self.net, self.at, len(self.passes[self.at].operators) if self.at in self.passes else 1,
-                        self.values)
+        return progress(self.net, self.at, self.values)
 
     def forget(self, begun: int) -> None:
         """Drop the values that no later operator uses."""
@@ -110,10 +114,12 @@ class Run(Operators):
         operator = self.operators[k]
         inputs = [None if name is None else self.value(name) for name in operator.inputs if operator.of is None]
         if operator.of is not None: outputs = self.gradient_alone(operator)
+        elif not operator.arguments.get("recorded", True): outputs = self.compute(operator, inputs)
         elif id(operator) in self.alone: outputs = self.record_alone(operator, inputs)
         elif id(operator) in self.recorded:
             with autograd.record(train_mode=None): outputs = self.compute(operator, inputs)
         else: outputs = self.compute(operator, inputs)
+        if self.hooks is not None: self.hooks.watch(operator, outputs)
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True):
             if y is not None: self.set_value(name, y, version)
             else: self.values.pop(name, None)       # (a gradient that does not exist)
@@ -127,6 +133,7 @@ class Run(Operators):
         if parts:
             raise RuntimeError(f"the blob {described(str(parts[0]))} is a part of a gradient, which a pass adds up "
                                f"without storing it; read the whole gradient")
+        if self.hooks is not None: self.hooks.follow(k, p, self.values)
         found = self.written_back(ys, heads, p) if p.kind == "backward" else self.returned(k, ys, heads, p)
         positions = {str(name): k + i for i, o in enumerate(p.operators) for name in o.outputs}
         zeros = self.zero_versions(p)
@@ -137,6 +144,7 @@ class Run(Operators):
             if isinstance(g, Rows): g = g.indices if name in rows else g.values
             if g is not None: self.set_value(name, g, dict(self.versions.written[positions[name]])[name])
             else: self.values.pop(name, None)
+        if self.hooks is not None: self.hooks.proceed(k + len(p.operators) - 1)
         for version, last in self.wanted.items():
             if last <= k: self.tensors.pop(version, None)
 
@@ -145,9 +153,10 @@ class Run(Operators):
         versions = dict.fromkeys(p.whole[name] for o in p.operators for name in o.outputs if name in self.used[k])
         variables = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
         made, read = {*map(id, p.operators)}, {*map(id, p.forward)}
-        later = [{*map(id, other.forward)} for at, other in self.passes.items() if at > k]
-        again = p.create_graph or any(made & forward for forward in later)
-        retain = p.retain_graph or again or any(read & forward for forward in later)
+        later = [{id(o.of) for o in other.operators} for at, other in self.passes.items() if at > k]
+        again = p.create_graph or any(made & differentiated for differentiated in later)
+        retain = p.retain_graph or again or self.split is not None
+        retain = retain or any(read & differentiated for differentiated in later)
         if not ys or not variables: return {}
         return dict(zip(variables, autograd.grad(ys, [*variables.values()], heads, retain, create_graph=again,
                                                  allow_unused=True), strict=True))
@@ -155,7 +164,8 @@ class Run(Operators):
     def written_back(self, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
         """Let the gradients go to the .grad of the variables, and return these."""
         inputs = [self.net.bindings[name] for name in p.inputs] or None
-        autograd.backward(ys, heads, p.retain_graph, create_graph=p.create_graph, inputs=inputs)
+        retain = p.retain_graph or self.split is not None
+        autograd.backward(ys, heads, retain, create_graph=p.create_graph, inputs=inputs)
         return {(name, 0): x.grad for name, x in self.net.bindings.items() if x.requires_grad}
 
     def heads(self, p: Pass) -> tuple[list[Any], list[Any]]:
@@ -193,9 +203,12 @@ def whole_passes(operators: tuple[Operator, ...], passes: Iterable[Pass]) -> dic
         for k in broken: del found[k]
 
 
-def progress(net: Any, at: int, n: int, values: Mapping[str, Any]) -> str:
-    """The operators that ran, and after them the `n` that failed, with what is known of their inputs."""
+def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:
+    """The operators that ran, and after them the one that failed, or the backward pass that begins there, with what is
+    known of their inputs."""
     operators = net.operators
+    whole = whole_passes(operators, net.passes).get(at)
+    n = 1 if whole is None else len(whole.operators)
     lines = [f"cygrad: {'the backward pass of ' if n > 1 else ''}operator {at} of net {cut(net.name)} failed:"]
     if at > SHOWN: lines.append("  ...")
     lines += [f"  {k}  {cut(repr(operators[k]))}" for k in range(max(at - SHOWN, 0), at)]

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
-from cygrad.graph.blobs import Blobs, Names
+from cygrad.graph.blobs import Names
 from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
 )
+from cygrad.graph.edits import Edits
 from cygrad.graph.gradients import (
-    ALIASES, BUILT_IN, backward_pass, completed_pass, gradient_names, renamed_gradients, renamed_pass,
+    ALIASES, BUILT_IN, DEDUPLICATE, backward_pass, completed_pass, gradient_names,
 )
 from cygrad.graph.immediate import is_immediate, run_added
+from cygrad.ops.calls import described_row
 from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
 
 
-class Net(Blobs):
+class Net(Edits):
     """A list of operators on named blobs. Each operator of the table can be added by its name, on names of blobs:
 
         net = cg.graph.Net("mlp")
@@ -229,14 +231,18 @@ class Net(Blobs):
             workspace.feed("x", x); workspace.feed("t", t)
             workspace.run(net)
 
-        examples: tensors, arrays or pairs (shape, dtype). They are the inputs of the net, named by the parameters of f;
-        f gets them without values. Tensors that f uses from outside are bindings: each run reads and writes their
-        memory, the .grad of variables, the states of solvers and generators, so training goes on in eager code or in
-        the net. names: names for tensors from outside. What f returns are the outputs. Python code in f runs once. In
-        record(), f is traced in train mode, and no gradient flows through what it does in no_grad().
+        examples: tensors, arrays or pairs (shape, dtype). They are the inputs of the net, named by the parameters of
+        f; f gets them without values. `arguments` go to f as they are and are no inputs. Tensors that f uses from
+        outside are bindings: each run reads and writes their memory, the .grad of variables, the states of solvers
+        and generators, so training goes on in eager code or in the net. The net uses the tensors that f used when it
+        was captured: load_state_dict() writes to these, but a new Parameter in place of an old one is not seen.
+        names: names for tensors from outside. What f returns are the outputs. Python code in f runs once, and Python
+        numbers, also sizes such as x.shape[0], are constants. In record(), f is traced in train mode, and no
+        gradient flows through what it does in no_grad().
 
         Raises RuntimeError, which names it, for what a run would not repeat: item(), bool() and numpy() of a tensor,
-        shapes that depend on values, hooks, an autograd.Function, attach_grad()."""
+        shapes that depend on values, hooks, an autograd.Function, attach_grad(), an assignment to .grad other than
+        None, setting the state of a generator, and reading a .grad that no captured pass has written."""
         from cygrad.graph.capture import capture
 
         return capture(f, examples, name, names, arguments)
@@ -333,12 +339,25 @@ class Net(Blobs):
         gradients = self.gradients
         return {name: gradients[name] for name in self.inputs if name in gradients}
 
+    def deduplicate(self, gradient: GradientSlice, op: str = "sum") -> GradientSlice:
+        """Add an operator of type "deduplicate", which makes each index of a row-sparse gradient occur once, in
+        ascending order, with the sum or the mean of its rows, and return its outputs as a GradientSlice. The number of
+        rows depends on the indices, so a net with this operator has no plan. Raises TypeError unless `gradient` is a
+        GradientSlice, ValueError unless `op` is "sum" or "mean"."""
+        who = "Net.deduplicate"
+        if not isinstance(gradient, GradientSlice):
+            raise TypeError(f"{who} takes a GradientSlice, got {described(gradient)}; a dense gradient has each row "
+                            f"once")
+        if op not in ("sum", "mean"): raise ValueError(f"{who}: op must be \"sum\" or \"mean\", got {described(op)}")
+        names = [self._fresh(f"{name}_unique") for name in gradient]
+        return GradientSlice(*self.add_operator(DEDUPLICATE, [*gradient], names, op=op))
+
     # ---- memory ------------------------------------------------------------------------------------------------------
 
     def share_blobs(self, dont_share_blobs: Names = ()) -> None:
-        """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss), the
-        gradients of the inputs and `dont_share_blobs` have values. Without this call each blob that was given a name
-        keeps its value. Raises ValueError for unknown blobs."""
+        """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss),
+        the gradients of the inputs and `dont_share_blobs` have values. Without this call all gradients and each blob
+        that was given a name keep their values (nnabla: persistent). Raises ValueError for unknown blobs."""
         names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
         self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
         self._edits += 1
@@ -370,57 +389,7 @@ class Net(Blobs):
 
         return inferred(self, shapes)
 
-    # ---- changes -----------------------------------------------------------------------------------------------------
-
-    def rename(self, blob: str, new: str) -> Blob:
-        """Give a blob another name, everywhere in the net. Raises ValueError if there is none of the old name, or one
-        of the new."""
-        who = "Net.rename"
-        old, new = self._need(blob, who), check_name(new, who, "the new name")
-        if new in self._known:
-            raise ValueError(f"{who}: net {cut(self._name)} has a blob {described(str(new))} already; choose another "
-                             f"name")
-
-        def renamed(names): return tuple(new if name == old else name for name in names)
-
-        made: dict[int, Operator] = {}              # by the ids of the operators before
-        for k, o in enumerate(self._operators):
-            if old in o.inputs or old in o.outputs or id(o.of) in made:
-                made[id(o)] = self._operators[k] = o.replace(inputs=renamed(o.inputs), outputs=renamed(o.outputs),
-                                                             of=made.get(id(o.of), o.of))
-        self._passes = tuple(renamed_pass(p, made, {old: new}) for p in self._passes)
-        if self._gradients is not None:
-            self._gradients = renamed_gradients(self._gradients, {old: new})
-        self._given = {*renamed(self._given)}
-        if self._shared is not None: self._shared = frozenset(renamed(self._shared))
-        self._bindings = {new if name == old else name: x for name, x in self._bindings.items()}
-        self._constants = {new if name == old else name: value for name, value in self._constants.items()}
-        self._numbers = {text: new if name == old else name for text, name in self._numbers.items()}
-        if self._outputs is not None: self._outputs = renamed(self._outputs)
-        if old in self.shapes: self.shapes[new] = self.shapes.pop(old)
-        self._known = self._known - {old} | {new}
-        self._edits += 1
-        return new
-
-    def remove_operator(self, operator: Operator) -> None:
-        """Remove an operator: this one, or else the first that is equal. Raises ValueError if the net does not have it,
-        or if an assigned output would no longer exist."""
-        who = "Net.remove_operator"
-        if not isinstance(operator, Operator):
-            raise TypeError(f"{who} takes an operator of net.operators, got {described(operator)}")
-        k = next((k for k, o in enumerate(self._operators) if o is operator), None)
-        if k is None:
-            if operator not in self._operators:
-                raise ValueError(f"{who}: net {cut(self._name)} does not have the operator {cut(repr(operator))}")
-            k = self._operators.index(operator)
-        rest = self._operators[:k] + self._operators[k + 1:]
-        known = {name for o in rest for name in (*o.inputs, *o.outputs) if name is not None} | {*self._constants}
-        for name in self._outputs or ():
-            if name not in known:
-                raise ValueError(f"{who}: the output {described(str(name))} would no longer exist; insert another "
-                                 f"operator that writes it first, or assign net.outputs")
-        self._operators, self._known = rest, known
-        self._edits += 1
+    # ---- copies, text, files, drawings -------------------------------------------------------------------------------
 
     def clone(self, name: str | None = None) -> "Net":
         """An independent copy, with another name if one is given. The tensors of constants are copied; Python operators
@@ -432,13 +401,12 @@ class Net(Blobs):
         other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
         other._given = self._given | gradient_names(self._gradients or {})
         other._objects, other._arguments = dict(self._objects), self._arguments
+        other._variables = set(self._variables)
         other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
         other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
         return other
 
     __copy__ = clone
-
-    # ---- text, files, drawings ---------------------------------------------------------------------------------------
 
     def text(self) -> str:
         """The net as text: its name and mode, its inputs, constants and outputs, and a line for each operator."""
@@ -450,9 +418,11 @@ class Net(Blobs):
         return self.text()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the net to a .safetensors file: the constants that are tensors, and in its metadata the definitions as
-        JSON. The file is replaced atomically, as cygrad.save does. Raises ValueError for another suffix and for a net
-        with Python operators, and OSError if the file cannot be written."""
+        """Write the net to a .safetensors file: the constants that are tensors, and in its metadata the definitions
+        as JSON. Tensors outside, solvers and generators are not in the file: a loaded net has inputs in place of its
+        bindings, and cannot run operators that name a solver. The file is replaced atomically, as cygrad.save does.
+        Raises ValueError for another suffix and for a net with Python operators, and OSError if the file cannot be
+        written."""
         from cygrad.graph.files import save
 
         save(self, path)
@@ -495,11 +465,15 @@ class Net(Blobs):
                                                       f"{described(name)}, inputs, outputs)"
             raise AttributeError(f"Net has no attribute and the operator table has no row {described(name)}{advice}")
 
-        def build(inputs: Operands = (), outputs: Names | int | None = None, **arguments: Any) -> Any:
+        def build(inputs: Operands = (), outputs: Names | int | None = None, *more: Any, **arguments: Any) -> Any:
+            if more:
+                raise TypeError(f"Net.{name} takes the inputs as one list: net.{name}([\"x\", \"y\"], outputs), got "
+                                f"{len(more) + 2} arguments")
             return self._insert(f"Net.{name}", len(self._operators), name, inputs, outputs, arguments)
 
         build.__name__, build.__qualname__ = name, f"Net.{name}"
         build.__doc__ = f"add_operator({name!r}, inputs, outputs, **arguments)"
+        if name in ROWS: build.__doc__ += f". {described_row(name)}"
         return build
 
     def __dir__(self) -> list[str]:

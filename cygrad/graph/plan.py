@@ -1,12 +1,9 @@
 """The memory of a net before it runs, and the program that runs it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from os import PathLike
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -18,6 +15,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import PYTHON
 from cygrad.graph.immediate import mode
 from cygrad.graph.lowering import Run
+from cygrad.graph.turns import other_thread
 from cygrad.ops.table import ROWS
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 Signature = tuple[tuple[int, ...], str]
 CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
-running: WeakKeyDictionary[Any, WeakSet[Any]] = WeakKeyDictionary()      # the runs of each net, by workspace.py
 
 
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
@@ -156,31 +153,16 @@ def read_signature(value: Any, what: str) -> Signature:
 
 
 def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
-             end: int | None = None) -> Program:
-    """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `end`: only
-    the operators before this one."""
+             split: int | None = None) -> Program:
+    """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `split`: it
+    can stop before this operator (Program.begin)."""
     names = list(inputs)
 
     def run(*values: Tensor) -> dict[str, Tensor]:
-        with mode(net): return Run(net, dict(zip(names, values, strict=True)), kept).execute(end)
+        blobs = dict(zip(names, values, strict=True))
+        with mode(net): return Run(net, blobs, kept, split=split).execute()
 
     return Program(run, *inputs.values())
-
-
-def failed_operator(net: "Net", values: Mapping[str, Tensor], error: Exception) -> tuple[int, int] | None:
-    """The operator in which a program of the net failed, and how many it ran with, found by its step: the programs of
-    the first operators have the first steps."""
-    found = [re.search(r"^cygrad: in step (\d+) of ", note) for note in getattr(error, "__notes__", ())]
-    steps = [int(match[1]) for match in found if match]
-    if not steps: return None
-    inputs = {name: read_signature(x, name) for name, x in values.items()}
-    begins = Run(net, values, net.kept).begins()
-    low, high = 0, len(begins) - 1                  # the last part that begins at or before the step
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(prepared(net, inputs, net.kept, begins[middle]).steps) < steps[0]: low = middle
-        else: high = middle - 1
-    return begins[low], (*begins, len(net.operators))[low + 1] - begins[low]
 
 
 def refuse_plan(net: "Net", who: str, error: RuntimeError) -> NoReturn:
@@ -208,7 +190,7 @@ class Observed(Run):
 def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
-    if any(turn.thread != get_ident() for turn in [*running.get(net, ())]):
+    if other_thread(net._turn):
         raise RuntimeError(f"{who}: net {cut(net.name)} runs in another thread; wait for it, or plan a clone()")
     for k, o in enumerate(net.operators):
         if o.type == PYTHON:

@@ -7,11 +7,10 @@ from typing import Any
 
 from cygrad.core.errors import described
 from cygrad.core.graph.attributes import Attributes
-from cygrad.core.graph.planning import item
 from cygrad.core.graph.symbol import described_leaf, described_node, operands_of, place_of
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.built_in import RESULTS
-from cygrad.graph.capture import key_of
+from cygrad.graph.capture import read
 from cygrad.graph.definition import Blob, Operator, check_name
 from cygrad.graph.gradients import operand_names
 from cygrad.graph.net import Net
@@ -54,7 +53,7 @@ class Walk:
             if not isinstance(x, Tensor):
                 raise TypeError(f"Net.from_graph: names[{name!r}] must be a tensor, got {described(x)}")
             node, nr = place_of(x)
-            if node is None: self.data[key_of(item(x))[:4]] = name
+            if node is None: self.data[read(x).elements] = name
             else: self.wanted[id(node), nr] = name
         self.taken = frozenset(names or ())
 
@@ -125,7 +124,7 @@ class Walk:
 
     def value(self, x: Tensor) -> str:
         """The blob of a saved value: an input if the caller has a name for it, else a constant."""
-        key = key_of(item(x))[:4]                   # (whether it is detached does not matter)
+        key = read(x).elements                      # (whether it is detached does not matter)
         if key not in self.values:
             if key in self.data: self.values[key] = self.add_input(self.data[key], x.shape, x.dtype)
             else: self.values[key] = self.net.add_constant(x, self.fresh("constant", set()))

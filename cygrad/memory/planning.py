@@ -1,5 +1,6 @@
 """memory.plan(): the memory of a program before it runs."""
 
+from cygrad.core.errors import described
 from cygrad.core.graph.planning import planning
 from cygrad.memory.profiling import profile
 
@@ -16,6 +17,9 @@ def plan(f, *example, **named):
     such as ones(), arange() and tensor(), is allocated. The plan is higher than the call where memory depends on values
     that f computes (bce_with_logits keeps targets of 0 and 1 as bits), and where f replaces a .grad that has a graph,
     whose saved tensors stay."""
+    if not callable(f):
+        raise TypeError(f"memory.plan takes a function and its arguments, got {described(f)}; a net has a plan() of "
+                        f"its own")
     with profile() as p, planning():
         f(*example, **named)
     return p

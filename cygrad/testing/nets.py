@@ -112,8 +112,8 @@ def check_gradients(net: "Net | Operator", inputs: Mapping[str, Any], outputs: s
     afterwards.
 
     Raises AssertionError with the blob, the element and both numbers if a gradient is wrong; ValueError or TypeError
-    for unknown blobs and missing values; RuntimeError if no output depends on an input, and for a net that updates
-    parameters or writes to the .grad of variables."""
+    for unknown blobs, missing values and an eps that is not positive; RuntimeError if no output depends on an input,
+    and for a net that updates parameters or writes to the .grad of variables."""
     from cygrad.graph import Net, Operator
 
     who = "check_gradients"
@@ -122,6 +122,8 @@ def check_gradients(net: "Net | Operator", inputs: Mapping[str, Any], outputs: s
     for operator in net.operators:
         if operator.type in REFUSED or any(p.kind == "backward" for p in net.passes):
             raise RuntimeError(f"{who}: net {cut(net.name)} updates variables; check a net of the forward pass alone")
+    if isinstance(eps, bool) or not isinstance(eps, (int, float)) or not eps > 0:
+        raise ValueError(f"{who}: eps must be a positive number, got {described(eps)}")
     given = arrays(inputs, who)
     with same_draws([net]) as restore:
         checked = Checked(net, given, restore)
@@ -263,7 +265,8 @@ class Checked:
                 if abs(g[at] - measured) <= atol + rtol * abs(measured): continue
                 raise AssertionError(f"{self.who}: the gradient of {described(name)}, of shape {elements.shape}, is "
                                      f"wrong at element {at}: net {cut(self.net.name)} gives {g[at]:.10g}, finite "
-                                     f"differences give {measured:.10g}")
+                                     f"differences give {measured:.10g}; at a kink or a step, as of relu at 0, choose "
+                                     f"other inputs")
 
 
 # ---- nets against each other -----------------------------------------------------------------------------------------
