@@ -20,9 +20,15 @@ endif
 demo: $(VENV)/has-demo $(VENV)/built
 	$(PY) -m cygrad demo
 
-# The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some.
+# The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some. Without it, the tests of documents
+# and benchmarks run beside the others, on a second core.
 test: $(VENV)/has-test $(VENV)/built
+ifneq ($(TESTS),)
 	$(PY) -m pytest -q $(TESTS)
+else
+	$(PY) -m pytest -q tests/project & project=$$!; $(PY) -m pytest -q --ignore=tests/project; status=$$?; \
+		wait $$project && exit $$status
+endif
 
 # All tests, with full sweeps.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
@@ -33,6 +39,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.memory --output benchmarks/results/memory
 	$(PY) -m benchmarks.steps --output benchmarks/results
 	$(PY) -m benchmarks.replay --output benchmarks/results
+	$(PY) -m benchmarks.plans --output benchmarks/results
 
 # A short benchmark (two minutes on two cores), written to out/. OLD=benchmarks/results/results.json compares with it.
 bench-quick: $(VENV)/has-bench $(VENV)/built

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from net_runs import training_step
 
 import cygrad as cg
 from cygrad import nn
@@ -15,20 +16,6 @@ LABELS = rng.integers(0, 3, 8)
 def mlp(seed=0):
     cg.random.seed(seed)
     return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
-
-
-def trainer(model, solver):
-    """A training step, and its solver."""
-    solver.set_parameters(dict(model.named_parameters()))
-
-    def step(x, t):
-        solver.zero_grad()
-        with cg.record(): loss = cg.cross_entropy(model(x), t)
-        loss.backward()
-        solver.update()
-        return loss
-
-    return step
 
 
 def fed(net, *arrays):
@@ -53,7 +40,7 @@ def test_the_inputs_have_the_names_of_the_parameters_of_the_function():
 
 def test_capturing_changes_nothing():
     model, solver = mlp(), cg.optim.Adam(0.1)
-    step = trainer(model, solver)
+    step = training_step(model, solver)
     step(cg.tensor(BATCH), cg.tensor(LABELS))
     before = values(model), [x.version for x in model.parameters()], [x.grad for x in model.parameters()]
     gradients = [g.numpy().copy() for g in before[2]]
@@ -70,7 +57,7 @@ def test_capturing_changes_nothing():
 
 def test_after_an_error_nothing_has_changed():
     model, solver = mlp(), cg.optim.Adam(0.1)
-    step = trainer(model, solver)
+    step = training_step(model, solver)
 
     def fails(x, t):
         step(x, t)
@@ -86,8 +73,8 @@ def test_after_an_error_nothing_has_changed():
 @pytest.mark.parametrize("solver", [cg.optim.Sgd, cg.optim.Momentum, cg.optim.Adam, cg.optim.AdamW, cg.optim.Lion])
 def test_a_training_step(solver):
     ours, theirs = mlp(), mlp()
-    net = Net.capture(trainer(ours, solver(0.05)), BATCH, LABELS, names=dict(ours.named_parameters()))
-    step, workspace = trainer(theirs, solver(0.05)), fed(net, BATCH, LABELS)
+    net = Net.capture(training_step(ours, solver(0.05)), BATCH, LABELS, names=dict(ours.named_parameters()))
+    step, workspace = training_step(theirs, solver(0.05)), fed(net, BATCH, LABELS)
     assert {"0.weight", "0.bias", "2.weight", "2.bias"} == {*net.bindings} and net.training
     for k in range(4):
         array = BATCH * (k + 1)
@@ -104,7 +91,7 @@ def test_a_training_step(solver):
 def test_eager_steps_and_runs_of_the_net_can_alternate():
     ours, theirs = mlp(), mlp()
     solver, other = cg.optim.Adam(0.05), cg.optim.Adam(0.05)
-    step, expected = trainer(ours, solver), trainer(theirs, other)
+    step, expected = training_step(ours, solver), training_step(theirs, other)
     net = Net.capture(step, BATCH, LABELS)
     workspace = fed(net, BATCH, LABELS)
     for k in range(6):
@@ -120,7 +107,7 @@ def test_eager_steps_and_runs_of_the_net_can_alternate():
 
 def test_a_run_raises_the_versions_of_what_it_writes():
     model = mlp()
-    net = Net.capture(trainer(model, cg.optim.Sgd(0.1)), BATCH, LABELS)
+    net = Net.capture(training_step(model, cg.optim.Sgd(0.1)), BATCH, LABELS)
     workspace, before = fed(net, BATCH, LABELS), [x.version for x in model.parameters()]
     workspace.run(net)
     assert all(x.version > v for x, v in zip(model.parameters(), before, strict=True))
@@ -154,7 +141,8 @@ def test_batch_norm_moves_its_statistics():
 
     ours, theirs = model(), model()
     for m in (ours, theirs): m.train()
-    net, step = (Net.capture(trainer(ours, cg.optim.Sgd(0.1)), BATCH, LABELS), trainer(theirs, cg.optim.Sgd(0.1)))
+    net = Net.capture(training_step(ours, cg.optim.Sgd(0.1)), BATCH, LABELS)
+    step = training_step(theirs, cg.optim.Sgd(0.1))
     workspace = fed(net, BATCH, LABELS)
     for _ in range(3):
         workspace.run(net)
@@ -225,3 +213,102 @@ def test_gradients_of_gradients():
 ])
 def test_what_a_run_would_not_repeat_is_refused_by_name(f, named):
     with pytest.raises(RuntimeError, match=f"^capture: {named}.* cannot be captured"): Net.capture(f, cg.ones(3))
+
+
+def test_memory_that_the_function_makes_is_new_at_each_run(tmp_path):
+    def f(x):
+        made = cg.ones(3)
+        row = made[:1]
+        made += x
+        row *= 3
+        return made * cg.tensor([0.5, 1, 2])
+
+    net = Net.capture(f, cg.ones(3))
+    assert not net.bindings and sum(isinstance(x, cg.Tensor) for x in net.constants.values()) == 2
+    assert [o.type for o in net.operators].count("copy") == 1
+    net.save(tmp_path / "net.safetensors")
+    for known in (net, Net.load(tmp_path / "net.safetensors")):
+        workspace = fed(known, np.array([1, 2, 3], "f4"))
+        for _ in range(2):
+            workspace.run(known)
+            assert workspace.fetch(known.outputs[0]).tolist() == [3, 3, 8]
+
+
+def test_removing_a_gradient():
+    w, other = (cg.tensor([1.0, 2.0]).attach_grad("add") for _ in range(2))
+
+    def f(x):
+        w.grad = other.grad = None
+        with cg.record(): loss = (w * x).sum()
+        loss.backward()
+
+    net = Net.capture(f, cg.ones(2))
+    workspace = fed(net, np.array([3, 4], "f4"))
+    for _ in range(2):
+        workspace.run(net)
+        assert w.grad.tolist() == [3, 4] and other.grad is None
+
+
+def test_a_saved_net_draws_from_the_default_generator(tmp_path):
+    def f(x):
+        with cg.train_mode(): return cg.dropout(x, 0.5) + cg.random.uniform((100,))
+
+    Net.capture(f, cg.ones(100)).save(tmp_path / "net.safetensors")
+    net = Net.load(tmp_path / "net.safetensors")
+    workspace = fed(net, np.ones(100, "f4"))
+    cg.random.seed(7)
+    workspace.run(net)
+    cg.random.seed(7)
+    np.testing.assert_array_equal(workspace.fetch(net.outputs[0]).numpy(), f(cg.ones(100)).numpy())
+
+
+def test_a_run_that_fails_before_its_backward_leaves_zeros_as_eager_code_does():
+    w = cg.tensor([1.0, 2.0]).attach_grad()
+
+    def f(x):
+        w.zero_grad()
+        with cg.record(): loss = (cg.linalg.cholesky(x) * w).sum()
+        loss.backward()
+
+    net = Net.capture(f, cg.ones((2, 2)))
+    workspace = fed(net, np.eye(2, dtype="f4"))
+    workspace.run(net)
+    assert w.grad.tolist() == [1, 1] and w.fresh_grad
+    workspace.feed("x", -np.eye(2, dtype="f4"))
+    with pytest.raises(np.linalg.LinAlgError): workspace.run(net)
+    assert w.grad.tolist() == [0, 0] and not w.fresh_grad
+
+
+def in_collector(x):
+    with cg.autograd.GradientCollector() as collector:
+        collector.backward((x * OUTSIDE[0]).sum())
+
+
+def in_record(f):
+    def call(x):
+        with cg.record(): f(x * OUTSIDE[0])
+    return call
+
+
+OUTSIDE = []                # a variable
+
+
+@pytest.mark.parametrize(("f", "named"), [
+    (lambda x: setattr(OUTSIDE[0], "grad", x * 2), r"an assignment to \.grad"),
+    (lambda x: setattr(OUTSIDE[0], "fresh_grad", True), "an assignment to fresh_grad"),
+    (lambda x: OUTSIDE[0].drop_grad(), r"attach_grad\(\), requires_grad_\(\) or drop_grad\(\) of a tensor"),
+    (lambda x: OUTSIDE[0].requires_grad_(False), r"attach_grad\(\), requires_grad_\(\) or drop_grad\(\)"),
+    (lambda x: OUTSIDE[0].register_hook(print), r"register_hook\(\)"),
+    (lambda x: OUTSIDE[0].register_post_accumulate_grad_hook(print), r"register_post_accumulate_grad_hook\(\)"),
+    (in_record(lambda y: y.grad_fn.register_hook(print)), r"register_hook\(\)"),
+    (in_record(lambda y: y.grad_fn.register_prehook(print)), r"register_prehook\(\)"),
+    (in_collector, "a backward pass in a GradientCollector"),
+])
+def test_changes_of_variables_from_outside_are_refused_by_name(f, named):
+    w = cg.tensor([1.0, 2.0, 3.0]).attach_grad()
+    OUTSIDE.append(w)
+    try:
+        with pytest.raises(RuntimeError, match=f"^capture: {named}.* cannot be captured"):
+            Net.capture(f, cg.ones(3))
+    finally: OUTSIDE.clear()
+    assert w.requires_grad and w.grad.tolist() == [0, 0, 0] and not w.fresh_grad

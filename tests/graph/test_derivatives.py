@@ -2,28 +2,12 @@
 
 import numpy as np
 import pytest
+from net_runs import run, scaled
 from rows import same_bits
 
-from cygrad.graph import GradientRegistry, Net, Operator, Workspace, register_gradient
+from cygrad.graph import GradientRegistry, Net, Operator, register_gradient
 
 X = np.array([0.5, -1.0, 2.0])
-
-
-def run(net, *names, **blobs):
-    """The values of blobs after a run, as arrays."""
-    workspace = Workspace()
-    for name, x in blobs.items(): workspace.feed(name, x)
-    workspace.run(net)
-    found = [workspace.fetch(name).numpy() for name in names]
-    return found[0] if len(names) == 1 else found
-
-
-def scaled():
-    """y = x w, z = exp(y)"""
-    net = Net("scaled")
-    net.mul(["x", "w"], "y")
-    net.exp("y", "z")
-    return net
 
 
 # ---- registered gradients --------------------------------------------------------------------------------------------

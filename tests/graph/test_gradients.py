@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from net_runs import run, scaled
 from rows import both_dtypes, same_bits
 
 import cygrad as cg
@@ -11,29 +12,12 @@ X = np.array([0.5, -1.0, 2.0])
 W = np.arange(12.0).reshape(4, 3)
 
 
-def run(net, *names, **blobs):
-    """The values of blobs after a run, as arrays."""
-    workspace = Workspace()
-    for name, x in blobs.items(): workspace.feed(name, x)
-    workspace.run(net)
-    found = [workspace.fetch(name).numpy() for name in names]
-    return found[0] if len(names) == 1 else found
-
-
 def eager(f, *arrays, head=None):
     """The gradients of f for its arguments."""
     xs = [cg.tensor(a).requires_grad_() for a in arrays]
     with cg.record(): y = f(*xs)
     found = cg.autograd.grad(y, xs, None if head is None else cg.tensor(head), allow_unused=True)
     return [None if g is None else g.numpy() for g in found]
-
-
-def scaled():
-    """y = x w, z = exp(y)"""
-    net = Net("scaled")
-    net.mul(["x", "w"], "y")
-    net.exp("y", "z")
-    return net
 
 
 # ---- heads -----------------------------------------------------------------------------------------------------------
@@ -235,6 +219,18 @@ def test_ensure_dense():
         net.embedding(["i", "d"], "e", sparse=True)
         found = net.add_gradient_operators(["e"])
         assert run(net, found["w"], i=[1, 1], w=W).tolist() == [[0, 0, 0], [2, 2, 2], [0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(("op", "rows"), [("sum", [[1, 1, 1], [3, 3, 3]]), ("mean", [[1, 1, 1], [1.5, 1.5, 1.5]])])
+def test_deduplicated_rows(op, rows):
+    """Two branches read row 1, once and twice, with heads of 1 and 2."""
+    net = Net()
+    e = [net.embedding([i, "w"], sparse=True) for i in ("i", "j")]
+    net.concat([e[0], net.mul([e[1], 1.0])], "y", axis=0)
+    net.copy("h", "head")
+    g = net.deduplicate(net.add_gradient_operators({"y": "head"})["w"], op)
+    values = {"i": [3, 0], "j": [3], "w": W, "h": np.array([[2.0, 2, 2], [1, 1, 1], [1, 1, 1]])}
+    assert [run(net, name, **values).tolist() for name in g] == [[0, 3], rows]
 
 
 # ---- operators that direct the flow ----------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+from net_runs import filled
 
 import cygrad as cg
-from cygrad.graph import Net, Operator, Workspace
+from cygrad.graph import Net, Operator
 from cygrad.graph.immediate import state
 
 X = np.array([0.5, -1.0, 2.0])
@@ -16,12 +17,6 @@ X = np.array([0.5, -1.0, 2.0])
 def the_mode_is_restored():
     yield
     assert state.scope is None
-
-
-def filled(**blobs):
-    workspace = Workspace()
-    for name, x in blobs.items(): workspace.feed(name, x)
-    return workspace
 
 
 def test_each_operator_runs_as_it_is_added():

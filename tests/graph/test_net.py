@@ -107,6 +107,11 @@ def test_in_place_writes_are_versions():
     assert written.inputs == ("x",) and written.outputs == ("x",)
 
 
+def test_a_builder_call_says_what_the_row_takes():
+    assert Net().linear.__doc__.endswith("Inputs: x, w, b (optional). Arguments: activation=None.")
+    assert Net().concat.__doc__.endswith("Inputs: any number of xs. Arguments: axis=0.")
+
+
 def test_every_row_has_a_builder_call():
     net = Net()
     assert set(ROWS) <= set(dir(net)) and "add_operator" in dir(net) and not set(ROWS) & set(vars(Net))

@@ -5,17 +5,12 @@ import threading
 import numpy as np
 import pytest
 from model_nets import mlp, numbers
+from net_runs import filled
 
 import cygrad as cg
 from cygrad.graph import Net, Workspace
 
 X = np.array([0.5, -1.0, 2.0])
-
-
-def filled(**blobs):
-    workspace = Workspace()
-    for name, x in blobs.items(): workspace.feed(name, x)
-    return workspace
 
 
 def failure(net, error, wording, **blobs):
@@ -159,6 +154,16 @@ def test_other_shapes_make_other_programs():
         assert workspace.fetch("y").tolist() == [k * k for k in range(n)]
 
 
+def test_a_workspace_keeps_nothing_for_nets_that_are_gone():
+    workspace, live = filled(x=np.ones(1000)), []
+    for k in range(5):
+        net = one("exp", y=f"y{k % 2}")
+        workspace.run(net)
+        workspace.forward(net)
+        live.append(cg.memory.stats()["live_bytes"])
+    assert live[2] == live[4]
+
+
 def test_an_edited_net_runs_as_it_is_now():
     workspace, net = filled(x=X), one()
     workspace.run(net)
@@ -244,6 +249,35 @@ def test_a_failed_backward_pass_is_listed():
     net.add_gradient_operators(["y"])
     lines = failure(net, ValueError, "gave 2 gradients for 1 inputs; use None where there is none", x=X).splitlines()
     assert lines[0] == "cygrad: the backward pass of operator 1 of net n failed:" and "<- failed" in lines[2]
+
+
+def test_the_failed_operator_is_the_one_whose_step_failed():
+    """Each forward operator of a net in turn, in a net of wide layers: programs of its first operators would have other
+    steps."""
+    for bad in ({"t": [9] * 8}, {"m": -np.eye(16)}):
+        net = Net()
+        h = net.relu(net.linear(["x", "w", "b"]))
+        net.cross_entropy([net.linear([net.matmul([h, net.cholesky("m")]), "v", "c"]), "t"], "loss")
+        net.add_gradient_operators(["loss"])
+        shapes = {"x": (8, 4), "w": (16, 4), "b": (16,), "v": (3, 16), "c": (3,)}
+        given = {name: np.ones(shape) for name, shape in shapes.items()} | {"m": np.eye(16), "t": [0] * 8}
+        workspace = filled(**given)
+        workspace.run(net)
+        for name, x in bad.items(): workspace.feed(name, x)
+        with pytest.raises((IndexError, np.linalg.LinAlgError)) as caught: workspace.run(net)
+        failed, = [line for line in caught.value.__notes__[-1].splitlines() if "<- failed" in line]
+        assert ("cross_entropy(" if "t" in bad else "cholesky(") in failed
+        del caught
+
+
+def test_values_are_in_the_order_of_the_net():
+    net, shapes = mlp()
+    net.add_gradient_operators(["loss"])
+    workspace = filled(**numbers(shapes))
+    workspace.run(net)
+    order = [str(name) for name in net.blobs]
+    made = [name for name in workspace.blobs if name not in net.inputs]
+    assert made == [name for name in order if name in made] and [*net.infer(shapes)][-1] == order[-1]
 
 
 def test_long_lists_are_cut():
@@ -345,7 +379,7 @@ def test_a_workspace_in_use_refuses_other_threads():
     for name in "xy": workspace.free(name)              # (net -> look -> net is a cycle)
 
 
-def test_two_threads_on_two_workspaces_are_both_right():
+def test_two_threads_on_two_nets_are_both_right():
     net, shapes = mlp()
     found = net.add_gradient_operators(["loss"])
     arrays, wanted, wrong = numbers(shapes), {}, []
@@ -357,15 +391,28 @@ def test_two_threads_on_two_workspaces_are_both_right():
     start = threading.Barrier(2)
 
     def work(scale):
-        workspace = filled(**{**arrays, "x": arrays["x"] * np.float32(scale)})
+        workspace, own = filled(**{**arrays, "x": arrays["x"] * np.float32(scale)}), net.clone()
         start.wait()
         for _ in range(50):
-            workspace.run(net)
+            workspace.run(own)
             if workspace.fetch(found["w0"]).numpy().tobytes() != wanted[scale]: wrong.append(scale)
     threads = [threading.Thread(target=work, args=(scale,)) for scale in scales]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
     assert not wrong and wanted[1.0] != wanted[0.5]
+
+
+def test_two_threads_on_one_net_are_refused():
+    net, seen = Net(), []
+
+    def look(x):
+        for call in (lambda: filled(x=X).run(net), lambda: filled(x=X).forward(net)): seen.append(in_thread(call))
+        return x
+
+    net.create_python_operator(look, "x", "y")
+    filled(x=X).run(net)
+    for name, e in zip(("run", "forward"), seen, strict=True):
+        assert str(e) == f"Workspace.{name}: net net runs in another thread; wait for it, or run a clone()"
 
 
 def test_two_threads_on_one_workspace_are_right_or_refused():

@@ -14,6 +14,7 @@ from benchmarks.memory import faults, kept, liveness, nets, overhead, shapes, va
 from benchmarks.memory import page as memory_page
 from benchmarks.memory import peaks as memory_peaks
 from benchmarks.models import Problem, losses, trainers
+from benchmarks.separate import ask
 import cygrad as cg
 from cygrad.kernels import driver
 from cygrad.ops import TABLE
@@ -338,11 +339,12 @@ def test_steps_are_taken_with_the_kernels_asked_for():
     levels = steps.built()
     assert levels[0] == "baseline" and driver.level() in levels
     for level in levels:
-        assert steps.ask(asked(level=level, names=["neg, small"])).keys() == {"neg, small"}
+        spec = asked(level=level, names=["neg, small"])
+        assert ask("benchmarks.steps", spec, {"CYGRAD_LEVEL": level}).keys() == {"neg, small"}
     with pytest.raises(RuntimeError, match=f"wanted kernels for avx1024, these are for {driver.level()}"):
         steps.child(asked(level="avx1024"))
     with pytest.raises(RuntimeError, match="(?s)ended with 1.*KeyError: 'cube'"):
-        steps.ask(asked(names=["cube"]))
+        ask("benchmarks.steps", asked(names=["cube"]), {})
 
 
 def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
@@ -350,14 +352,15 @@ def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
     specs = []
     own = {"baseline": 0.0, "avx2": 1e-11, "avx512": 2e-11}
 
-    def ask(spec):
+    def answer(module, spec, environment):
+        assert environment == {"CYGRAD_LEVEL": spec["level"]}
         specs.append((spec["level"], spec["threads"]))
         names = spec["names"] or list(steps.steps(1, 1, (1, 1)))
         last = [1e-9, 5e-9, 2e-9][(len(specs) - 1) // 4]        # the median of three processes is 2
         return {name: last + own[spec["level"]] + 1e-10 * i + 1e-9 * (spec["threads"] - 1)
                 for i, name in enumerate(names)}
 
-    monkeypatch.setattr(steps, "ask", ask)
+    monkeypatch.setattr(steps, "ask", answer)
     monkeypatch.setattr(steps, "built", lambda: list(own))
     monkeypatch.setattr(steps.machine, "cpu_name", lambda: "a CPU")
     monkeypatch.chdir(tmp_path)

@@ -222,3 +222,54 @@ def test_every_allocation_of_random_programs_can_fail(kind):
     programs = [Program(seed) for seed in range(60)]
     outcomes = [fail_in(p) for p in programs if p.kind == kind]
     assert sum(outcomes) >= len(outcomes) / 4
+
+
+# ---- plans, captures and nets ----------------------------------------------------------------------------------------
+
+def training_step():
+    """A step with dropout, constants, in-place writes and Adam with rate zero; its parameters, and a batch."""
+    cg.random.seed(0)
+    w, b = leaf(3, 4, req="write"), leaf(3, seed=1)
+    solver = cg.optim.Adam(0.0)
+    solver.set_parameters({"w": w, "b": b})
+
+    def step(x, t):
+        solver.zero_grad()
+        with cg.record():
+            h = cg.dropout(cg.linear(x, w, b), 0.5)
+            h += cg.tensor([1.0, 2.0, 3.0], dtype="float64")
+            loss = cg.cross_entropy(h, t)
+        loss.backward()
+        solver.update()
+        return loss
+
+    return step, (w, b), (cg.tensor(np.ones((5, 4))), cg.tensor([0, 1, 2, 0, 1]))
+
+
+@pytest.mark.parametrize("kind", ["memory.plan", "capture", "net.plan", "run", "forward and backward"])
+def test_every_allocation_of_a_plan_and_of_a_run_can_fail(kind):
+    step, parameters, batch = training_step()
+    step(*batch)                                    # (the solver has its states then)
+    net = cg.graph.Net.capture(step, *batch)
+    generator = cg.random.default_generator
+
+    def run():
+        workspace, begin = cg.graph.Workspace(), generator.state
+        try:
+            for name, x in zip(net.inputs, batch, strict=True): workspace.feed(name, x)
+            if kind == "run": workspace.run(net)
+            else:
+                workspace.forward(net)
+                workspace.backward(net)
+            return bits(workspace.fetch(net.outputs[0]))
+        finally: generator.state = begin
+
+    calls = {"memory.plan": lambda: cg.memory.plan(step, *batch).peak_bytes - cg.memory.stats()["live_bytes"],
+             "capture": lambda: cg.graph.Net.capture(step, *batch).text(), "net.plan": lambda: net.plan().table()}
+
+    def unchanged():
+        if kind in calls: return [(bits(p), bits(p.grad), p.version, p.fresh_grad) for p in parameters], generator.state
+        return [bits(p) for p in parameters], generator.state
+
+    made = every_failure(calls.get(kind, run), unchanged)
+    assert made >= (1 if kind in calls else 5)      # (a trace allocates constants, a run the blobs and the arena)

@@ -48,6 +48,28 @@ print("fine")
 """)
 
 
+def test_a_child_traces_while_a_thread_of_its_parent_does():
+    """The trace of that thread, which other threads wait for, does not exist in the child."""
+    run("""
+opened, ended = threading.Event(), threading.Event()
+def traced():
+    opened.set()
+    ended.wait()
+thread = threading.Thread(target=cg.memory.plan, args=(traced,))
+thread.start()
+opened.wait()
+def body():
+    import signal
+    signal.alarm(30)
+    before = cg.memory.stats()["live_bytes"]
+    assert cg.memory.plan(lambda: cg.ones((64, 64)) * 2).peak_bytes - before == 2 * 64 * 64 * 4
+assert child_of(body) == 0
+ended.set()
+thread.join()
+print("fine")
+""")
+
+
 def test_a_child_that_asks_for_threads():
     """It has none of its parent's threads and would wait for them forever. If the parent had none, it may start its
     own."""

@@ -32,8 +32,9 @@ CASES = [
     (lambda: call("relu", X(), {}), TypeError, "relu: the inputs must be a list, got a float32 tensor of shape (3, 4)"),
     (lambda: call("relu", [X()], [1]), TypeError, "relu: the arguments must be a dict, got [1]"),
     (lambda: call("matmul", [X()], {}), ValueError, "matmul: got 1 input; wanted x, y"),
-    (lambda: call("linear", [X()] * 4, {}), ValueError, "linear: got 4 inputs; wanted x, w, b?"),
-    (lambda: call("lstm", [X(), X()], {}), ValueError, "lstm: got 2 inputs; wanted x, []weights, h0?, c0?, lengths?"),
+    (lambda: call("linear", [X()] * 4, {}), ValueError, "linear: got 4 inputs; wanted x, w, b (optional)"),
+    (lambda: call("lstm", [X(), X()], {}), ValueError, "lstm: got 2 inputs; wanted x, any number of weights, h0 "
+     "(optional), c0 (optional), lengths (optional)"),
     (lambda: call("relu", [[1.0]], {}), TypeError, "relu: x must be a tensor or a Python number, got [1.0]"),
     (lambda: call("linear", [X(), None], {}), TypeError, "linear: w must be a tensor or a Python number, got None"),
     (lambda: call("sum", [X()], {"axes": 1}), TypeError,

@@ -42,14 +42,45 @@ def without_solver():
 
 def with_law(law):
     net = Net("small")
-    net.add_operator("random", [], "y", law=law, shape=(3,), numbers=(0.5,), dtype="float32", generator="g")
-    net._objects["g"] = None
+    net.add_operator("random", [], "y", law=law, shape=(3,), numbers=(0.5,), dtype="float32")
     Workspace().run(net)
 
 
 def with_number_as_head(x):
     with cg.record(): y = x * VARIABLE
     cg.backward(y, [2.0])
+
+
+def masked(x):
+    x[x > 0] = 0.0
+
+
+def of_inside(x):
+    v = x.detach().requires_grad_()
+    with cg.record(): y = v.tanh().sum()
+    y.backward()
+    return v.grad
+
+
+def with_a_head_twice(x):
+    with cg.record(): y = x * VARIABLE
+    cg.backward([y, y], [x, x])
+
+
+def through_a_view(x):
+    with cg.record():
+        whole = cg.zeros(3)
+        part = whole[1:]
+        part += VARIABLE[1:]
+        y = (whole * x).sum()
+    return cg.autograd.grad(y, VARIABLE)
+
+
+def no_longer_a_variable():
+    net, workspace = Net.capture(lambda x: x * VARIABLE, cg.ones(3)), Workspace()
+    workspace.feed("x", cg.ones(3))
+    VARIABLE.drop_grad()
+    workspace.run(net)
 
 
 def with_rows(x):
@@ -97,8 +128,31 @@ CASES = [
      "3"),
     (lambda: Net.capture(lambda x: x * 2, cg.ones(3), names={"w": 3}), TypeError,
      "Net.capture: names['w'] must be a tensor, got 3"),
-    (lambda: Reader(Net("small"), [], {}).name((1, 9, (3,), (1,), None, None)), RuntimeError,
-     "capture: an array of shape (3,) that no operator computed cannot be captured"),
+    (lambda: Net.capture(lambda x: x, cg.ones(3), names=[cg.ones(3)]), TypeError,
+     "Net.capture: names must be a dict from name to tensor, such as dict(model.named_parameters()), got <*>"),
+    (capture(masked), RuntimeError,
+     "capture: reading the values of a tensor, here by an operation such as an assignment to the elements of a mask, "
+     "cannot be captured; use where() or keep it outside the captured function"),
+    (lambda: Net.capture(lambda x: x * 2, cg.ones(3)).head("constant"), ValueError,
+     "Net.head: no operator of net net writes 'constant'; name its loss"),
+    (capture(lambda x: of_inside(x)), RuntimeError,
+     "capture: an array of shape (3,) that no captured operator computed cannot be captured, such as the .grad of a "
+     "variable that the function makes; use cygrad.autograd.grad() for such a gradient"),
+    (with_globals(lambda: Net.capture(lambda x: VARIABLE.grad * x, cg.ones(3))), RuntimeError,
+     "capture: an array of shape (3,) that no captured operator computed cannot be captured, such as a .grad from "
+     "before the call, or the .grad of a variable that the function makes; use cygrad.autograd.grad() for such a "
+     "gradient"),
+    (with_globals(lambda: Net.capture(with_a_head_twice, cg.ones(3))), RuntimeError,
+     "capture: a backward pass with the head 'mul' twice cannot be captured; pass it once, with the sum of its "
+     "gradients"),
+    (with_globals(lambda: Net.capture(lambda x: cg.backward([VARIABLE], [x]), cg.ones(3))), RuntimeError,
+     "capture: a backward pass whose heads are variables cannot be captured; compute the heads from the variables"),
+    (with_globals(lambda: Net.capture(through_a_view, cg.ones(3))), RuntimeError,
+     "capture: the gradient of parameter cannot be captured, because the operators do not show how the heads depend on "
+     "it"),
+    (with_globals(lambda: no_longer_a_variable()), RuntimeError,
+     "Workspace.run: 'parameter', a tensor outside of net net, is no variable and was one at the capture; change it "
+     "back, or capture again"),
     (lambda: Reader(Net("small"), [], {}).call_of(type(ROWS["exp"].operator)(), None, 1), RuntimeError,
      "capture: exp cannot be captured: arguments_of: the operator exp is not in the table of operators, so no net can "
      "name it"),
@@ -118,7 +172,9 @@ CASES = [
      "move_running: running_mean, running_var and the statistics must be floating"),
     (registered_as(head_alone), AssertionError,
      "check_gradients: the gradient of 'x', of shape (2,), is wrong at element <*>: net small gives <*>, finite "
-     "differences give <*>"),
+     "differences give <*>; at a kink or a step, as of relu at 0, choose other inputs"),
+    (lambda: check_gradients(Operator("square", "x", "y"), {"x": X}, eps=0), ValueError,
+     "check_gradients: eps must be a positive number, got 0"),
     (lambda: compare_nets([lambda x: x, lambda x: x + 1.0], {"x": X}, ["y"]), AssertionError,
      "compare_nets: the output 'y' of net 1 (<lambda>) differs from that of net 0 (<lambda>) at 2 of 2 elements, first "
      "at (0,): 2.0 and 1.0"),

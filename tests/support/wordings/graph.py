@@ -10,7 +10,7 @@ import numpy as np
 from crafted import safetensors
 
 import cygrad as cg
-from cygrad.graph import Net, Operator
+from cygrad.graph import GradientSlice, Net, Operator
 from cygrad.graph.files import decode, distinct, unknown
 
 AGAIN = "; the file is damaged, or was made to look like what it is not; get it again from its source"
@@ -35,6 +35,19 @@ def changed(attribute, value, call):
         setattr(made, attribute, value)
         call(made)
     return f
+
+
+def made_with(type, inputs, outputs, **named):
+    """net() with one more operator."""
+    made = net()
+    made.add_operator(type, inputs, outputs, **named)
+    return made
+
+
+def differentiated():
+    made = net()
+    made.add_gradient_operators(["y"])
+    made.unlink("h")
 
 
 def path(name="n.safetensors"):
@@ -85,6 +98,8 @@ BUILDING = [
      "Net.add_constant: the value must fit int64 or uint64, got 118<*>"),
     (lambda: net().add_constant("text"), TypeError,
      "Net.add_constant: the value must be a number, an array or a tensor: <*>"),
+    (lambda: net().linear("x", "w", "b"), TypeError,
+     "Net.linear takes the inputs as one list: net.linear([\"x\", \"y\"], outputs), got 3 arguments"),
     (lambda: net().no_such_row, AttributeError,
      "Net has no attribute and the operator table has no row 'no_such_row'; add an operator of an unknown type with "
      "add_operator('no_such_row', inputs, outputs)"),
@@ -109,6 +124,30 @@ CHANGES = [
     (changed("outputs", "y", lambda n: n.remove_operator(n.operators[1])), ValueError,
      "Net.remove_operator: the output 'y' would no longer exist; insert another operator that writes it first, or "
      "assign net.outputs"),
+    (lambda: net().unlink("x"), ValueError,
+     "Net.unlink: no operator writes 'x' of net small; wanted a blob that one operator writes"),
+    (lambda: made_with("relu", "y", "h").unlink("h"), ValueError,
+     "Net.unlink: 2 operators write 'h' of net small; wanted a blob that one operator writes"),
+    (lambda: made_with("split", "y", ["a", "b"], sections=2).unlink("a"), ValueError,
+     "Net.unlink: the operator a, b = split(y, sections=2) has other outputs, so it cannot be removed; "
+     "unlink or rewire a blob that is the only output"),
+    (changed("outputs", "y", lambda n: n.unlink("y")), ValueError,
+     "Net.unlink: 'y' is an assigned output, which would no longer exist; assign net.outputs first"),
+    (lambda: net().rewire("h", on="z"), ValueError, "Net.rewire: net small has no blob 'z'; it has x, h, constant, y"),
+    (lambda: net().rewire("h", on="y"), ValueError,
+     "Net.rewire: 'y' is written by operator 1, after operator 1 reads 'h'; add the operators of 'y' first, with "
+     "insert_operator()"),
+    (lambda: net().rewire("y", on="x"), ValueError,
+     "Net.rewire: no operator reads 'y'; wanted a blob that operators read"),
+    (changed("outputs", ["h", "y"], lambda n: n.rewire("h", on="x")), ValueError,
+     "Net.rewire: 'h' is an assigned output, which would no longer exist; assign net.outputs first"),
+    (differentiated, RuntimeError,
+     "Net.unlink: net small has the gradient operator <*>, which is for the connections as they are; change them "
+     "before add_gradient_operators()"),
+    (lambda: net().deduplicate("h"), TypeError,
+     "Net.deduplicate takes a GradientSlice, got 'h'; a dense gradient has each row once"),
+    (lambda: net().deduplicate(GradientSlice("x", "h"), "max"), ValueError,
+     "Net.deduplicate: op must be \"sum\" or \"mean\", got 'max'"),
 ]
 
 

@@ -4,6 +4,7 @@ from threading import Thread
 
 import numpy as np
 
+import cygrad as cg
 from cygrad.graph import GradientRegistry, GradientSlice, Net, Operator, Workspace, register_gradient
 
 
@@ -24,6 +25,24 @@ def run(made, **blobs):
         for name, x in blobs.items(): workspace.feed(name, x)
         workspace.run(made())
     return f
+
+
+def forward(make, between=lambda workspace, made: None):
+    """A function that runs a net in two parts."""
+    def f():
+        workspace, made = Workspace(), make()
+        workspace.feed("x", X)
+        workspace.forward(made)
+        between(workspace, made)
+        workspace.backward(made)
+    return f
+
+
+def fed_binding():
+    w = cg.ones(3)
+    made, workspace = Net.capture(lambda x: x * w, X.astype("f4"), names={"w": w}), Workspace()
+    for name in "xw": workspace.feed(name, X.astype("f4"))
+    workspace.run(made)
 
 
 def differentiated(made, ys=("y",)):
@@ -199,14 +218,32 @@ RUNS = [
     (run(net), ValueError,
      "Workspace.run: the input 'x' of net small has no value; feed it first; the inputs are x"),
     (lambda: Workspace().fetch("x"), ValueError,
-     "Workspace.fetch: the blob 'x' has no value; the blobs with values are none; a net keeps its outputs, and of "
-     "blobs that share memory those in dont_share_blobs"),
+     "Workspace.fetch: the blob 'x' has no value; the blobs with values are none; a net keeps its outputs and what was "
+     "given a name, after share_blobs() only what that names; forward() keeps all blobs"),
+    (lambda: Workspace().feed("x", "text"), TypeError,
+     "Workspace.feed: the value of 'x' must be a number, an array or a tensor: <*>"),
+    (fed_binding, ValueError,
+     "Workspace.run: net net binds 'w' to a tensor outside, so it does not use the value in this workspace; write to "
+     "that tensor with copy_(), and free() the blob"),
     (lambda: Workspace().free("x"), ValueError, "Workspace.free: the blob 'x' has no value"),
     (inside(lambda workspace, made: workspace.fetch("x")), RuntimeError,
      "Workspace.fetch: a net is running in this workspace; use another one inside the function of an operator"),
     (elsewhere(lambda workspace, made: workspace.fetch("x")), RuntimeError,
      "Workspace.fetch: another thread is using this workspace, or a net runs in it; wait for it, or use another "
      "workspace"),
+    (elsewhere(lambda workspace, made: Workspace().run(made)), RuntimeError,
+     "Workspace.run: net small runs in another thread; wait for it, or run a clone()"),
+    (lambda: Workspace().run(net(), before=3), TypeError, "Workspace.run: before must be a function or None, got 3"),
+    (lambda: Workspace().forward("net"), TypeError, "Workspace.forward takes a Net, got 'net'"),
+    (forward(lambda: python(abs)), RuntimeError,
+     "Workspace.forward: net small has no plan, because an operator calls a Python function or needs values; use "
+     "run()"),
+    (lambda: Workspace().backward("net"), TypeError, "Workspace.backward takes a Net, got 'net'"),
+    (lambda: Workspace().backward(net()), RuntimeError,
+     "Workspace.backward: the values that it reads do not exist: call forward() of net small first, also after a "
+     "backward() with clear_buffer=True"),
+    (forward(lambda: differentiated(net()), lambda workspace, made: workspace.feed("x", -X)), RuntimeError,
+     "Workspace.backward: 'x' was written after forward() of net small; call forward() again"),
 ]
 
 PLANS = [

@@ -56,6 +56,8 @@ CASES = [
     (lambda: cg.memory.plan(lambda: cg.ones(1).item()), RuntimeError,
      "memory.plan: reading the values of a tensor needs values, and a plan computes none; keep it outside the planned "
      "function"),
+    (lambda: cg.memory.plan(3), TypeError,
+     "memory.plan takes a function and its arguments, got 3; a net has a plan() of its own"),
     (lambda: cg.memory.plan(lambda: cg.memory.plan(cg.ones, 1)), RuntimeError,
      "a program is being traced in this thread already: memory.plan and captures do not nest"),
     (lambda: planning().__exit__(), RuntimeError,
