@@ -4,20 +4,15 @@ Each step does the same work in a better way. It is compared with the step befor
 kernels themselves differ, in processes of each kind in turn. Before timing, a process compares its results with NumPy
 and checks the level of its kernels. The table is written to steps.md."""
 
-import argparse
 import importlib.util
-import json
-import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.separate import ask, command
 from benchmarks.timing import interleave, repeat
 from benchmarks.work import agree
 
@@ -82,16 +77,6 @@ def child(spec):
     return {name: statistics.median(taken) / made[name].elements for name, taken in samples.items()}
 
 
-def ask(spec):
-    """The answer of a separate process."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.steps", "--child", json.dumps(spec)], capture_output=True,
-                          text=True, env=dict(os.environ, CYGRAD_LEVEL=spec["level"]))
-    if done.returncode:
-        raise RuntimeError(f"benchmarks.steps: the process for {spec} ended with {done.returncode}:\n"
-                           f"{done.stderr[-3000:]}")
-    return json.loads(done.stdout)
-
-
 def built():
     """The levels that are built and that this machine supports, the best last."""
     from cygrad.kernels import cpu
@@ -108,7 +93,7 @@ def measure(levels, size=FULL):
     answers = {who: [] for who in kinds}
     for _ in range(PROCESSES):
         for who, kind in kinds.items():
-            answers[who].append(ask(kind | size))
+            answers[who].append(ask("benchmarks.steps", kind | size, {"CYGRAD_LEVEL": kind["level"]}))
     return {who: {name: statistics.median(a[name] for a in taken) * 1e9 for name in taken[0]}
             for who, taken in answers.items()}
 
@@ -128,20 +113,13 @@ def table(found, levels):
     return "\n".join(lines + [f"| {name} | {ns:.3f} |" for name, ns in rows]) + "\n"
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.steps", description=__doc__.split("\n")[0])
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, default=Path("out/benchmarks"), help="directory of what is "
-                        "written (default %(default)s; make bench writes benchmarks/results)")
-    args = parser.parse_args(argv)
-    if args.child:
-        json.dump(child(json.loads(args.child)), sys.stdout)
-        return
+def report():
     levels = built()
-    text = table(measure(levels), levels)
-    args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "steps.md").write_text(text)
-    print(text)
+    return table(measure(levels), levels)
+
+
+def main(argv=None):
+    command("benchmarks.steps", __doc__, argv, report, "steps.md", child)
 
 
 if __name__ == "__main__":
