@@ -177,19 +177,22 @@ def addresses():
     return svg(200 + 26 * len(columns), bottom + 160, parts)
 
 
+LONGEST = 2.0               # ratio
+
+
 def times():
-    """The ratios of the first table in nets.md as bars."""
+    """The ratios of the first table in nets.md as bars, which end at LONGEST."""
     head, _, *lines = MEASURED.read_text().split("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *lines)]
-    most = max(float(cell) for row in rows[1:] for cell in row[1:])
     parts, y = [], 10
-    for k, name in enumerate(rows[0][1:], 1):
+    for name, *ratios in rows[1:]:
         parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(name)}</text>')
-        for row in rows[1:]:
+        for peer, ratio in zip(rows[0][1:], ratios, strict=True):
+            if not ratio: continue
             y += 22
-            width = 360 * float(row[k]) / most
-            parts += [f'<text x="10" y="{y + 12}">{escape(row[0])}</text>', box(225, y, width, 15, FORWARD),
-                      f'<text x="{230 + width:.1f}" y="{y + 12}">{row[k]}</text>']
+            width = 180 * min(float(ratio), LONGEST)
+            parts += [f'<text x="10" y="{y + 12}">{escape(peer)}</text>', box(225, y, width, 15, FORWARD),
+                      f'<text x="{230 + width:.1f}" y="{y + 12}">{ratio}</text>']
         y += 34
     return svg(640, y, parts)
 
