@@ -109,6 +109,70 @@ def test_shared_variables_that_write_keep_one_whole_gradient():
     assert len(values) == 1 and values[0] in (2, 3, 4, 5), values
 
 
+def product(x):
+    with cg.record(): return (x @ x + x).sum()
+
+
+def two_terms(x):
+    with cg.record(): return (x + x * 3).sum()
+
+
+FIRST = {"sum": two_terms, "product": product}
+
+
+def interleave(first, second, k):
+    """Run `first` up to its event `k`; from there on `second` runs in another thread, and gets its chance at each event
+    that follows. Returns the number of events."""
+    me, ended, other, n = threading.get_ident(), threading.Event(), None, 0
+
+    def run():
+        try: second()
+        finally: ended.set()
+
+    def listen(event):
+        nonlocal n, other
+        if threading.get_ident() != me: return
+        if n == k:
+            other = threading.Thread(target=run)
+            other.start()
+        if n >= k: ended.wait(0.03)
+        n += 1
+
+    with cg.memory.events(listen): first()
+    if other is not None: other.join(60)
+    return n
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("before", ["zeros", "gradient", "none"])
+@pytest.mark.parametrize("one", FIRST.values(), ids=FIRST)
+def test_of_two_passes_that_write_one_gradient_remains(one, before, create_graph):
+    """Each gradient has several contributions. At each event of the first pass, the second one starts."""
+    values = np.random.default_rng(0).normal(size=(64, 64)).astype("float32")
+
+    def gradients(k):
+        x, w = cg.tensor(values).attach_grad(), cg.tensor([7.0]).attach_grad("null")
+        if before == "gradient": cg.autograd.backward(one(x))
+        if before == "none": x.grad = None
+        y = one(x)
+        with cg.record(): z = (cg.exp(x * w) + x).sum()
+        n = interleave(y.backward, lambda: cg.autograd.backward(z, create_graph=create_graph), k)
+        return x.grad.numpy().copy(), n
+
+    def alone(f):
+        x = cg.tensor(values).attach_grad()
+        with cg.record(): y = f(x)
+        y.backward()
+        return x.grad.numpy()
+
+    expected = [alone(one), alone(lambda x: (cg.exp(x * 7.0) + x).sum())]
+    _, n = gradients(-1)
+    assert n > 3
+    for k in range(n):
+        found, _ = gradients(k)
+        assert any(np.array_equal(found, e) for e in expected), k
+
+
 def test_a_graph_that_another_thread_runs():
     """A second thread starts a pass while the first one runs: it raises an error and changes nothing."""
     x, head = cg.zeros(BIG).attach_grad("add"), cg.ones(())

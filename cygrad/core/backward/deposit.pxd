@@ -9,5 +9,5 @@ cdef class Collected:
     cdef bint adds                  # gradients of variables with grad_req "add" are added from the first on
     cdef public bint abandoned      # its GradientCollector was freed without being closed
 
-cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1
-cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1
+cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite) except -1

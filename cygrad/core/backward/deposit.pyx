@@ -11,7 +11,7 @@ from cygrad.core.graph.gradient_slice cimport (
     GradientSlice, add_rows, dense_rows, joined, put_rows, unshared,
 )
 from cygrad.core.graph.tensor cimport (
-    Leaf, Tensor, data_of, is_tracked, lock_grad, next_number, put_grad, ready, sole,
+    Leaf, Tensor, data_of, is_tracked, next_number, put_grad, ready, sole,
 )
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
@@ -53,55 +53,51 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
     drop_gradient(g)
 
 
-cdef int deposit(Leaf leaf, Gradient* g, bint overwrite, uint64_t number) except -1:
-    """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. `number` is that of the
-    pass."""
+cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
+    """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. The caller holds
+    lock_grad()."""
     cdef Flags* f = flags()
     cdef Trace trace = <Trace>f.trace if f.trace != NULL else None
     if trace is not None: trace.remember_leaf(leaf)
-    cdef bint locked = lock_grad(leaf, number)
     cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
     cdef Tensor made = None                         # a new .grad, assigned when it is complete
     cdef Array a[3]
     cdef Buffer* b[3]
     cdef Gradient sum
-    try:
-        if g.kind == ROWS: return deposit_rows(leaf, g, overwrite)
-        if leaf.rows is not None and not overwrite:
-            set_rows(&sum, <GradientSlice>leaf.rows)
-            add_gradient(g, &sum)                   # (`g` stays DENSE)
-        grad = leaf.grad
-        if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (another thread's)
-        if grad is not None and is_tracked(grad):   # it has a graph, so it must not be written to
-            grad = made = None if overwrite else copy_plain(grad)
-        if grad is not None and grad.buffer.flags & ZEROS:
-            if grad.buffer.holders == 1 and is_writable(g, grad.layout):
-                swap(grad, g)
-                return 0
-            ready(grad)
-        if grad is None:
-            if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
-            grad = made = computed(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
-            overwrite = True
-        if overwrite and made is None and exchange(grad, g, trace is not None and trace.holds(leaf, grad)): return 0
-        a[0], b[0] = elements_of(g), g.held.buffer
-        a[1], b[1] = elements_in(grad), grad.buffer
-        if not overwrite:
-            a[0], b[0], a[1], b[1] = a[1], b[1], a[0], b[0]
-            a[2], b[2] = a[0], b[0]
-        loop = copy_loop if overwrite else add_loop
-        if trace is None: driver.each(loop, a)
-        else:
-            trace.before_write(grad.buffer)
-            loop_step(f, ".grad", <void*>loop, a, b, 2 if overwrite else 3)
-        if made is None: grad.buffer.version += 1
-        else:
-            put_grad(leaf, made)
-            if overwrite: made.buffer.gradients -= 1    # fresh() and put_grad() each counted a role
-        drop_gradient(g)
-        return 0
-    finally:
-        if locked: leaf.writer = 0
+    if g.kind == ROWS: return deposit_rows(leaf, g, overwrite)
+    if leaf.rows is not None and not overwrite:
+        set_rows(&sum, <GradientSlice>leaf.rows)
+        add_gradient(g, &sum)                       # (`g` stays DENSE)
+    grad = leaf.grad
+    if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (another thread's)
+    if grad is not None and is_tracked(grad):       # it has a graph, so it must not be written to
+        grad = made = None if overwrite else copy_plain(grad)
+    if grad is not None and grad.buffer.flags & ZEROS:
+        if grad.buffer.holders == 1 and is_writable(g, grad.layout):
+            swap(grad, g)
+            return 0
+        ready(grad)
+    if grad is None:
+        if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
+        grad = made = computed(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
+        overwrite = True
+    if overwrite and made is None and exchange(grad, g, trace is not None and trace.holds(leaf, grad)): return 0
+    a[0], b[0] = elements_of(g), g.held.buffer
+    a[1], b[1] = elements_in(grad), grad.buffer
+    if not overwrite:
+        a[0], b[0], a[1], b[1] = a[1], b[1], a[0], b[0]
+        a[2], b[2] = a[0], b[0]
+    loop = copy_loop if overwrite else add_loop
+    if trace is None: driver.each(loop, a)
+    else:
+        trace.before_write(grad.buffer)
+        loop_step(f, ".grad", <void*>loop, a, b, 2 if overwrite else 3)
+    if made is None: grad.buffer.version += 1
+    else:
+        put_grad(leaf, made)
+        if overwrite: made.buffer.gradients -= 1    # fresh() and put_grad() each counted a role
+    drop_gradient(g)
+    return 0
 
 
 cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
@@ -162,19 +158,15 @@ cdef int clear(Tensor t) except -1:
     return 0
 
 
-cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite, uint64_t number) except -1:
+cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite) except -1:
     """The same for a TENSOR gradient: .grad becomes `t`, the sum, or a copy of `t` if its memory has other holders."""
     touch_leaf(leaf)
-    cdef bint locked = lock_grad(leaf, number)
-    try:
-        if not overwrite and leaf.rows is not None: put_grad(leaf, dense_rows(<GradientSlice>leaf.rows))
-        if not overwrite and leaf.grad is not None:
-            t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
-        elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
-            t = apply1(<Operator>late_bound.operators["copy"], t, None)
-        return put_grad(leaf, t)
-    finally:
-        if locked: leaf.writer = 0
+    if not overwrite and leaf.rows is not None: put_grad(leaf, dense_rows(<GradientSlice>leaf.rows))
+    if not overwrite and leaf.grad is not None:
+        t = apply2(<Operator>late_bound.add, leaf.grad, t, None)
+    elif t.buffer.holders > 1 or t.buffer.gradients or t.buffer.flags & EXTERNAL or Py_REFCNT(t) > 2:
+        t = apply1(<Operator>late_bound.operators["copy"], t, None)
+    return put_grad(leaf, t)
 
 
 cdef class Collected:

@@ -20,7 +20,7 @@ from cygrad.core.backward.formula cimport by_formula, zeros_for
 from cygrad.core.graph.operator cimport DELIVERED, IN_PART, MAX_OUTPUTS, N_INLINE, WANTED
 from cygrad.core.graph.tensor cimport (
     EXTRAS, FREED, NULL_REQ, PACKS, RECORDED, RUNNING, Edge, Leaf, Node, Tensor, edge_of, free_slots,
-    output_layout,
+    lock_grad, output_layout,
 )
 from cygrad.core.backward.deposit cimport Collected, deposit, deposit_tensor
 from cygrad.core.backward.gradients cimport (
@@ -60,7 +60,8 @@ cdef class Pass(Walk):
                 if e.several == NULL: e.several = new_gradients(node.n_out)
                 sum = &e.several[output_nr]
             if node.op is None and g.kind != TENSOR and not e.captured and self.alone and not node.flags & EXTRAS:
-                self.to_leaf(<Leaf>node, e, g)
+                try: self.to_leaf(<Leaf>node, e, g)
+                finally: drop_gradient(g)
             elif sum.kind == NO_GRADIENT: take_gradient(g, sum)
             else: add_gradient(sum, g)
         self.count_down(e)
@@ -95,13 +96,18 @@ cdef class Pass(Walk):
     # ---- variables
 
     cdef int to_leaf(self, Leaf leaf, Entry* e, Gradient* g) except -1:
-        """Write a contribution to the .grad of a variable."""
+        """Write a contribution to the .grad of a variable, unless another pass has written a part: "write" does not mix
+        the two. The lock comes first, since it waits for other threads, and lasts until the contribution is
+        registered."""
+        cdef bint locked = lock_grad(leaf, self.number)
         cdef bint overwrite = self.overwrites(leaf, e)
-        if leaf.tensor == NULL or leaf.req == NULL_REQ or (overwrite and self.half_way(leaf)):
-            drop_gradient(g)                        # (another pass has written a part: "write" does not mix the two)
-            return 0
-        deposit(leaf, g, overwrite, self.number)
-        return self.arrived(leaf, e, overwrite)
+        try:
+            if leaf.tensor == NULL or leaf.req == NULL_REQ or (overwrite and self.half_way(leaf)): return 0
+            if g.kind == TENSOR: deposit_tensor(leaf, tensor_in(g), overwrite)
+            else: deposit(leaf, g, overwrite)
+            return self.arrived(leaf, e, overwrite)
+        finally:
+            if locked: leaf.writer = 0
 
     cdef void clear_busy(self, Leaf leaf) noexcept:
         """No further contribution of this pass follows, so other passes may overwrite the .grad of `leaf`."""
@@ -154,11 +160,7 @@ cdef class Pass(Walk):
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1:
         """Store a complete gradient in the .grad of a variable, or of an intermediate that keeps it."""
         cdef Gradient shared
-        cdef bint overwrite = self.overwrites(leaf, e)
-        if g.kind == TENSOR:
-            if leaf.tensor == NULL or leaf.req == NULL_REQ: return 0
-            deposit_tensor(leaf, tensor_in(g), overwrite, self.number)
-            return self.arrived(leaf, e, overwrite)
+        if g.kind == TENSOR: return self.to_leaf(leaf, e, g)
         share_gradient(g, &shared)
         if e.node != NULL: drop_gradient(g)         # a variable's: without this hold, its memory can become .grad's
         try:

@@ -86,13 +86,14 @@ cdef class Turn:
         leaf = <Leaf>t.leaf
         if self.traced: touch_leaf(leaf)
         elif leaf.grad is not None and leaf.grad.buffer.flags & VIRTUAL: refuse_virtual()
-        t.locked = lock_grad(leaf, self.number)     # this may have waited, so .grad is checked again
+        t.locked = lock_grad(leaf, self.number)     # this may have waited, so all is checked again
         if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
-                or leaf.grad.buffer.flags & ZEROS):
+                or leaf.grad.buffer.flags & ZEROS or (t.first and self.walk.half_way(leaf))):
             if t.locked: leaf.writer = 0
             t.leaf = NULL
             return False
         if self.traced: (<Trace>flags().trace).before_write(leaf.grad.buffer)
+        leaf.busy = self.number                     # until arrived(): the lock ends before that
         Py_INCREF(leaf.grad)
         t.lent = <void*>leaf.grad
         out.data = leaf.grad.buffer.data + leaf.grad.layout.offset * itemsize(leaf.grad.dtype)
