@@ -107,10 +107,12 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
     cdef list results
     if flags().collector != NULL: refuse_trace("a backward pass in a GradientCollector")
     ys = [tensor_item(y) for y in _listed(outputs)]
-    heads = [None] * len(ys) if gradients is None else [item_or_number(g) for g in _listed(gradients)]
     wanted = None if inputs is None else [tensor_item(x) if isinstance(x, Tensor) else None for x in inputs]
     if wanted is not None and None in wanted: refuse_trace("grad() of a GradientEdge")
     nodes, numbers, given, retain, graph, captures, strict, mode = arguments
+    heads = [None] * len(ys)
+    if gradients is not None:                       # (a number has become a tensor)
+        heads = [None if g is None else tensor_item(h) for g, h in zip(_listed(gradients), given, strict=True)]
     if not t.formulas: t.calls = None
     try: results = run_pass(nodes, numbers, given, retain, graph, captures, strict, mode)
     finally: t.calls = calls
@@ -125,10 +127,6 @@ cdef list gradients_of(Trace t):
     cdef Leaf leaf
     found = [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in t.changed_leaves() if leaf.grad is not None]
     return found + [(None, tensor_item(leaf.grad)) for leaf in t.inside if leaf.grad is not None]
-
-
-cdef object item_or_number(g):
-    return tensor_item(<Tensor>g) if isinstance(g, Tensor) else g
 
 
 cdef int _mode(train_mode) except? -2:

@@ -306,9 +306,6 @@ class Reader:
         net = self.net
         named: dict[Any, Any] = {}
         for y, head in zip(ys, heads, strict=True):
-            if head is not None and not isinstance(head, tuple):
-                raise RuntimeError("capture: a backward pass whose head gradient is a number cannot be captured; pass "
-                                   "a tensor")
             name = self.name(y)
             if name in named:
                 raise RuntimeError(f"capture: a backward pass with the head {described(str(name))} twice cannot be "

@@ -312,3 +312,17 @@ def test_changes_of_variables_from_outside_are_refused_by_name(f, named):
             Net.capture(f, cg.ones(3))
     finally: OUTSIDE.clear()
     assert w.requires_grad and w.grad.tolist() == [0, 0, 0] and not w.fresh_grad
+
+
+def test_an_error_of_eager_code_is_that_of_the_capture():
+    w = cg.tensor([1.0, 2.0]).attach_grad()
+
+    def f(x):
+        with cg.record():
+            y = cg.exp(x * w)
+            z = y * y
+        y.detach().fill_(0)
+        z.backward()
+
+    for call in (lambda: f(cg.ones(2)), lambda: Net.capture(f, cg.ones(2))):
+        with pytest.raises(cg.InplaceError, match="^mul saved a tensor"): call()

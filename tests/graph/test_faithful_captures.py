@@ -273,6 +273,18 @@ def recorded_writes_over_operands(world, x):
     return loss.detach()
 
 
+def a_number_as_head(world, x):
+    loss = recorded(lambda: (world.w * x).square().mean())
+    loss.backward(0.25)
+    y = recorded(lambda: world.w * x)
+    return cg.autograd.grad(y, world.w, 3)
+
+
+def heads_of_several_kinds(world, x):
+    with cg.record(): ys = [world.w * x, world.w.square(), world.w.tanh(), world.w.sum()]
+    cg.backward(ys, [2.0, np.array([1.0, 0.5, -1.0], "f4"), x, None])
+
+
 SAME = [f for f in list(globals().values()) if getattr(f, "__code__", None) is not None
         and f.__code__.co_varnames[:2] == ("world", "x")]
 

@@ -1,7 +1,6 @@
 """Storing a gradient in .grad: it overwrites .grad, is added to it, or its memory becomes that of .grad."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
-from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound

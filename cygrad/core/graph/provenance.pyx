@@ -9,6 +9,7 @@ from cygrad.core.graph.tensor cimport EXTRAS, Node
 from cygrad.core.source cimport where
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Buffer, refuse_virtual
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.errors import InplaceError
@@ -45,7 +46,7 @@ cdef int check_slot(Node node, const Slot* s) except -1:
 
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
-    if b.flags & VIRTUAL: refuse_virtual()
+    if b.flags & VIRTUAL and flags().trace == NULL: refuse_virtual()    # (another thread's trace has made it)
     line = line_of(node)                            # (None unless detect_anomaly was on)
     at, write = writes.get(<size_t>b, (None, None))
     recorded = "" if line is None else f" (recorded at {line})"
